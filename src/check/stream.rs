@@ -8,7 +8,7 @@
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
-use crate::verify::{PortionFindings, ScoreComparison, Verified};
+use crate::verify::{PortionFindings, RuleCheckTally, Verified};
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, WalkTile, Watch, merged, sample_tiles, see_opening};
 use crate::{CheckError, Histogram, Sample};
 use game::Score;
@@ -51,7 +51,7 @@ pub fn verify_streamed<L: ScoreSource>(
     let database = databases.get(stones)?;
     let tiles = sample_tiles(database, sample);
     let mut rounds = tiles.chunks(tiles_of_round(round_bytes));
-    let mut comparison = ScoreComparison::default();
+    let mut comparison = RuleCheckTally::default();
     let mut round = LookUpRound::collect(databases, database, rounds.next().unwrap_or_default(), watch)?;
     let mut at = 0;
     let histogram = stream(&mut |scores| {
@@ -82,7 +82,7 @@ pub fn verify_portion_in_rounds<L: ScoreSource>(
 ) -> Result<PortionFindings, CheckError> {
     let database = databases.get(stones)?;
     let tiles = sample_tiles(database, sample);
-    let mut comparison = ScoreComparison::default();
+    let mut comparison = RuleCheckTally::default();
     for tiles in portion.tiles(&tiles).chunks(tiles_of_round(round_bytes)) {
         comparison
             .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
@@ -205,7 +205,7 @@ impl LookUpRound {
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
-    ) -> Result<ScoreComparison, CheckError> {
+    ) -> Result<RuleCheckTally, CheckError> {
         let own = std::mem::take(&mut self.asked[0]);
         self.look(database, &own, 0)?;
         let found = std::mem::take(&mut self.asked_found);
@@ -219,7 +219,7 @@ impl LookUpRound {
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
-    ) -> Result<ScoreComparison, CheckError> {
+    ) -> Result<RuleCheckTally, CheckError> {
         let stones = database.index().stones();
         for captured in 1..=stones {
             let asked = std::mem::take(&mut self.asked[captured as usize]);
@@ -233,7 +233,7 @@ impl LookUpRound {
         let LookUpRound { positions, derived, found, .. } = &self;
         let units = positions.par_chunks(UNIT).zip(derived.par_chunks(UNIT)).zip(found.par_chunks(UNIT));
         let compare = |((positions, derived), found): ((&[u64], &[Derived]), &[Score])| {
-            let mut comparison = ScoreComparison::default();
+            let mut comparison = RuleCheckTally::default();
             for ((&position, &derived), &found) in positions.iter().zip(derived).zip(found) {
                 let board = database.board(position);
                 comparison.see(&VisitedPosition::new(databases.rules(), position, board, derived, found));

@@ -56,7 +56,7 @@ pub fn verify_counted<L: ScoreSource>(
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified, CheckError> {
-    walk::<L, ScoreComparison>(databases, stones, extent, watch)?.verified(stones, histogram)
+    walk::<L, RuleCheckTally>(databases, stones, extent, watch)?.verified(stones, histogram)
 }
 
 /// Re-derives a part of the `stones`-stone database, as [`verify_counted`] does all of it.
@@ -70,12 +70,12 @@ pub fn verify_portion<L: ScoreSource>(
     portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<PortionFindings, CheckError> {
-    walk_portion::<L, ScoreComparison>(databases, stones, extent, portion, watch).map(PortionFindings)
+    walk_portion::<L, RuleCheckTally>(databases, stones, extent, portion, watch).map(PortionFindings)
 }
 
 /// What was found of a part of a database. Parts add up.
 #[derive(Default)]
-pub struct PortionFindings(pub(crate) ScoreComparison);
+pub struct PortionFindings(pub(crate) RuleCheckTally);
 
 impl PortionFindings {
     /// Takes in what was found of another part.
@@ -94,7 +94,7 @@ impl PortionFindings {
     /// Five numbers of 8 bytes, and for each of the lowest mistakes its position, in 8 bytes, the board, what was
     /// expected, and what was found. Little-endian.
     pub fn encode(&self) -> Vec<u8> {
-        let ScoreComparison { checked, mistakes, lowest, choice } = &self.0;
+        let RuleCheckTally { checked, mistakes, lowest, choice } = &self.0;
         let CaptureChoice { positions, offered, declined } = *choice;
         let mut bytes: Vec<u8> = [*checked, *mistakes, positions, offered, declined]
             .iter()
@@ -122,7 +122,7 @@ impl PortionFindings {
         });
         let choice = CaptureChoice { positions, offered, declined };
         let lowest = lowest.collect();
-        rest.is_empty().then_some(PortionFindings(ScoreComparison { checked, mistakes, lowest, choice }))
+        rest.is_empty().then_some(PortionFindings(RuleCheckTally { checked, mistakes, lowest, choice }))
     }
 }
 
@@ -155,7 +155,7 @@ impl Verified {
 
 /// What a walk finds.
 #[derive(Default)]
-pub(crate) struct ScoreComparison {
+pub(crate) struct RuleCheckTally {
     checked: u64,
     mistakes: u64,
     /// Those at the lowest positions.
@@ -163,7 +163,7 @@ pub(crate) struct ScoreComparison {
     choice: CaptureChoice,
 }
 
-impl ScoreComparison {
+impl RuleCheckTally {
     /// The verdict.
     pub(crate) fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
         if self.mistakes > 0 {
@@ -183,7 +183,7 @@ impl ScoreComparison {
     }
 }
 
-impl WalkTally for ScoreComparison {
+impl WalkTally for RuleCheckTally {
     fn see(&mut self, seen: &VisitedPosition) {
         self.checked += 1;
         self.choice.see(seen);
@@ -197,7 +197,7 @@ impl WalkTally for ScoreComparison {
         }
     }
 
-    fn merge(&mut self, other: ScoreComparison) {
+    fn merge(&mut self, other: RuleCheckTally) {
         self.checked += other.checked;
         self.mistakes += other.mistakes;
         self.lowest.extend(other.lowest);
