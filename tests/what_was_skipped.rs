@@ -23,7 +23,7 @@ fn main() {
     }
     if !is_slow {
         let slow = "long fault runs, browsers, every planted fault and every example";
-        lines.push(format!("not run: the slow tier ({slow}): `cargo test --workspace --test '*' -- --ignored`"));
+        lines.push(format!("not run: the slow tier ({slow}): `cargo test -p tests -- --ignored`"));
     }
     println!("\nTests that did not run:");
     match &lines[..] {
