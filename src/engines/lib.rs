@@ -1,10 +1,10 @@
-//! The methods that solve a database: [`sweep`], [`counting`] and [`bounds`], each in memory, on disk or distributed over
-//! ranks as far as it has such a driver; and [`capture`], which all of them start from.
+//! The methods that solve a database: [`sweep`], [`counting`] and [`bounds`], each in memory, on disk or distributed
+//! over ranks as far as it has such a driver; and [`capture`], which all of them start from.
 //!
-//! A driver takes slices and returns slices. It opens no file and knows no manifest: what lives on disk is behind a trait
-//! of the caller's. Work is cut into units that depend on the number of stones alone (ranges of rows by ranges of
-//! columns), so results do not depend on the number of threads. The inputs of a row kernel are plain arrays: child offsets
-//! and the numbers of precompiled classes of moves.
+//! A driver takes slices and returns slices. It opens no file and knows no manifest: what lives on disk is behind a
+//! trait of the caller's. Work is cut into units that depend on the number of stones alone (ranges of rows by ranges of
+//! columns), so results do not depend on the number of threads. The inputs of a row kernel are plain arrays: child
+//! offsets and the numbers of precompiled classes of moves.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,7 +1,7 @@
 //! Work stealing with affinity, on a pool whose threads spin between phases instead of sleeping.
 //!
-//! An idle thread of a rayon pool sleeps after some ten microseconds, and waking it takes twenty. A sweep has thousands of
-//! phases of some hundred microseconds.
+//! An idle thread of a rayon pool sleeps after some ten microseconds, and waking it takes twenty. A sweep has thousands
+//! of phases of some hundred microseconds.
 
 use rayon::Yield;
 use std::cell::Cell;
@@ -39,8 +39,8 @@ pub(crate) fn with_spinning_pool<T>(driver: impl FnOnce() -> T) -> T {
 
 /// Runs `work` on each piece, on the idle threads of the current pool.
 ///
-/// Each thread starts with a contiguous part of the pieces, which is the same for the same number of pieces: data that it
-/// left in its cache is there for the next phase.
+/// Each thread starts with a contiguous part of the pieces, which is the same for the same number of pieces: data that
+/// it left in its cache is there for the next phase.
 pub(crate) fn for_each_piece<T: Send>(pieces: &mut [T], work: impl Fn(&mut T) + Sync) {
     let threads = rayon::current_num_threads();
     let mut rest = pieces;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_a_piece_comes_out() {
+    fn a_panic_in_a_piece_is_propagated() {
         let fails = || {
             with_spinning_pool(|| {
                 for_each_piece(&mut [1, 2, 3, 4], |piece| assert!(*piece < 3, "this one fails"));

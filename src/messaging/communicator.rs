@@ -12,8 +12,8 @@ pub const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
 /// No call may name the rank itself as the other side, or one that the job does not have: that is a mistake of the
 /// program, and panics.
 ///
-/// Messages that have arrived but were not received yet are queued in memory without limit. The program must keep ranks from
-/// running far ahead of each other, for example by steps in which each rank receives from all others.
+/// Messages that have arrived but were not received yet are queued in memory without limit. The program must keep ranks
+/// from running far ahead of each other, for example by steps in which each rank receives from all others.
 pub trait Communicator: Send {
     /// Number of this rank, below `size`.
     fn rank(&self) -> usize;

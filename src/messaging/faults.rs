@@ -9,8 +9,8 @@ use std::time::Duration;
 pub struct NetworkFaults {
     /// Seed of the pseudo-random generator.
     pub seed: u64,
-    /// Delay of a message, drawn evenly; an empty range means no delay. Messages of different ranks overtake each other;
-    /// those from one rank to another stay in order.
+    /// Delay of a message, drawn evenly; an empty range means no delay. Messages of different ranks overtake each
+    /// other; those from one rank to another stay in order.
     pub delay: Range<Duration>,
     /// One call of a rank in this many sleeps before it does anything; 0 means none.
     pub stall_every: u64,

@@ -21,8 +21,8 @@ pub fn launched() -> bool {
 
 /// Returns the rank that a launcher gave this process. Works without MPI.
 ///
-/// A rank number in the environment is not enough, since a shell may keep it after its job: it must be below the size of
-/// the job, and there must be a connection to the launcher.
+/// A rank number in the environment is not enough, since a shell may keep it after its job: it must be below the size
+/// of the job, and there must be a connection to the launcher.
 pub fn launched_rank() -> Option<u64> {
     rank_in(|name| env::var(name).ok(), |file| Path::new(&format!("/proc/self/fd/{file}")).exists())
 }

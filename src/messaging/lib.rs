@@ -1,7 +1,7 @@
 //! Messages between the *ranks* of one job (MPI's word).
 //!
-//! A program sees its job through the trait [`Communicator`], of which each rank holds one end. Ranks are threads of one
-//! process ([`ThreadCommunicator`], with injected [`NetworkFaults`], for tests) or processes on any machines
+//! A program sees its job through the trait [`Communicator`], of which each rank holds one end. Ranks are threads of
+//! one process ([`ThreadCommunicator`], with injected [`NetworkFaults`], for tests) or processes on any machines
 //! (`MpiCommunicator`, behind the feature `mpi`).
 //!
 //! Invariants:
@@ -11,8 +11,8 @@
 //! * A sent message belongs to the communicator until it has left: `send` never blocks.
 //! * Receiving from a rank that has left the job is an error; it never blocks forever.
 //!
-//! All ranks of a job run one program and make its collective calls (`gather`, `broadcast`, `sum`, `barrier`) in the same
-//! order: these travel as messages like any other.
+//! All ranks of a job run one program and make its collective calls (`gather`, `broadcast`, `sum`, `barrier`) in the
+//! same order: these travel as messages like any other.
 //!
 //! This crate does not interpret messages and uses no other crate of the workspace.
 

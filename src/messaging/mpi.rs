@@ -1,11 +1,11 @@
 //! MPI communicator: the ranks of a job are processes on one or several machines.
 //!
-//! MPI may not detect that a process has died, and a blocking call then never returns. So no call here blocks inside MPI,
-//! and each rank sends signs of life to ranks that it has sent nothing for a while, whenever it polls or waits. Waiting for
-//! a silent rank is an error.
+//! MPI may not detect that a process has died, and a blocking call then never returns. So no call here blocks inside
+//! MPI, and each rank sends signs of life to ranks that it has sent nothing for a while, whenever it polls or waits.
+//! Waiting for a silent rank is an error.
 //!
-//! A rank that leaves sends a farewell. If all ranks leave in order, MPI is finalized. If anything has failed it is not,
-//! since that would wait for all ranks: the process exits without, and the launcher then ends the other processes.
+//! A rank that leaves sends a farewell. If all ranks leave in order, MPI is finalized. If anything has failed it is
+//! not, since that would wait for all ranks: the process exits without, and the launcher then ends the other processes.
 
 mod library;
 
@@ -23,17 +23,17 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Signs of life that a rank sends within the patience, if it polls as often.
 const SIGNS: u32 = 8;
 
-/// Time without MPI calls before `MPI_Finalize`. There, MPICH 4.0 over UCX closes its connections and then waits for the
-/// other ranks without answering any of them (fixed in pmodels/mpich#6596): a rank that comes later, and has answered the
-/// others before, waits for their answer forever. With this pause no rank answers before all are there. With three ranks
-/// over TCP on two cores, one run in eight hung without it, and none of 120 with it.
+/// Time without MPI calls before `MPI_Finalize`. There, MPICH 4.0 over UCX closes its connections and then waits for
+/// the other ranks without answering any of them (fixed in pmodels/mpich#6596): a rank that comes later, and has
+/// answered the others before, waits for their answer forever. With this pause no rank answers before all are there.
+/// With three ranks over TCP on two cores, one run in eight hung without it, and none of 120 with it.
 const STILLNESS: Duration = Duration::from_millis(200);
 
 /// Time that a rank leaving a broken job waits for its last messages to be sent.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Communicator of a rank that is a process. Dropping it leaves the job: it waits until all messages are sent and the other
-/// ranks leave too. In a panic it ends the processes of all ranks.
+/// Communicator of a rank that is a process. Dropping it leaves the job: it waits until all messages are sent and the
+/// other ranks leave too. In a panic it ends the processes of all ranks.
 #[derive(Debug)]
 pub struct MpiCommunicator {
     /// `Some` until the end.
@@ -72,8 +72,8 @@ impl Peer {
 }
 
 impl MpiCommunicator {
-    /// Joins the job if a launcher started this process as a rank. Otherwise returns `None` without touching MPI. Can be
-    /// called once a process.
+    /// Joins the job if a launcher started this process as a rank. Otherwise returns `None` without touching MPI. Can
+    /// be called once a process.
     ///
     /// # Errors
     /// Errors of MPI; an MPI that was built without support for threads.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::communicator::{assert_other, check_size};
 use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
 
-/// Communicator of a rank that is a thread of this process. Dropping it leaves the job; messages sent before can still be
-/// received.
+/// Communicator of a rank that is a thread of this process. Dropping it leaves the job; messages sent before can still
+/// be received.
 #[derive(Debug)]
 pub struct ThreadCommunicator {
     rank: usize,

@@ -9,8 +9,8 @@ use game::{Index, Orientation, Score};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Solves `index` from its best captures and returns the scores, `OpponentMajor`. `each` gets each bound, its report and
-/// its duration by `clock`.
+/// Solves `index` from its best captures and returns the scores, `OpponentMajor`. `each` gets each bound, its report
+/// and its duration by `clock`.
 pub fn solve_in_memory(
     tables: &Arc<Tables>,
     index: &Index,

@@ -5,18 +5,18 @@
 //! score. The state is two planes:
 //!
 //! * the *wins*, `OpponentMajor`: positions known to score at least b;
-//! * the *candidates*, `MoverMajor`: positions that are not known to be lost and have no capture that scores more than -b
-//!   (Romein and Bal's `Unknown`; the others are their `DrawOrWin`, or lost). A candidate may be won as well: then a move
-//!   leads to a lost position, and no test finds the candidate lost.
+//! * the *candidates*, `MoverMajor`: positions that are not known to be lost and have no capture that scores more than
+//!   -b (Romein and Bal's `Unknown`; the others are their `DrawOrWin`, or lost). A candidate may be won as well: then a
+//!   move leads to a lost position, and no test finds the candidate lost.
 //!
-//! A candidate is lost if all its quiet moves lead to wins. It then leaves the plane, and its parents win. Both steps are
-//! local to rows: a row of candidates reads one row of wins for each move of its half, and the parents of its positions
-//! lie in one row of wins for each number of crossing stones. The different orientations of the two planes are what Lincke
-//! (2002, section 2.5) calls dual indexing; what he found for caches holds for registers.
+//! A candidate is lost if all its quiet moves lead to wins. It then leaves the plane, and its parents win. Both steps
+//! are local to rows: a row of candidates reads one row of wins for each move of its half, and the parents of its
+//! positions lie in one row of wins for each number of crossing stones. The different orientations of the two planes
+//! are what Lincke (2002, section 2.5) calls dual indexing; what he found for caches holds for registers.
 //!
-//! **Order.** A pass takes slab after slab, in each the last rows first. A move that stays in the mover's half raises the
-//! half's rank and leaves the other half alone, so rows of candidates depend, by such moves of both players, on later rows
-//! only: whole lines of play settle in one pass, without blocks as in [`crate::sweep`].
+//! **Order.** A pass takes slab after slab, in each the last rows first. A move that stays in the mover's half raises
+//! the half's rank and leaves the other half alone, so rows of candidates depend, by such moves of both players, on
+//! later rows only: whole lines of play settle in one pass, without blocks as in [`crate::sweep`].
 //!
 //! The three methods differ in the storage of the planes: see [`Wins`] and [`Units`].
 

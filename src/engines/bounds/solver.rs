@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Solver of the bounds of one database, generic over the storage of its planes.
 ///
-/// Between calls the planes are sound: each win that is set is a win, and each removed candidate is lost or has a capture
-/// that scores more than -b.
+/// Between calls the planes are sound: each win that is set is a win, and each removed candidate is lost or has a
+/// capture that scores more than -b.
 pub struct Solver<W, U, E> {
     tables: Arc<Tables>,
     index: Index,
@@ -614,9 +614,9 @@ fn next_of(words: &[u64], from: usize) -> Option<usize> {
     None
 }
 
-/// Returns the order of the units in a pass: slab by slab, in each the last rows first. A move that stays in the mover's
-/// half raises the half's rank and leaves the other half alone, so whole lines of such moves of both players settle in one
-/// pass, as does much of what crosses from players with few stones.
+/// Returns the order of the units in a pass: slab by slab, in each the last rows first. A move that stays in the
+/// mover's half raises the half's rank and leaves the other half alone, so whole lines of such moves of both players
+/// settle in one pass, as does much of what crosses from players with few stones.
 fn pass_order(units: &[PlaneUnit]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by_key(|&unit| (units[unit].slab, Reverse(unit)));

@@ -10,12 +10,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-/// Storage of the plane of won positions, `OpponentMajor`. Any thread may set bits; none are cleared. Sets and reads are
-/// sequentially consistent: of two threads, one that sets bits and then reads another variable, and one that writes that
-/// variable and then reads the bits, at least one sees the write of the other.
+/// Storage of the plane of won positions, `OpponentMajor`. Any thread may set bits; none are cleared. Sets and reads
+/// are sequentially consistent: of two threads, one that sets bits and then reads another variable, and one that writes
+/// that variable and then reads the bits, at least one sees the write of the other.
 ///
-/// [`Wins::check`] returns a failure of the storage. Until then reads may miss bits, which delays a win but proves nothing
-/// wrong.
+/// [`Wins::check`] returns a failure of the storage. Until then reads may miss bits, which delays a win but proves
+/// nothing wrong.
 pub trait Wins<E>: Sync {
     /// Row that is read while other threads set bits in it.
     type Row<'a>: RowBits

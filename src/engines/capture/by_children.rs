@@ -6,9 +6,9 @@
 //! return all best captures are in memory, and are passed over once for each move and number of captured stones, which
 //! costs more where the smaller databases fit a cache.
 //!
-//! If memory is too small for all captures, they are computed in stripes, and each stripe reads only what it leads to. At
-//! 20 stones and 7 million captures a stripe, each block is decoded 5.1 times, compared with 10.2 times through a cache of
-//! 8 MiB.
+//! If memory is too small for all captures, they are computed in stripes, and each stripe reads only what it leads to.
+//! At 20 stones and 7 million captures a stripe, each block is decoded 5.1 times, compared with 10.2 times through a
+//! cache of 8 MiB.
 //!
 //! Each thread owns groups of neighbouring parent rows, in turn, so no two threads write the same row.
 
@@ -55,8 +55,8 @@ pub fn capture_by_children<S: Sequential>(
     CaptureStripe { tables, index, pieces, first: 0, end: index.positions() }.capture(smaller, progress, best)
 }
 
-/// As [`capture`](super::capture()), with as many captures at a time as `stripe` has room for, and beside them at most a
-/// quarter as many scores: what a stripe leads to of the smaller databases is read for each anew.
+/// As [`capture`](super::capture()), with as many captures at a time as `stripe` has room for, and beside them at most
+/// a quarter as many scores: what a stripe leads to of the smaller databases is read for each anew.
 ///
 /// # Panics
 /// As that, and when a row does not fit the stripe.

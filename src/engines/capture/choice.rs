@@ -1,7 +1,7 @@
 //! Statistics: how often every capture is a wrong move (Romein & Bal 2002: in 22 % of the positions with a choice).
 //!
-//! Whether a position offers both a capturing and a non-capturing move depends on halves and classes alone, 64 columns at
-//! a time. Whether only non-capturing moves are best follows from the best capture and the score.
+//! Whether a position offers both a capturing and a non-capturing move depends on halves and classes alone, 64 columns
+//! at a time. Whether only non-capturing moves are best follows from the best capture and the score.
 
 use crate::capture;
 use crate::kernels::tables::{CHUNK, PackedMove, Tables};
@@ -51,9 +51,9 @@ const STRIPES_A_PART: usize = 4;
 /// Captures in memory, a thread.
 const UNIT_POSITIONS: usize = 1 << 20;
 
-/// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`), in
-/// bounded memory: slabs of more than `stripe` positions are cut into stripes of the movers' halves. Each stripe reads its
-/// columns of all rows of scores; captures are read sequentially.
+/// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`),
+/// in bounded memory: slabs of more than `stripe` positions are cut into stripes of the movers' halves. Each stripe
+/// reads its columns of all rows of scores; captures are read sequentially.
 ///
 /// All parts together read each score once, and their counts add up.
 ///
@@ -277,7 +277,7 @@ mod tests {
     use game::{PositionSet, Rules};
 
     #[test]
-    fn rows_become_columns() {
+    fn tiles_are_transposed() {
         let tile = std::array::from_fn(|row| std::array::from_fn(|column| (row * 5 + column * 3) as Score));
         let turned = transposed(&tile);
         for (row, column) in (0..CHUNK).flat_map(|row| (0..CHUNK).map(move |column| (row, column))) {

@@ -3,17 +3,17 @@
 //! Rows are the mover's halves. All captures of one move and one number of captured stones from one row lead into one
 //! row of one slab of one smaller database, so there is no random access. Halves are ordered by their first pits. For
 //! each pit that is sown, and each number of stones that cross and are captured, consecutive rows therefore lead into
-//! child rows that ascend in runs: smaller databases are read in some hundred streams, which a block cache serves. At 21
-//! stones (2,278 blocks of 64 KiB) a cache of 9 MiB reads each block 8.6 times, one of 40 MiB 5.6 times, which takes 2.5
-//! and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22 times), larger
-//! units (17 times at 2^19 positions), units assigned to threads in order (no difference).
+//! child rows that ascend in runs: smaller databases are read in some hundred streams, which a block cache serves. At
+//! 21 stones (2,278 blocks of 64 KiB) a cache of 9 MiB reads each block 8.6 times, one of 40 MiB 5.6 times, which takes
+//! 2.5 and 1 ns a position. Tried and lost: one move after the other through a whole batch of rows (15 to 22 times),
+//! larger units (17 times at 2^19 positions), units assigned to threads in order (no difference).
 //!
 //! If the captures are in memory and the smaller databases are not, the direction is reversed: see `by_children`.
 //!
 //! Results are delivered in batches, so memory does not depend on the size of the database.
 //!
-//! Terminal positions are included: a mover without stones loses the remaining ones, and a mover all of whose moves leave
-//! the opponent without stones takes all.
+//! Terminal positions are included: a mover without stones loses the remaining ones, and a mover all of whose moves
+//! leave the opponent without stones takes all.
 
 mod by_children;
 mod choice;
@@ -120,8 +120,8 @@ pub enum CaptureError<E> {
 /// Receiver of the captures of consecutive positions.
 pub type Receive<'a, E> = &'a mut dyn FnMut(&[Score]) -> Result<(), E>;
 
-/// Computes the best captures of all positions, `MoverMajor`, and passes them to `receive` in canonical order, in portions
-/// of whole rows.
+/// Computes the best captures of all positions, `MoverMajor`, and passes them to `receive` in canonical order, in
+/// portions of whole rows.
 ///
 /// # Panics
 /// If the tables are of other positions.

@@ -2,16 +2,16 @@
 //!
 //! Halves are ordered by their leading pits, and a move of a later pit leaves the leading pits alone. So a rank that
 //! computes the rows with some leading pits, in all slabs, reads mostly rows of smaller databases with the same leading
-//! pits. The halves of all slabs are cut by their four leading pits into *cells* of about equal size, which are assigned
-//! to the ranks in turn. All ranks thus reach the end of each slab at about the same time: rank 0, which writes the
-//! captures in canonical order, hardly waits, and no rank buffers more than a few pieces.
+//! pits. The halves of all slabs are cut by their four leading pits into *cells* of about equal size, which are
+//! assigned to the ranks in turn. All ranks thus reach the end of each slab at about the same time: rank 0, which
+//! writes the captures in canonical order, hardly waits, and no rank buffers more than a few pieces.
 
 use game::{Index, Slab};
 use std::ops::Range;
 
-/// Cells a rank, unless a slab needs more. With one cell, ranks wait for each other in some slabs, and the whole takes 1.6
-/// times as long (20 stones, 4 ranks); with four, 1.05 times. More cells cost decoding, since the blocks at either end of
-/// a cell are decoded by two ranks: with sixteen cells, each block was decoded 3.3 times.
+/// Cells a rank, unless a slab needs more. With one cell, ranks wait for each other in some slabs, and the whole takes
+/// 1.6 times as long (20 stones, 4 ranks); with four, 1.05 times. More cells cost decoding, since the blocks at either
+/// end of a cell are decoded by two ranks: with sixteen cells, each block was decoded 3.3 times.
 const CELLS: u64 = 4;
 
 /// Positions of the pieces of all ranks together, one piece a rank.

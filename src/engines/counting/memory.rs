@@ -19,7 +19,7 @@ pub enum CountingError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The initial array counts fewer children than there are: no call wrote it.
-    #[error("a position heard of more children than it has")]
+    #[error("a position received more updates than it has children")]
     Inconsistent,
 }
 
@@ -41,9 +41,9 @@ impl CountingReport {
 
 /// Solves the database of `index` from its best captures (`MoverMajor`, see [`crate::capture`]).
 ///
-/// `values` is zeros, or the array of a stopped call or of `checkpoint`. In the end it has the scores in `OpponentMajor`
-/// order. `checkpoint` gets it between bounds, when no update is in flight. A stopped call leaves all decisions in it. A
-/// solve may resume with another distribution.
+/// `values` is zeros, or the array of a stopped call or of `checkpoint`. In the end it has the scores in
+/// `OpponentMajor` order. `checkpoint` gets it between bounds, when no update is in flight. A stopped call leaves all
+/// decisions in it. A solve may resume with another distribution.
 ///
 /// # Errors
 /// [`CountingError::Inconsistent`] if `values` is detected to be something else; undetected, the scores are wrong.

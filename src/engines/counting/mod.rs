@@ -1,22 +1,22 @@
 //! The method *counting*: each decided position updates its parents once, bound by bound (Bal & Allis 1995).
 //!
-//! Positions are partitioned among logical processors. The upper bound on undecided scores descends from n. At bound b, a
-//! position with a capture that scores b is won, and a position with no undecided quiet child and a best capture of at
-//! most -b is lost. Each newly decided position updates its parents: the parents of a lost position are won at this bound,
-//! the parents of a won position have one undecided child less. Positions that are undecided below bound 1 can only
-//! repeat, and score 0.
+//! Positions are partitioned among logical processors. The upper bound on undecided scores descends from n. At bound b,
+//! a position with a capture that scores b is won, and a position with no undecided quiet child and a best capture of
+//! at most -b is lost. Each newly decided position updates its parents: the parents of a lost position are won at this
+//! bound, the parents of a won position have one undecided child less. Positions that are undecided below bound 1 can
+//! only repeat, and score 0.
 //!
-//! A position decided at bound b scores b or -b, so best values need not be stored. A position is one byte, in `MoverMajor`
-//! order like the captures: its score once decided, before that `-(n + 1 + c)` with c undecided quiet children. The best
-//! capture is not counted as a child, so testing all captures again for a bound changes nothing, and a stopped solve
-//! resumes at the bound of its least decided score.
+//! A position decided at bound b scores b or -b, so best values need not be stored. A position is one byte, in
+//! `MoverMajor` order like the captures: its score once decided, before that `-(n + 1 + c)` with c undecided quiet
+//! children. The best capture is not counted as a child, so testing all captures again for a bound changes nothing, and
+//! a stopped solve resumes at the bound of its least decided score.
 //!
 //! Updates to positions of other processors are combined into messages. In a *superstep* every processor receives its
-//! messages, then updates parents until nothing is pending or a queue is full; then queues are exchanged. Processors share
-//! nothing else, so the counts of a [`CountingReport`] depend on the distribution and on n, not on threads. (The paper's
-//! processors run asynchronously and need to detect the end of a bound; here that is a superstep without messages. Its
-//! `handle` does not test the status: taken literally, a decided position that receives another update updates its parents
-//! twice.)
+//! messages, then updates parents until nothing is pending or a queue is full; then queues are exchanged. Processors
+//! share nothing else, so the counts of a [`CountingReport`] depend on the distribution and on n, not on threads. (The
+//! paper's processors run asynchronously and need to detect the end of a bound; here that is a superstep without
+//! messages. Its `handle` does not test the status: taken literally, a decided position that receives another update
+//! updates its parents twice.)
 
 pub mod distributed;
 mod memory;
@@ -103,8 +103,8 @@ impl UpdateCounts {
     }
 }
 
-/// Range of the values in the array of an unfinished solve, and so in a checkpoint: scores, counts below them, then lost
-/// and won positions with pending updates of their parents.
+/// Range of the values in the array of an unfinished solve, and so in a checkpoint: scores, counts below them, then
+/// lost and won positions with pending updates of their parents.
 pub const fn checkpoint_range(stones: u32) -> (i8, i8) {
     let stones = stones as i8;
     (-(2 * stones + 7), 2 * stones)

@@ -1,7 +1,7 @@
 //! Partition of the positions among logical processors.
 //!
-//! A unit is a run of positions, of a size that depends on their number alone. Units are assigned in an order shuffled by
-//! a hash: the paper found that any regular pattern makes some processors wait for others.
+//! A unit is a run of positions, of a size that depends on their number alone. Units are assigned in an order shuffled
+//! by a hash: the paper found that any regular pattern makes some processors wait for others.
 
 /// Most bits of a place in a unit: 64 Ki positions.
 const UNIT_BITS_MAX: u32 = 16;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_no_larger_than_an_update_can_say() {
+    fn places_of_parts_fit_an_update() {
         let partition = UnitPartition::new(5 << PART_BITS, 2);
         assert_eq!(partition.processors(), 5);
         assert!((0..5).all(|processor| partition.positions(processor) <= 1 << PART_BITS));

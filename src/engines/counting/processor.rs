@@ -292,8 +292,8 @@ impl<'v> ActiveProcessor<'v> {
         std::mem::take(&mut self.processor.received[from])
     }
 
-    /// Takes the updates to be sent to a receiver now: all, or full messages while updates are pending. `spare` replaces
-    /// the queue.
+    /// Takes the updates to be sent to a receiver now: all, or full messages while updates are pending. `spare`
+    /// replaces the queue.
     pub(crate) fn take_queue(&mut self, to: usize, all: bool, mut spare: Vec<Update>) -> Vec<Update> {
         let Processor { queues, pending, batch, traffic, .. } = &mut *self.processor;
         debug_assert!(spare.is_empty());
@@ -329,7 +329,8 @@ impl<'v> ActiveProcessor<'v> {
         known
     }
 
-    /// Appends the updates to be sent to a receiver now, see [`take_queue`](Self::take_queue), and returns their number.
+    /// Appends the updates to be sent to a receiver now, see [`take_queue`](Self::take_queue), and returns their
+    /// number.
     pub(crate) fn write(&mut self, to: usize, all: bool, message: &mut Vec<u8>) -> u64 {
         let mut queue = self.take_queue(to, all, Vec::new());
         message.extend(queue.iter().flat_map(|update| update.0.to_le_bytes()));

@@ -2,8 +2,8 @@
 //!
 //! The opponent of a position has the half that the parent's move left behind; the tables list the rows and classes of
 //! moves that leave it. The mover of the position has the half of the parent's opponent plus the stones that crossed;
-//! taking those back is the same for a whole row. So the columns of the parents are computed once a row, by class, without
-//! those that a capture or the rule against starving excludes.
+//! taking those back is the same for a whole row. So the columns of the parents are computed once a row, by class,
+//! without those that a capture or the rule against starving excludes.
 
 use crate::kernels::tables::{CHUNK, Parents, Tables};
 use game::sow::{Ends, SowClass};

@@ -1,9 +1,9 @@
 //! Collection of a solved database: from the ranks that solved it to the ranks that write it.
 //!
 //! Each rank collects the scores of a range of positions, band by band. In each round a rank sends every other rank its
-//! share of the band that the other collects next, and receives the shares of its own band. A rank sends in round k only
-//! after it has received all of round k - 1, so no rank runs more than two rounds ahead. Each rank sends to its next
-//! neighbour first, which spreads the load.
+//! share of the band that the other collects next, and receives the shares of its own band. A rank sends in round k
+//! only after it has received all of round k - 1, so no rank runs more than two rounds ahead. Each rank sends to its
+//! next neighbour first, which spreads the load.
 
 use game::Slab;
 use messaging::{CommunicationError, Communicator};
@@ -40,8 +40,8 @@ pub trait ScoreShare: Sync {
 
 /// Collects on each rank the scores of its range of positions, and passes them to `sink` in canonical order.
 ///
-/// `ranges` has the range of every rank. A sink that breaks ends the collection on all ranks. Returns false if this rank
-/// has seen a sink break; in the last two rounds other ranks may not see it.
+/// `ranges` has the range of every rank. A sink that breaks ends the collection on all ranks. Returns false if this
+/// rank has seen a sink break; in the last two rounds other ranks may not see it.
 ///
 /// # Errors
 /// Those of communication.

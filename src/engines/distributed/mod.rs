@@ -54,9 +54,9 @@ pub enum JobError {
     #[error(transparent)]
     Communication(#[from] CommunicationError),
     /// The ranks started from checkpoints that no run wrote.
-    #[error("a position heard of more children than it has")]
+    #[error("a position received more updates than it has children")]
     Inconsistent,
     /// The operating system has too little memory for this rank.
-    #[error("no memory for what this rank holds: {0}")]
+    #[error("cannot allocate the memory of this rank: {0}")]
     Memory(#[from] io::Error),
 }

@@ -40,8 +40,8 @@ impl ChangedChunk<'_> {
     }
 }
 
-/// Writes the wanted chunks of a staged unit into `array`, passes the changes of each chunk to `notify`, and returns the
-/// number of changes. The array lacks the columns of the slab before `first_column`.
+/// Writes the wanted chunks of a staged unit into `array`, passes the changes of each chunk to `notify`, and returns
+/// the number of changes. The array lacks the columns of the slab before `first_column`.
 ///
 /// # Panics
 /// If the unit reaches beyond the slab or the array.
@@ -81,7 +81,8 @@ pub(crate) fn apply(
     changes
 }
 
-/// Writes the wanted rows of one staged chunk, records the changed rows of each column, and returns the number of changes.
+/// Writes the wanted rows of one staged chunk, records the changed rows of each column, and returns the number of
+/// changes.
 fn write(
     kernel: Kernel,
     staged: &[i8],

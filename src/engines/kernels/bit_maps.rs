@@ -1,10 +1,10 @@
 //! Classes of moves compiled for bits.
 //!
 //! A class maps the columns of a row to columns of the child row by a monotone injection (see [`game::sow`]). Forwards
-//! ([`Pull`]), a word of the row is a concatenation of compressed words of the child row. Backwards ([`Push`]), words of a
-//! position's row are compressed and expanded into words of the parents' rows: for a fixed half of the mover, all parents
-//! by moves of one class have the same opponent's half, and for each pit and number of stones sown the mover's half before
-//! sowing grows with the position's column.
+//! ([`Pull`]), a word of the row is a concatenation of compressed words of the child row. Backwards ([`Push`]), words
+//! of a position's row are compressed and expanded into words of the parents' rows: for a fixed half of the mover, all
+//! parents by moves of one class have the same opponent's half, and for each pit and number of stones sown the mover's
+//! half before sowing grows with the position's column.
 
 use crate::layout::plane::WORD;
 use game::sow::{self, SowClass, SowMap};

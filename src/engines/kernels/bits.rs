@@ -130,8 +130,8 @@ impl BitKernel {
         }
     }
 
-    /// Clears in `left`, the words of a row from `first` on, each column whose move is quiet and does not lead to a win.
-    /// Returns the mask of groups of `1 << shift` words in which a bit was cleared.
+    /// Clears in `left`, the words of a row from `first` on, each column whose move is quiet and does not lead to a
+    /// win. Returns the mask of groups of `1 << shift` words in which a bit was cleared.
     pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
         match self {
             _ if child.pull.is_straight => pull_straight(left, first, child, shift),

@@ -1,10 +1,10 @@
 //! Kernels on rows of scores, in portable Rust, and the choice of a faster implementation at run time.
 //!
-//! A unit has up to 64 rows of a `MoverMajor` slab by up to 16 chunks of 64 columns. *Recompute* derives the scores of the
-//! wanted row chunks of a unit from their children and stages them row by row. *Apply* transposes a staged chunk into the
-//! `OpponentMajor` array and reports the changes. Recompute only reads the array, apply only writes the bytes of its own
-//! rows and columns; a driver separates the two in time. Where few positions are wanted, drivers recompute single row
-//! chunks.
+//! A unit has up to 64 rows of a `MoverMajor` slab by up to 16 chunks of 64 columns. *Recompute* derives the scores of
+//! the wanted row chunks of a unit from their children and stages them row by row. *Apply* transposes a staged chunk
+//! into the `OpponentMajor` array and reports the changes. Recompute only reads the array, apply only writes the bytes
+//! of its own rows and columns; a driver separates the two in time. Where few positions are wanted, drivers recompute
+//! single row chunks.
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) mod absent;
@@ -278,8 +278,8 @@ impl Kernel {
         picked
     }
 
-    /// Writes the selected ones of 64 scores, given compressed, where they are further from 0 than the present ones, and
-    /// returns the mask of those written. (Of two states of a score the later one is further from 0.)
+    /// Writes the selected ones of 64 scores, given compressed, where they are further from 0 than the present ones,
+    /// and returns the mask of those written. (Of two states of a score the later one is further from 0.)
     ///
     /// # Panics
     /// If there are fewer scores than columns, or the array ends before one of them.
@@ -388,7 +388,8 @@ fn recompute_chunk(
     std::array::from_fn(|lane| floor[lane].max(-least[lane]))
 }
 
-/// Returns the least score in the lanes of the mask and the greatest elsewhere, which excludes those lanes from a minimum.
+/// Returns the least score in the lanes of the mask and the greatest elsewhere, which excludes those lanes from a
+/// minimum.
 #[inline(always)]
 fn keep(mask: u64) -> [i8; CHUNK] {
     let mut keep = [0; CHUNK];

@@ -1,8 +1,8 @@
 //! Tables compiled for the kernels: everything that depends on halves and classes of moves but not on scores.
 //!
 //! Tables are built on first use, and shared by all threads and by all databases up to a number of stones. Sizes, with
-//! R = C(n+6,6) halves of up to n stones: 24 bytes a half for the moves of rows, about 20 for their parents, and less than
-//! 3 bytes a column for each class of moves (R columns a class in all); together a few per cent of a database.
+//! R = C(n+6,6) halves of up to n stones: 24 bytes a half for the moves of rows, about 20 for their parents, and less
+//! than 3 bytes a column for each class of moves (R columns a class in all); together a few per cent of a database.
 
 use super::bit_maps::{Pull, Push};
 use crate::layout::plane;
@@ -234,8 +234,8 @@ impl Tables {
         self.pushes[mover as usize].get_or_init(|| Push::all(&self.index, mover))
     }
 
-    /// Returns the column that a quiet move of a class maps a column to, where the opponent has `stones` stones; `None` if
-    /// the move is not quiet there. [`gather`](Self::gather) has this for all columns.
+    /// Returns the column that a quiet move of a class maps a column to, where the opponent has `stones` stones; `None`
+    /// if the move is not quiet there. [`gather`](Self::gather) has this for all columns.
     pub(crate) fn quiet_target(&self, stones: u32, class: SowClass, column: u32) -> Option<u32> {
         let half = self.index.unrank_opponent(stones, column);
         class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))

@@ -33,8 +33,8 @@ pub(crate) struct SlabRows {
     pub(crate) stride: usize,
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// Unused bytes at the offset. A rank may keep a range of columns; they are placed as if only columns behind the range
-    /// were missing.
+    /// Unused bytes at the offset. A rank may keep a range of columns; they are placed as if only columns behind the
+    /// range were missing.
     pub(crate) lead: usize,
 }
 

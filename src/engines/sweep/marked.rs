@@ -1,7 +1,7 @@
 //! Passes over marked positions.
 //!
-//! A change marks its parents one by one. All columns of a chunk with marks are derived, since a vector does that anyway,
-//! but only the marked ones are compared with the stored scores: each of the others would cost a cache line.
+//! A change marks its parents one by one. All columns of a chunk with marks are derived, since a vector does that
+//! anyway, but only the marked ones are compared with the stored scores: each of the others would cost a cache line.
 
 use super::PassCounts;
 use super::pair::SlabPair;
@@ -51,8 +51,8 @@ pub(crate) struct MarkedPasses<'a> {
 }
 
 impl MarkedPasses<'_> {
-    /// Recomputes the marked positions of a pair, repeatedly while changes mark more of it. Calls `notify` with each change
-    /// and its slab.
+    /// Recomputes the marked positions of a pair, repeatedly while changes mark more of it. Calls `notify` with each
+    /// change and its slab.
     pub(crate) fn pair(
         &self,
         pair: &SlabPair,
@@ -122,8 +122,8 @@ impl MarkedPasses<'_> {
         done
     }
 
-    /// Marks every position with a move to a change in a slab, except those in a region that is up to date and those that
-    /// read the mirror.
+    /// Marks every position with a move to a change in a slab, except those in a region that is up to date and those
+    /// that read the mirror.
     pub(crate) fn mark_parents(&self, slab: &Slab, change: &ChangedColumn, but: Option<&SlabRegion>) {
         let is_twice = slab.mover_stones as usize >= self.first_mirrored;
         self.mark(slab, change, 0..=if is_twice { self.stones / 2 } else { self.stones }, but);

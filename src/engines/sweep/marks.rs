@@ -1,7 +1,7 @@
 //! Marks of the positions to be recomputed because a child changed.
 //!
-//! One bit a position, `MoverMajor`. A superfluous mark costs a recomputation, a missing one a wrong score. So every change
-//! marks all parents, and marks are cleared before the recomputation.
+//! One bit a position, `MoverMajor`. A superfluous mark costs a recomputation, a missing one a wrong score. So every
+//! change marks all parents, and marks are cleared before the recomputation.
 
 use crate::huge_pages::Words;
 use crate::kernels::apply::ChangedColumn;
@@ -41,8 +41,8 @@ pub(crate) struct SlabRegion {
     pub(crate) chunks: Range<usize>,
 }
 
-/// The positions of a slab that are recomputed here, `MoverMajor`: `rows` up to chunk `chunks_end`, and `chunks` of columns
-/// in the rows before `rows_end`.
+/// The positions of a slab that are recomputed here, `MoverMajor`: `rows` up to chunk `chunks_end`, and `chunks` of
+/// columns in the rows before `rows_end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
     pub(crate) rows: Range<usize>,
@@ -115,8 +115,8 @@ impl Marks {
         }
     }
 
-    /// Marks every position with a move to a change, if its opponent has `opponent_stones` and the stones of its mover are
-    /// in `movers`. Positions in the region `again` with moves that stay in the mover's half are up to date.
+    /// Marks every position with a move to a change, if its opponent has `opponent_stones` and the stones of its mover
+    /// are in `movers`. Positions in the region `again` with moves that stay in the mover's half are up to date.
     pub(crate) fn mark_parents(
         &self,
         kernel: Kernel,

@@ -2,8 +2,8 @@
 //!
 //! From 0 everywhere, repeat `v(p) = max(capture(p), max over quiet moves of -v(child))`. In the order in which 0 is
 //! least and magnitudes grow outward the operator is monotone, so updates in any order, in place and with stale reads,
-//! converge to the least fixpoint, which is the score; cycles stay 0. A sweep may start from any mixture of intermediate
-//! states.
+//! converge to the least fixpoint, which is the score; cycles stay 0. A sweep may start from any mixture of
+//! intermediate states.
 //!
 //! **Order.** A move that stays in the mover's half raises the half's rank and leaves the other half alone. So a pass
 //! processes the two slabs in which the players have m and n - m stones together, in bands of halves from the highest
@@ -55,8 +55,8 @@ pub fn memory_bytes(slabs: &[Slab]) -> u64 {
 }
 
 /// Pairs the slabs of a database, those with the most unequal players first: crossing moves from few stones lead there.
-/// `rows` has the locations of the scores that moves lead to, from slabs whose mover has the larger half and from others.
-/// The slabs' own scores are at the latter.
+/// `rows` has the locations of the scores that moves lead to, from slabs whose mover has the larger half and from
+/// others. The slabs' own scores are at the latter.
 pub(crate) fn pairs<'a>(
     tables: &'a Tables,
     slabs: &'a [Slab],
@@ -71,8 +71,8 @@ pub(crate) fn pairs<'a>(
     (slabs.len() / 2..slabs.len()).rev().map(pair).collect()
 }
 
-/// Builds the kernels' view of a slab from the locations of its scores and of those that its moves lead to, and its best
-/// captures with their stride.
+/// Builds the kernels' view of a slab from the locations of its scores and of those that its moves lead to, and its
+/// best captures with their stride.
 pub(crate) fn work<'a>(
     tables: &'a Tables,
     slab: &'a Slab,

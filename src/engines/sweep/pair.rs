@@ -17,14 +17,14 @@ pub(crate) struct SlabPair<'a> {
     columns_of_low: Cuts,
 }
 
-/// Map from chunks of halves to chunks of columns: for each chunk, and the end, the first chunk of columns with these or
-/// later halves, and the end of those with earlier ones. They differ if the position set omits halves of the opponent: then
-/// a chunk of columns may have halves of two chunks.
+/// Map from chunks of halves to chunks of columns: for each chunk, and the end, the first chunk of columns with these
+/// or later halves, and the end of those with earlier ones. They differ if the position set omits halves of the
+/// opponent: then a chunk of columns may have halves of two chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cuts(Vec<(usize, usize)>);
 
-/// Tile of a pair: a band of halves (rows of `high`, columns of `low`) by a range of other halves (columns of `high`, rows
-/// of `low`). In chunks.
+/// Tile of a pair: a band of halves (rows of `high`, columns of `low`) by a range of other halves (columns of `high`,
+/// rows of `low`). In chunks.
 #[derive(Clone, Debug)]
 pub(crate) struct PairTile {
     pub(crate) high_rows: Range<usize>,
@@ -55,8 +55,8 @@ impl<'a> SlabPair<'a> {
         if self.is_one() { band.end.min(self.row_chunks()) } else { chunks(self.low.slab.mover_halves) }
     }
 
-    /// Cuts a tile out of the pair: a band of chunks of halves by part `part` of the other halves, highest first. If both
-    /// slabs are one, each position is in a row or in a column of the tile, not in both.
+    /// Cuts a tile out of the pair: a band of chunks of halves by part `part` of the other halves, highest first. If
+    /// both slabs are one, each position is in a row or in a column of the tile, not in both.
     pub(crate) fn tile(&self, band: &Range<usize>, part: usize, parts: usize) -> Option<PairTile> {
         let high_rows = band.start..band.end.min(self.row_chunks());
         if high_rows.is_empty() {

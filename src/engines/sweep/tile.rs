@@ -2,10 +2,10 @@
 //!
 //! A tile reads its own positions only by moves that stay in the mover's half, which raise the half's rank. All other
 //! moves and captures are first combined into the *base* of each position, for tiles of several pairs at once, while no
-//! thread writes. Then each tile is repeated: the rows of its high slab, then those of its low slab, from their bases and
-//! the changes in the tile. Tiles of different pairs share no slab, so each thread has its own tiles and their bases in
-//! its cache. An idle thread takes columns of another thread's tile: one side of a tile is derived from the other slab,
-//! which no thread writes at that time.
+//! thread writes. Then each tile is repeated: the rows of its high slab, then those of its low slab, from their bases
+//! and the changes in the tile. Tiles of different pairs share no slab, so each thread has its own tiles and their
+//! bases in its cache. An idle thread takes columns of another thread's tile: one side of a tile is derived from the
+//! other slab, which no thread writes at that time.
 
 use super::PassCounts;
 use super::pair::{PairTile, SlabPair, units};
@@ -29,11 +29,12 @@ const TILE_POSITIONS: usize = 3 << 17;
 /// Least chunks of halves in a band, if there are as many: neighbouring rows read the same long rows of other slabs.
 const BAND_CHUNKS_MIN: usize = 4;
 
-/// Most chunks of halves in a band or a part: a word has a bit for each chunk of columns, of which there may be one more.
+/// Most chunks of halves in a band or a part: a word has a bit for each chunk of columns, of which there may be one
+/// more.
 const TILE_CHUNKS_MAX: usize = 63;
 
-/// A thread keeps the next tile of a pair, whose inputs are in its cache, unless its load exceeds its share of the wave by
-/// this factor.
+/// A thread keeps the next tile of a pair, whose inputs are in its cache, unless its load exceeds its share of the wave
+/// by this factor.
 const STAYS_BELOW: f64 = 1.3;
 
 /// Most rounds of a tile in one pass.
@@ -82,8 +83,8 @@ struct TileBuffers {
 /// Buffers of a tile.
 #[derive(Default)]
 struct TileBuffer {
-    /// For the high slab, then the low one: by column of the tile, the chunks of columns of the other slab with moves to
-    /// changed positions.
+    /// For the high slab, then the low one: by column of the tile, the chunks of columns of the other slab with moves
+    /// to changed positions.
     changed: [Vec<u64>; 2],
     /// By row, the mask of the chunks of columns with changed children.
     stale: Vec<u64>,

@@ -1,7 +1,7 @@
 //! Collective calls, made of messages between two ranks.
 //!
-//! Broadcasts and sums use a binomial tree: counted from the root, the parent of a rank is its number without the lowest
-//! set bit. A message reaches n ranks in log2 n steps, and no rank sends more than log2 n messages.
+//! Broadcasts and sums use a binomial tree: counted from the root, the parent of a rank is its number without the
+//! lowest set bit. A message reaches n ranks in log2 n steps, and no rank sends more than log2 n messages.
 
 use crate::{CommunicationError, Communicator};
 
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_ranks_hang_on_one_tree() {
+    fn all_ranks_are_nodes_of_one_tree() {
         for size in 1..40 {
             for root in 0..size {
                 let nodes: Vec<TreeNode> = (0..size).map(|rank| TreeNode::new(rank, root, size)).collect();

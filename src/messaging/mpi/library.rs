@@ -23,8 +23,8 @@ pub(super) struct MpiLibrary {
     size: usize,
 }
 
-// SAFETY: with at least `MPI_THREAD_SERIALIZED`, which `start` checks, any thread may make the calls, one at a time; all
-// of them take `&mut MpiLibrary`. The handle of a communicator is valid in all threads of the process.
+// SAFETY: with at least `MPI_THREAD_SERIALIZED`, which `start` checks, any thread may make the calls, one at a time;
+// all of them take `&mut MpiLibrary`. The handle of a communicator is valid in all threads of the process.
 unsafe impl Send for MpiLibrary {}
 
 /// Message in transit, to or from another rank.
@@ -79,9 +79,9 @@ impl MpiLibrary {
         let mut provided = 0;
         let mut communicator = MaybeUninit::uninit();
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: `STARTED` says that this is the first call of MPI in the process, and nothing else in it uses MPI. All
-        // places to write to outlive the calls. Constants of the library are never written. `communicator` is read after
-        // the call that writes it was checked.
+        // SAFETY: `STARTED` says that this is the first call of MPI in the process, and nothing else in it uses MPI.
+        // All places to write to outlive the calls. Constants of the library are never written. `communicator` is read
+        // after the call that writes it was checked.
         let communicator = unsafe {
             check(
                 CALL,
@@ -132,7 +132,8 @@ impl MpiLibrary {
         let to = to as c_int; // `size` fits one
         let count = c_int::try_from(bytes.len()).expect("the size is checked before sending");
         let mut transfer = Transfer::new(bytes, count as usize);
-        // SAFETY: the buffer has `count` bytes, and stays in place and unchanged in the `Transfer` until it is complete.
+        // SAFETY: the buffer has `count` bytes, and stays in place and unchanged in the `Transfer` until it is
+        // complete.
         let code = unsafe {
             let bytes = transfer.buffer.as_ptr().cast();
             let request = &raw mut transfer.request;

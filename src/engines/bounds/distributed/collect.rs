@@ -133,8 +133,8 @@ fn receive(
     Ok(true)
 }
 
-/// Stops all ranks that still wait for an acknowledgement, and drains the pieces that they have sent: these would be read
-/// as later messages.
+/// Stops all ranks that still wait for an acknowledgement, and drains the pieces that they have sent: these would be
+/// read as later messages.
 fn stop(
     ranks: &[Announced],
     speaking: &[usize],

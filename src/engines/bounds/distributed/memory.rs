@@ -9,8 +9,8 @@ use messaging::Communicator;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Solves `index` from its best captures. Returns the scores on rank 0, `OpponentMajor`, and zeros on the others. `each` is
-/// called at the start of each bound, and with its report at the end.
+/// Solves `index` from its best captures. Returns the scores on rank 0, `OpponentMajor`, and zeros on the others.
+/// `each` is called at the start of each bound, and with its report at the end.
 ///
 /// # Errors
 /// See [`JobError`].

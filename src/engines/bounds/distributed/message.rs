@@ -1,10 +1,10 @@
 //! Encoding of the set bits of rows in messages.
 //!
-//! A row is the difference of its number, counted over all slabs, from that of the row before (zigzag). Then follow twice
-//! the number of columns, and each column as its distance from the one before, less one; or, if words have many bits,
-//! twice the number of words plus one, and each word as its distance from the one before, less one, with its 64 bits,
-//! little-endian. Numbers are varints. A bit takes a byte if every tenth to hundredth column has one, less if more have,
-//! and two bytes if fewer have.
+//! A row is the difference of its number, counted over all slabs, from that of the row before (zigzag). Then follow
+//! twice the number of columns, and each column as its distance from the one before, less one; or, if words have many
+//! bits, twice the number of words plus one, and each word as its distance from the one before, less one, with its 64
+//! bits, little-endian. Numbers are varints. A bit takes a byte if every tenth to hundredth column has one, less if
+//! more have, and two bytes if fewer have.
 
 use crate::distributed::varint::{self, Malformed};
 use crate::layout::plane::WORD;

@@ -3,12 +3,12 @@
 //!
 //! A rank owns the rows of candidates that [`RowPartition`] assigns to it, and keeps the rows of wins that their moves
 //! lead to (`wins.rs`). A *superstep* is one pass of all ranks over their candidates. Losses stay with their owner. The
-//! resulting wins are sent to all ranks that keep their rows, combined into one message a rank and superstep, or more if
-//! long. The last message carries a vote: a bound ends with a superstep in which no rank found a win. Wins may be late but
-//! are never wrong, so the planes do not depend on the number of ranks and threads.
+//! resulting wins are sent to all ranks that keep their rows, combined into one message a rank and superstep, or more
+//! if long. The last message carries a vote: a bound ends with a superstep in which no rank found a win. Wins may be
+//! late but are never wrong, so the planes do not depend on the number of ranks and threads.
 //!
-//! The state stays with the ranks from bound to bound. The decisions of a bound are logged until rank 0 has written them
-//! (`log.rs`), in the encoding in which they are sent.
+//! The state stays with the ranks from bound to bound. The decisions of a bound are logged until rank 0 has written
+//! them (`log.rs`), in the encoding in which they are sent.
 
 mod collect;
 mod log;
@@ -85,8 +85,8 @@ impl RankPlanes {
     /// Creates the state of `rank`, without candidates and wins.
     ///
     /// # Panics
-    /// If there is no such rank, the partition is of another database, or the tables serve fewer stones or another position
-    /// set.
+    /// If there is no such rank, the partition is of another database, or the tables serve fewer stones or another
+    /// position set.
     pub fn empty(
         tables: Arc<Tables>,
         index: &Index,
@@ -143,8 +143,8 @@ impl RankPlanes {
         self.solver.settle();
     }
 
-    /// Solves the current bound together with the other ranks. If it is stopped or fails, the planes are not those of any
-    /// bound.
+    /// Solves the current bound together with the other ranks. If it is stopped or fails, the planes are not those of
+    /// any bound.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -178,7 +178,8 @@ impl RankPlanes {
         Ok(report)
     }
 
-    /// Collects a plane of the bound on rank 0, which passes it to `sink` in runs of words. Returns false if `sink` broke.
+    /// Collects a plane of the bound on rank 0, which passes it to `sink` in runs of words. Returns false if `sink`
+    /// broke.
     ///
     /// # Errors
     /// Those of communication.
@@ -326,7 +327,8 @@ struct Vote {
     stop: u64,
 }
 
-/// Message of a superstep: byte 0 and one bound message, or byte 1, a vote, and bound messages prefixed by their lengths.
+/// Message of a superstep: byte 0 and one bound message, or byte 1, a vote, and bound messages prefixed by their
+/// lengths.
 struct SuperstepMessage<'a> {
     vote: Option<Vote>,
     bound_messages: Vec<&'a [u8]>,

@@ -1,11 +1,11 @@
 //! Partition of rows among ranks: the rows of candidates that each rank owns, and the rows of wins that it holds.
 //!
-//! A *unit* is the set of all halves, of any number of stones, with the same four leading pits. Units are ordered as their
-//! halves. Each rank owns a run of units with about as many positions as any other: in every slab a range of `MoverMajor`
-//! rows, which it solves. It holds the `OpponentMajor` rows that their moves lead to. Since halves are ordered by their
-//! leading pits, and moves from other pits leave these alone, few rows are held by several ranks: at 24 stones 2 ranks
-//! together hold 1.2 times the database, 4 ranks 1.7, 8 ranks 2.2 and 64 ranks 3.5 times. Cut by the last pits, it would
-//! be 1.4, 2.2, 3.0 and 5.3 times.
+//! A *unit* is the set of all halves, of any number of stones, with the same four leading pits. Units are ordered as
+//! their halves. Each rank owns a run of units with about as many positions as any other: in every slab a range of
+//! `MoverMajor` rows, which it solves. It holds the `OpponentMajor` rows that their moves lead to. Since halves are
+//! ordered by their leading pits, and moves from other pits leave these alone, few rows are held by several ranks: at
+//! 24 stones 2 ranks together hold 1.2 times the database, 4 ranks 1.7, 8 ranks 2.2 and 64 ranks 3.5 times. Cut by the
+//! last pits, it would be 1.4, 2.2, 3.0 and 5.3 times.
 
 use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks};
 use game::{PositionSet, Slab};

@@ -121,7 +121,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
 
 /// Every row of wins is reported by one rank, which keeps it; a rank of several keeps less than all.
 #[test]
-fn rows_of_wins_are_shared_out() {
+fn rows_of_wins_are_reported_once() {
     for set in [PositionSet::All, PositionSet::Reachable] {
         let (stones, ranks) = (12, 4);
         let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
@@ -189,7 +189,7 @@ fn a_sink_may_stop_a_collection() {
 }
 
 #[test]
-fn messages_are_understood() {
+fn messages_are_decoded() {
     let vote = Vote { found: 1, lost: 1 << 40, rows: 3, stop: 0 };
     let bytes = vote.with(&[vec![1, 2, 3], vec![], vec![4]]);
     let message = SuperstepMessage::read(&bytes).unwrap();
@@ -206,7 +206,7 @@ fn messages_are_understood() {
 
 /// A job in which rank 1 says something else than wins.
 #[test]
-fn nonsense_is_refused() {
+fn malformed_messages_are_refused() {
     let (set, stones) = (PositionSet::All, 5);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let calm = Vote { found: 0, lost: 0, rows: 0, stop: 0 };

@@ -3,11 +3,11 @@
 //!
 //! A rank holds the positions of its processors, their captures, and queues of bounded size. In each superstep a rank
 //! sends the updates of all its processors to each other rank in one message. Then all ranks vote: a bound ends with a
-//! superstep in which no updates were sent and none are pending. So all counts but those of messages are the same as on one
-//! machine with as many processors.
+//! superstep in which no updates were sent and none are pending. So all counts but those of messages are the same as on
+//! one machine with as many processors.
 //!
-//! Unlike those of [`sweep`](crate::sweep::distributed), checkpoints of the ranks fit together only if they are of the same
-//! time.
+//! Unlike those of [`sweep`](crate::sweep::distributed), checkpoints of the ranks fit together only if they are of the
+//! same time.
 
 #[cfg(test)]
 mod tests;
@@ -61,8 +61,8 @@ impl DistributedCountingReport {
 }
 
 impl RankValues {
-    /// Allocates the values of `rank` among `ranks` ranks with `processors` processors each, or more if a part would have
-    /// more than 2^31 positions; all 0.
+    /// Allocates the values of `rank` among `ranks` ranks with `processors` processors each, or more if a part would
+    /// have more than 2^31 positions; all 0.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -150,8 +150,8 @@ impl RankValues {
     }
 }
 
-/// Returns, by rank, the positions of the rank in its order ([`RankValues::runs`]). The runs do not depend on the number of
-/// ranks and processors, only their owners do.
+/// Returns, by rank, the positions of the rank in its order ([`RankValues::runs`]). The runs do not depend on the
+/// number of ranks and processors, only their owners do.
 ///
 /// # Panics
 /// If `ranks` or `processors` is 0.
@@ -165,7 +165,8 @@ pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64
     (0..ranks).map(of_rank).collect()
 }
 
-/// Returns the processors of each rank when `processors` are requested: more if a part would have more than 2^31 positions.
+/// Returns the processors of each rank when `processors` are requested: more if a part would have more than 2^31
+/// positions.
 ///
 /// # Panics
 /// If `ranks` or `processors` is 0.
@@ -436,8 +437,8 @@ impl QueueRoute<'_> {
     }
 }
 
-/// Encodes the message for a rank, and returns it with the number of updates: by sender and receiver the number of their
-/// updates, then all updates. Empty if there are none.
+/// Encodes the message for a rank, and returns it with the number of updates: by sender and receiver the number of
+/// their updates, then all updates. Empty if there are none.
 fn message(parts: &mut [ActiveProcessor], to: Range<usize>, flush: Flush) -> (Vec<u8>, u64) {
     let mut message = vec![0; 4 * parts.len() * to.len()];
     let mut sent = 0;

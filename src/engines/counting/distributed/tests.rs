@@ -93,7 +93,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
 }
 
 #[test]
-fn network_faults_changes_nothing() {
+fn network_faults_change_nothing() {
     let (set, stones) = (PositionSet::All, 8);
     let expected = alone(set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
@@ -135,7 +135,7 @@ impl JobObserver<RankValues> for StopAtBound<'_> {
 }
 
 #[test]
-fn a_stopped_job_goes_on() {
+fn a_stopped_job_resumes() {
     const RANKS: usize = 3;
     let (set, stones) = (PositionSet::All, 10);
     let expected = alone(set, stones);
@@ -208,7 +208,7 @@ fn a_checkpoint_between_bounds_is_enough() {
 }
 
 #[test]
-fn a_checkpoint_of_something_else_shows_everywhere() {
+fn a_foreign_checkpoint_is_detected_on_every_rank() {
     let (set, stones) = (PositionSet::All, 6);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let expected = alone(set, stones);

@@ -20,8 +20,8 @@ impl BitKernel {
         }
     }
 
-    /// Sets each byte of some rows to the last value whose mark has its bit, or to 0. A row has `columns` bytes, and whole
-    /// words of a mark.
+    /// Sets each byte of some rows to the last value whose mark has its bit, or to 0. A row has `columns` bytes, and
+    /// whole words of a mark.
     ///
     /// # Panics
     /// If a mark has fewer words than the rows.
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_by_every_kernel() {
+    fn every_kernel_converts_bytes_to_bits_and_back() {
         for (len, values) in (0..=64).flat_map(|len| [1, 2, 7, 90].map(|values| (len, values))) {
             let bytes = bytes(len, values);
             for kernel in BitKernel::available() {

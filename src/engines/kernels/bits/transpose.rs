@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_change_places_by_every_kernel() {
+    fn every_kernel_transposes_bits() {
         for round in 1..20u64 {
             let block: [u64; WORD] = std::array::from_fn(|at| (at as u64 + round).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             for kernel in BitKernel::available() {

@@ -1,7 +1,7 @@
 //! Vector kernels of scores: AVX2 and AVX-512.
 //!
-//! A byte permutation of two vectors (VBMI) does in one instruction what a class of moves does to 64 columns, and a 64 by
-//! 64 byte transpose is 64 loads of quarter rows and 256 shuffles. `bench` measures both.
+//! A byte permutation of two vectors (VBMI) does in one instruction what a class of moves does to 64 columns, and a 64
+//! by 64 byte transpose is 64 loads of quarter rows and 256 shuffles. `bench` measures both.
 
 use super::{Destination, Floor, Moves, RowChunk, RowUnit, SlabWork, UNIT_ROWS};
 use crate::huge_pages::PAD;
@@ -144,9 +144,9 @@ pub(crate) fn recompute_avx512(
         let pieces = &child.gather.pieces[..child.gather.first[unit.chunk + unit.chunks] as usize];
         assert!(pieces.last().is_none_or(|last| (last.base as usize) < child.end), "bases ascend");
     }
-    // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row ranks and
-    // window bases come from `Tables`, built from ranks of halves for the same slabs, and are among the columns in the
-    // array. A window is no longer than the padding. This removes bounds checks from a loop of five instructions.
+    // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row ranks
+    // and window bases come from `Tables`, built from ranks of halves for the same slabs, and are among the columns in
+    // the array. A window is no longer than the padding. This removes bounds checks from a loop of five instructions.
     unsafe { recompute_rows(work, unit, values, moves, floor, staged) }
 }
 
@@ -404,7 +404,8 @@ unsafe fn recompute_rows(
 /// See [`crate::kernels::apply`].
 ///
 /// # Safety
-/// `array` plus what `to` describes is inside one allocation, and no other thread accesses those bytes at the same time.
+/// The bytes of `array` that `to` describes are inside one allocation, and no other thread accesses them at the same
+/// time.
 pub(crate) unsafe fn apply_avx512(
     staged: &[i8],
     stride: usize,
@@ -438,8 +439,8 @@ unsafe fn apply_columns(
             if column >= to.columns {
                 break;
             }
-            // SAFETY: the caller guarantees exclusive access to `to.rows` bytes of each column. Masked lanes are neither
-            // read nor written.
+            // SAFETY: the caller guarantees exclusive access to `to.rows` bytes of each column. Masked lanes are
+            // neither read nor written.
             unsafe {
                 let at = array.add(column * to.stride);
                 let differs = if all == u64::MAX {

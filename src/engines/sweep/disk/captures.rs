@@ -1,7 +1,8 @@
-//! Best captures in the working file, in the order of the tasks: for each task, by the mover's half, those of its columns.
+//! Best captures in the working file, in the order of the tasks: for each task, by the mover's half, those of its
+//! columns.
 //!
-//! Capture databases have whole rows of all columns. They are read once, sequentially, and distributed to the tasks. Tasks
-//! depend on the memory, so every process distributes anew, and keeps the checksums in memory.
+//! Capture databases have whole rows of all columns. They are read once, sequentially, and distributed to the tasks.
+//! Tasks depend on the memory, so every process distributes anew, and keeps the checksums in memory.
 
 use super::CellFile;
 use super::cells::Cells;

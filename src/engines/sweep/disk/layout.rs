@@ -1,9 +1,9 @@
 //! Layout of the working file: slabs cut into cells, each a rectangle of scores with a checksum.
 //!
 //! The file has the slabs of scores, `OpponentMajor`, by the mover's stones; then, if both players can have half of the
-//! stones, a second copy of that slab; then, for each slab whose mover has at least half of the stones, the bases of its
-//! positions (see `plan.rs`). A slab is cut into groups of columns and groups of rows. A cell is the intersection of a
-//! group of columns with a group of rows:
+//! stones, a second copy of that slab; then, for each slab whose mover has at least half of the stones, the bases of
+//! its positions (see `plan.rs`). A slab is cut into groups of columns and groups of rows. A cell is the intersection
+//! of a group of columns with a group of rows:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -11,25 +11,25 @@
 //! | up to the last 8 | zeros |
 //! | 8 | checksum of the cell with its number in this place, little-endian |
 //!
-//! The cells of a group of columns are consecutive, so that columns of all rows are one long run, and whole rows are one
-//! run in each group of columns. Cells have 4 to 64 KiB, a power of two. The layout depends on the number of stones and the
-//! position set alone. A cell with a wrong checksum counts as zeros.
+//! The cells of a group of columns are consecutive, so that columns of all rows are one long run, and whole rows are
+//! one run in each group of columns. Cells have 4 to 64 KiB, a power of two. The layout depends on the number of stones
+//! and the position set alone. A cell with a wrong checksum counts as zeros.
 //!
 //! Behind the cells are best captures, in an order private to one process (see [`super::captures`]).
 
 use game::{Orientation, PositionSet};
 use std::ops::Range;
 
-/// Bytes of the smallest and the largest cell. Drives read random 64 KiB as fast as a stream, and cannot write less than
-/// a block without reading it.
+/// Bytes of the smallest and the largest cell. Drives read random 64 KiB as fast as a stream, and cannot write less
+/// than a block without reading it.
 const CELL_BYTES: [usize; 2] = [4 << 10, 64 << 10];
 
 /// Target number of cells of a slab, within the bounds on their size.
 const CELLS_A_SLAB: usize = 4096;
 
-/// The width of a cell is the square root of its scores times this share. Narrow cells read fewer unwanted columns; high
-/// cells take more memory when whole rows are written. At 24 stones with arenas of 20 MiB, 6.2 bytes are read a position
-/// and pass; with cells four times as large and twice as wide, 8.6.
+/// The width of a cell is the square root of its scores times this share. Narrow cells read fewer unwanted columns;
+/// high cells take more memory when whole rows are written. At 24 stones with arenas of 20 MiB, 6.2 bytes are read a
+/// position and pass; with cells four times as large and twice as wide, 8.6.
 const WIDTH_SHARE: f64 = 0.125;
 
 /// Slabs with fewer positions have square cells, if the slab allows it: there memory counts more than the bytes read.
@@ -84,7 +84,8 @@ impl CellLayout {
         layout
     }
 
-    /// Returns the high slab of the pair with `stones` stones of one player, at least half of all, and the slab of its bases.
+    /// Returns the high slab of the pair with `stones` stones of one player, at least half of all, and the slab of its
+    /// bases.
     pub(crate) fn pair(stones: usize, mover: usize) -> (usize, usize) {
         let half = stones.div_ceil(2);
         let is_even = stones.is_multiple_of(2);

@@ -1,19 +1,19 @@
 //! The method *sweep* with its scores on disk: any number of stones in little memory, at the speed of the drive.
 //!
-//! The operator, and the proof that any order and stale reads are correct, are those of [`crate::sweep`]. A working file
-//! has the scores in cells (`layout.rs`). A task (`plan.rs`) recomputes whole rows of a slab, or these and columns of
-//! another. Its inputs, columns of each slab that its moves lead to, are read in long runs into an arena, where the row
-//! kernels use them like a database in memory. There are two arenas: while one task is computed, the result of the previous
-//! task is written from the other arena, and the inputs of the next task are read into it. Inputs that the current task
-//! computes are then copied in memory.
+//! The operator, and the proof that any order and stale reads are correct, are those of [`crate::sweep`]. A working
+//! file has the scores in cells (`layout.rs`). A task (`plan.rs`) recomputes whole rows of a slab, or these and columns
+//! of another. Its inputs, columns of each slab that its moves lead to, are read in long runs into an arena, where the
+//! row kernels use them like a database in memory. There are two arenas: while one task is computed, the result of the
+//! previous task is written from the other arena, and the inputs of the next task are read into it. Inputs that the
+//! current task computes are then copied in memory.
 //!
-//! **Passes.** A task is repeated when a cell that it reads has changed since its last read. When there is no such task,
-//! the scores are the least fixpoint. Results are compared with the file by the checksums of cells, so unchanged cells are
-//! not written.
+//! **Passes.** A task is repeated when a cell that it reads has changed since its last read. When there is no such
+//! task, the scores are the least fixpoint. Results are compared with the file by the checksums of cells, so unchanged
+//! cells are not written.
 //!
-//! **Resuming.** The file of a process that ended at any time is a mixture of intermediate states, from which a sweep may
-//! resume: everything counts as changed. A torn or damaged cell has a wrong checksum and counts as zeros, which are below
-//! every state.
+//! **Resuming.** The file of a process that ended at any time is a mixture of intermediate states, from which a sweep
+//! may resume: everything counts as changed. A torn or damaged cell has a wrong checksum and counts as zeros, which are
+//! below every state.
 
 mod captures;
 mod cells;
@@ -84,7 +84,7 @@ pub enum DiskSweepError<E> {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The sweep does not converge, so the file of the previous process was not a state of a sweep.
-    #[error("the sweep comes to no end")]
+    #[error("the sweep does not converge")]
     Endless,
     /// The file failed.
     #[error("{0}")]
@@ -111,8 +111,8 @@ pub struct DiskSweepReport {
 /// Times that a position is recomputed, in databases of more than a few stones.
 const USUAL_PASSES: u64 = 60;
 
-/// Most passes of a resumed sweep. From a state of a sweep it takes some tens, as from zeros; from anything else it may not
-/// end.
+/// Most passes of a resumed sweep. From a state of a sweep it takes some tens, as from zeros; from anything else it may
+/// not end.
 const PASSES_MAX: u64 = 1000;
 
 /// Damaged cells, beyond the number of all cells, at which the drive is given up.
@@ -303,8 +303,8 @@ impl SlabMoves {
     }
 }
 
-/// Returns the first task from `at` on, cyclically, with inputs that changed after its last read; except the task `except`,
-/// which is being computed.
+/// Returns the first task from `at` on, cyclically, with inputs that changed after its last read; except the task
+/// `except`, which is being computed.
 fn stale<W: CellFile>(
     cells: &Cells<W>,
     tasks: &[SweepTask],

@@ -1,20 +1,21 @@
 //! Plan of a sweep on disk: the tasks that are computed at a time, and their inputs.
 //!
-//! Slabs are processed in pairs, as in memory: in the *high* slab the mover has at least half of the stones, in the *low*
-//! slab the opponent has as many. Moves that stay in the mover's half lead from one to the other and raise the rank of that
-//! half, so whole lines of such moves settle at once if both are in memory. A pair takes two kinds of tasks:
+//! Slabs are processed in pairs, as in memory: in the *high* slab the mover has at least half of the stones, in the
+//! *low* slab the opponent has as many. Moves that stay in the mover's half lead from one to the other and raise the
+//! rank of that half, so whole lines of such moves settle at once if both are in memory. A pair takes two kinds of
+//! tasks:
 //!
-//! * the *bases* of rows of the high slab: the values of crossing moves and captures. Bases have a slab of their own in the
-//!   file;
+//! * the *bases* of rows of the high slab: the values of crossing moves and captures. Bases have a slab of their own in
+//!   the file;
 //! * a *block*: the positions of both slabs in which the player with more stones has one of a range of halves, that is
-//!   rows of the low slab and columns of the high one. It is derived from the bases of both, and from rows of the low slab
-//!   outside of the block, of higher rank. There are no cycles within a block.
+//!   rows of the low slab and columns of the high one. It is derived from the bases of both, and from rows of the low
+//!   slab outside of the block, of higher rank. There are no cycles within a block.
 //!
 //! If both players have half of the stones, the high slab is a second copy of the low one.
 //!
-//! Positions whose opponent has one of a range of halves are whole rows of a slab. Moves with c crossing stones lead from
-//! them to all rows of the child slab, but only to the columns of the same halves with c stones more. Sowing starts with
-//! the pits that order halves, so these columns are close to each other, too.
+//! Positions whose opponent has one of a range of halves are whole rows of a slab. Moves with c crossing stones lead
+//! from them to all rows of the child slab, but only to the columns of the same halves with c stones more. Sowing
+//! starts with the pits that order halves, so these columns are close to each other, too.
 
 use super::cells::{BUFFERS_BYTES, CELL_STATE_BYTES};
 use super::layout::{CellLayout, CellSlab};
@@ -68,8 +69,8 @@ pub(crate) struct TaskBlock {
     pub(crate) columns: Range<usize>,
     /// Rows outside of the block that moves lead to from its columns, ascending. In the arena they follow its own rows.
     pub(crate) outside: Vec<usize>,
-    /// Offset of its columns in the arena, row by row: at first their bases, followed by strips; these are overwritten by
-    /// the bases column by column.
+    /// Offset of its columns in the arena, row by row: at first their bases, followed by strips; these are overwritten
+    /// by the bases column by column.
     pub(crate) columns_offset: usize,
     pub(crate) bases_offset: usize,
 }
@@ -181,8 +182,8 @@ impl DiskPlan {
         written.div_ceil(self.layout.cell_bytes_max() as u64)
     }
 
-    /// Bytes that a sweep takes besides its two arenas: state of cells, I/O buffers, the moves of a slab, and the columns
-    /// of a task.
+    /// Bytes that a sweep takes besides its two arenas: state of cells, I/O buffers, the moves of a slab, and the
+    /// columns of a task.
     pub fn other_bytes(stones: u32, set: PositionSet) -> u64 {
         let halves = Halves::count(stones) as usize;
         (CellLayout::new(stones, set).cells * CELL_STATE_BYTES + BUFFERS_BYTES + halves * HALF_BYTES) as u64
@@ -239,7 +240,8 @@ impl SweepTask {
         task
     }
 
-    /// Creates the task of a block with rows of the low slab of a pair, given the children of the columns of the high one.
+    /// Creates the task of a block with rows of the low slab of a pair, given the children of the columns of the high
+    /// one.
     fn block(
         layout: &CellLayout,
         pair: &HighAndLow,
@@ -341,9 +343,10 @@ struct HighAndLow {
 }
 
 /// Returns the pairs in the order of a pass: the most unequal players first, since crossing moves from few stones lead
-/// there. At 12 stones this takes 22 passes; the reverse order 26, alternating orders 24, and slab by slab without pairs
-/// 83. Interleaving bases, which are bound by I/O, with blocks of the previous pair, which are bound by computation, would
-/// use cores and drive at the same time, but takes 19 passes at 20 stones instead of 14.
+/// there. At 12 stones this takes 22 passes; the reverse order 26, alternating orders 24, and slab by slab without
+/// pairs
+/// 83. Interleaving bases, which are bound by I/O, with blocks of the previous pair, which are bound by computation,
+///   would use cores and drive at the same time, but takes 19 passes at 20 stones instead of 14.
 fn pairs(stones: u32) -> impl Iterator<Item = HighAndLow> {
     let stones = stones as usize;
     (stones.div_ceil(2)..=stones).rev().map(move |mover| {
@@ -361,8 +364,8 @@ fn straight_of(index: &Index, mover: u32) -> Vec<Vec<u32>> {
     (0..Halves::count(mover)).map(leaves).collect()
 }
 
-/// Whether a mover with `stones` stones may have a move with `crossing` crossing stones: before each crossing stone beyond
-/// six, twelve and so on, five stones stay with the mover.
+/// Whether a mover with `stones` stones may have a move with `crossing` crossing stones: before each crossing stone
+/// beyond six, twelve and so on, five stones stay with the mover.
 fn may_cross(mover: u32, crossing: u32) -> bool {
     mover >= 1.max(crossing + 5 * (crossing.saturating_sub(1) / 6))
 }
@@ -400,8 +403,8 @@ fn column_of(set: PositionSet, stones: u32, row: u32) -> u32 {
     if set == PositionSet::All || stones < HALF_PITS as u32 {
         return row;
     }
-    // Halves without an empty pit are the halves with six stones fewer, plus a stone in each pit, in the same order. Such
-    // a half precedes the wanted one if at most `rank` halves with an empty pit precede it.
+    // Halves without an empty pit are the halves with six stones fewer, plus a stone in each pit, in the same order.
+    // Such a half precedes the wanted one if at most `rank` halves with an empty pit precede it.
     let full = stones - HALF_PITS as u32;
     let rank = |at| Halves::rank(&Halves::unrank_one(full, at).map(|stones| stones + 1));
     row + partition(Halves::count(full), |at| rank(at) - at <= row)
@@ -422,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moves_cross_as_they_may() {
+    fn crossing_moves_are_predicted() {
         let index = Index::new(24, PositionSet::All);
         for mover in 0..=24 {
             let mut crosses = vec![false; mover as usize + 1];

@@ -1,9 +1,9 @@
 //! Computation of a task from the inputs in its arena.
 //!
-//! First the crossing moves are derived from strips, which completes a base. In a block, the remaining moves stay within
-//! the pair of slabs. So the block is derived from the highest of the other halves down, a range at a time: the rows of its
-//! low slab, then the columns of the high one, in turns while anything changes. These lead only to each other and to higher
-//! halves. Previous scores do not matter, and are not read.
+//! First the crossing moves are derived from strips, which completes a base. In a block, the remaining moves stay
+//! within the pair of slabs. So the block is derived from the highest of the other halves down, a range at a time: the
+//! rows of its low slab, then the columns of the high one, in turns while anything changes. These lead only to each
+//! other and to higher halves. Previous scores do not matter, and are not read.
 
 use super::plan::{ColumnStrip, SweepTask, TaskBlock, TaskKind};
 use super::{CellFile, DiskSweep, SlabMoves};
@@ -46,9 +46,9 @@ struct TaskSlab<'a> {
 }
 
 impl TaskSlab<'_> {
-    /// Recomputes rows (of the mover's halves) by chunks of columns: all, or the chunks of each row in the mask `wanted`,
-    /// counted from the first chunk. For each column with changes it sets the marks that `marks` returns for 64 rows from
-    /// a row on. Returns the number of positions recomputed.
+    /// Recomputes rows (of the mover's halves) by chunks of columns: all, or the chunks of each row in the mask
+    /// `wanted`, counted from the first chunk. For each column with changes it sets the marks that `marks` returns for
+    /// 64 rows from a row on. Returns the number of positions recomputed.
     #[expect(clippy::too_many_arguments, reason = "what to recompute, from what, to where, and what changed")]
     fn take(
         &self,

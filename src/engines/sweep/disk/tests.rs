@@ -127,7 +127,7 @@ fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 
 /// Databases of each parity, the smallest among them, against those of sweep in memory.
 #[test]
-fn every_budget_makes_the_scores_of_memory() {
+fn every_budget_gives_the_scores_of_a_sweep_in_memory() {
     for set in SETS {
         for known in known(set, 8) {
             let stones = known.index.stones();
@@ -162,7 +162,7 @@ fn many_tasks_a_slab() {
 
 /// The process dies in a write, which is torn, and again and again; with another memory each time.
 #[test]
-fn any_write_may_be_the_last() {
+fn a_sweep_resumes_after_any_write() {
     let stones = 6;
     for set in SETS {
         let known = known(set, stones).pop().unwrap();
@@ -217,7 +217,7 @@ fn a_damaged_file_is_swept_to_the_same_scores() {
 
 /// The drive gives back other bytes than were written, while the sweep is under way.
 #[test]
-fn damage_under_way_is_swept_over() {
+fn damage_during_a_sweep_is_repaired() {
     let known = known(PositionSet::All, 7).pop().unwrap();
     let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(7, PositionSet::All)).unwrap();
     let file = TestFile::new(&plan);
@@ -241,7 +241,7 @@ impl DriverObserver for StopAtCall {
 }
 
 #[test]
-fn stopped_anywhere_it_goes_on() {
+fn a_sweep_resumes_wherever_it_was_stopped() {
     let known = known(PositionSet::All, 7).pop().unwrap();
     let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(7, PositionSet::All)).unwrap();
     let file = TestFile::new(&plan);

@@ -1,9 +1,10 @@
 //! Changed scores of a rank, and their encoding in messages.
 //!
-//! A [`ChangeMessage`] has changes of one slab. The rows of the slab, `OpponentMajor`, are cut into words of 64 columns,
-//! numbered by chunk of columns, then by row, so that words that a tile derives together are neighbours. A word with
-//! changes is encoded as the difference of its number from the one before (zigzag, a varint); then the number of changed
-//! columns and each of them in a byte, or, if they are many, `0xff` and a mask of 64 bits; then the new scores.
+//! A [`ChangeMessage`] has changes of one slab. The rows of the slab, `OpponentMajor`, are cut into words of 64
+//! columns, numbered by chunk of columns, then by row, so that words that a tile derives together are neighbours. A
+//! word with changes is encoded as the difference of its number from the one before (zigzag, a varint); then the number
+//! of changed columns and each of them in a byte, or, if they are many, `0xff` and a mask of 64 bits; then the new
+//! scores.
 
 use super::partition::SlabPatch;
 use crate::distributed::varint::{self, Malformed, take_bytes};
@@ -90,8 +91,8 @@ impl PendingChanges {
         }
     }
 
-    /// Removes the changes of a chunk of a patch, and visits each row with any. Calls `prefetch` some rows ahead. No thread
-    /// may add changes at the same time.
+    /// Removes the changes of a chunk of a patch, and visits each row with any. Calls `prefetch` some rows ahead. No
+    /// thread may add changes at the same time.
     pub(crate) fn take(
         &self,
         patch: &SlabPatch,

@@ -1,13 +1,13 @@
 //! The method *sweep* distributed over the ranks of a job.
 //!
-//! Each rank sweeps its partition (`partition.rs`) as one machine would, see [`crate::sweep`]. Changed scores that other
-//! ranks read are combined into one message for each (`changes.rs`). A *superstep* is one pass of all ranks over their
-//! partitions, in phases: the changes of one phase are sent while the next one is computed. It ends with a vote, which
-//! decides the next pass of all ranks.
+//! Each rank sweeps its partition (`partition.rs`) as one machine would, see [`crate::sweep`]. Changed scores that
+//! other ranks read are combined into one message for each (`changes.rs`). A *superstep* is one pass of all ranks over
+//! their partitions, in phases: the changes of one phase are sent while the next one is computed. It ends with a vote,
+//! which decides the next pass of all ranks.
 //!
-//! Updates may be late but are never wrong (see [`crate::sweep`]), so the databases are byte for byte those of one machine,
-//! for any number of ranks and threads. The scores of each rank are a checkpoint: a job may resume from any mixture of
-//! scores of different times, with another number of ranks.
+//! Updates may be late but are never wrong (see [`crate::sweep`]), so the databases are byte for byte those of one
+//! machine, for any number of ranks and threads. The scores of each rank are a checkpoint: a job may resume from any
+//! mixture of scores of different times, with another number of ranks.
 
 mod changes;
 mod memory_layout;
@@ -76,15 +76,15 @@ pub struct DistributedSweepReport {
     pub traffic: MessageTraffic,
 }
 
-/// Solves the database of `index` together with the other ranks, from the captures that [`RankScores::captures`] made of
-/// `part`. The scores of `part` are zeros or a checkpoint.
+/// Solves the database of `index` together with the other ranks, from the captures that [`RankScores::captures`] made
+/// of `part`. The scores of `part` are zeros or a checkpoint.
 ///
 /// # Errors
 /// See [`JobError`].
 ///
 /// # Panics
-/// If the captures are not those of `part`, `part` is of another rank or database than the job, or the tables serve fewer
-/// stones or another position set.
+/// If the captures are not those of `part`, `part` is of another rank or database than the job, or the tables serve
+/// fewer stones or another position set.
 pub fn sweep(
     tables: &Tables,
     index: &Index,
@@ -292,7 +292,8 @@ impl RankSweep<'_, '_> {
         (done, patches)
     }
 
-    /// Sends the changes in some patches, or all nonzero scores, to their subscribers, including the mirror of this rank.
+    /// Sends the changes in some patches, or all nonzero scores, to their subscribers, including the mirror of this
+    /// rank.
     fn send_changes(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<(), CommunicationError> {
         let RankSweep { slabs, changes, subscribers, marked, part, communicator, spare, .. } = self;
         let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), marked.kernel);

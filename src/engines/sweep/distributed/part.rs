@@ -1,9 +1,9 @@
 //! Scores and captures of a rank: those that it owns, and those of others that it reads.
 //!
-//! In slabs whose mover has fewer stones than the opponent, a rank needs some `OpponentMajor` rows. In the others it needs
-//! some columns of all rows, which are stored in the main copy, and some rows as a whole, which are stored in a second
-//! copy, the *mirror*. The mirror gets changes after each phase, as other ranks do. All rows have addresses, but only
-//! those that are written take memory.
+//! In slabs whose mover has fewer stones than the opponent, a rank needs some `OpponentMajor` rows. In the others it
+//! needs some columns of all rows, which are stored in the main copy, and some rows as a whole, which are stored in a
+//! second copy, the *mirror*. The mirror gets changes after each phase, as other ranks do. All rows have addresses, but
+//! only those that are written take memory.
 
 use super::memory_layout::{MemoryLayout, NeededSlab, RankPlaces, SlabCaptures};
 use super::partition::{Needs, ScorePartition, SlabPatch};
@@ -86,9 +86,9 @@ impl RankScores {
         })
     }
 
-    /// Takes over the scores of a checkpoint that this rank owns. The checkpoint is of `rank` in `partition`; `read` reads
-    /// ranges in the order of its [`runs`](Self::runs). Of two states of a score the one further from 0 is later, and is
-    /// kept.
+    /// Takes over the scores of a checkpoint that this rank owns. The checkpoint is of `rank` in `partition`; `read`
+    /// reads ranges in the order of its [`runs`](Self::runs). Of two states of a score the one further from 0 is later,
+    /// and is kept.
     ///
     /// # Errors
     /// The first error of `read`; scores read until then are kept.
@@ -135,8 +135,8 @@ impl RankScores {
         Ok(())
     }
 
-    /// Reads the best captures of the positions that the rank recomputes, for [`sweep`](super::sweep). `read` reads ranges
-    /// of positions, `MoverMajor` in canonical order.
+    /// Reads the best captures of the positions that the rank recomputes, for [`sweep`](super::sweep). `read` reads
+    /// ranges of positions, `MoverMajor` in canonical order.
     ///
     /// # Errors
     /// If addresses cannot be allocated; the first error of `read`.
@@ -175,7 +175,8 @@ impl RankScores {
         (&captures.0.padded()[place.offset..], place.stride)
     }
 
-    /// Returns the locations of the scores that moves lead to: from slabs whose mover has the larger half, and from others.
+    /// Returns the locations of the scores that moves lead to: from slabs whose mover has the larger half, and from
+    /// others.
     pub(super) fn places(&self) -> [Vec<SlabRows>; 2] {
         let (slabs, mirror) = self.rows.slabs().split_at(self.partition.slabs().len());
         let mut high = slabs.to_vec();

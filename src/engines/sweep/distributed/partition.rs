@@ -1,13 +1,13 @@
 //! Partition of positions among ranks.
 //!
 //! In the two slabs in which the players have m and n - m stones, with m at least n - m, a position is assigned by its
-//! *larger half*, that with m stones, regardless of who is to move. Each rank owns a run of larger halves, in chunks of 64,
-//! with all other halves: rows of one slab and columns of the other. Runs are cut about where the four leading pits change,
-//! so lines of play without crossing stay with a rank unless they change these. If both players have half of the stones,
-//! the later one of the two halves decides.
+//! *larger half*, that with m stones, regardless of who is to move. Each rank owns a run of larger halves, in chunks of
+//! 64, with all other halves: rows of one slab and columns of the other. Runs are cut about where the four leading pits
+//! change, so lines of play without crossing stay with a rank unless they change these. If both players have half of
+//! the stones, the later one of the two halves decides.
 //!
-//! A rank keeps the scores that its moves lead to: in some `OpponentMajor` rows, where the mover has the larger half, and
-//! elsewhere in some columns. Which of these it reads is in `subscribers.rs`.
+//! A rank keeps the scores that its moves lead to: in some `OpponentMajor` rows, where the mover has the larger half,
+//! and elsewhere in some columns. Which of these it reads is in `subscribers.rs`.
 
 use super::MESSAGE_WORDS;
 use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks, halves_of};
@@ -210,7 +210,8 @@ impl ScorePartition {
         }
     }
 
-    /// Returns the positions of a slab that a rank recomputes: those that it owns, and chunks of columns shared with others.
+    /// Returns the positions of a slab that a rank recomputes: those that it owns, and chunks of columns shared with
+    /// others.
     pub(crate) fn own(&self, rank: usize, slab: usize) -> Own {
         let (rows, columns) = (self.movers(rank, slab), chunks(self.slabs[slab].opponent_halves));
         let (is_mover, is_opponent) = self.large(slab);
@@ -229,8 +230,8 @@ impl ScorePartition {
         }
     }
 
-    /// Visits, by slab, the `OpponentMajor` rows that moves of a rank lead to where the mover has the larger half. Rows may
-    /// be visited more than once.
+    /// Visits, by slab, the `OpponentMajor` rows that moves of a rank lead to where the mover has the larger half. Rows
+    /// may be visited more than once.
     pub(super) fn each_row_led_to(&self, tables: &Tables, rank: usize, mut visit: impl FnMut(usize, usize)) {
         let last = self.slabs.len() - 1;
         for mover in last.div_ceil(2)..=last {
@@ -242,8 +243,8 @@ impl ScorePartition {
         }
     }
 
-    /// Returns the chunks of columns that moves of a class lead to from the chunks of a rank, where the mover has `mover`
-    /// stones and the opponent the larger half.
+    /// Returns the chunks of columns that moves of a class lead to from the chunks of a rank, where the mover has
+    /// `mover` stones and the opponent the larger half.
     pub(super) fn chunks_led_to_by<'t>(
         &self,
         tables: &'t Tables,
@@ -260,8 +261,8 @@ impl ScorePartition {
         inverse.iter().enumerate().filter(leads).map(|(chunk, _)| chunk)
     }
 
-    /// Returns, by slab, the hull of the chunks of columns that moves of a rank lead to where the opponent has the larger
-    /// half. Moves keep the order of columns, so the first and the last quiet column determine it.
+    /// Returns, by slab, the hull of the chunks of columns that moves of a rank lead to where the opponent has the
+    /// larger half. Moves keep the order of columns, so the first and the last quiet column determine it.
     pub(super) fn chunks_led_to(&self, tables: &Tables, rank: usize) -> Vec<Range<usize>> {
         let last = self.slabs.len() - 1;
         let mut all = vec![0..0; self.slabs.len()];

@@ -1,10 +1,10 @@
 //! Subscribers: the ranks to which each changed score is sent.
 //!
-//! A rank keeps whole rows and chunks of columns, see [`Needs`](super::partition::Needs), but reads only the scores that
-//! its moves lead to. These follow from the moves that leave a half: if the mover's half before the move is the larger one,
-//! it determines the rank; otherwise the opponent's half does, from which the columns arise by gaining stones. Ranks
-//! subscribe to less than half of what they keep: at 20 stones two ranks subscribe to 0.2 times the positions of the
-//! database and keep 0.46 times, eight ranks 0.72 and 1.6 times.
+//! A rank keeps whole rows and chunks of columns, see [`Needs`](super::partition::Needs), but reads only the scores
+//! that its moves lead to. These follow from the moves that leave a half: if the mover's half before the move is the
+//! larger one, it determines the rank; otherwise the opponent's half does, from which the columns arise by gaining
+//! stones. Ranks subscribe to less than half of what they keep: at 20 stones two ranks subscribe to 0.2 times the
+//! positions of the database and keep 0.46 times, eight ranks 0.72 and 1.6 times.
 
 use super::partition::ScorePartition;
 use crate::kernels::tables::{CHUNK, Tables, chunks};
@@ -62,8 +62,8 @@ struct Opponent {
 }
 
 impl<'t> Subscribers<'t> {
-    /// Computes the subscribers of the changes of `rank`. It subscribes itself to slabs from `first_mirrored` on, which have
-    /// a mirror.
+    /// Computes the subscribers of the changes of `rank`. It subscribes itself to slabs from `first_mirrored` on, which
+    /// have a mirror.
     pub(crate) fn new(
         tables: &'t Tables,
         partition: &ScorePartition,
@@ -103,8 +103,8 @@ impl<'t> Subscribers<'t> {
         readers.first[row] < readers.first[row + 1] || readers.opponents[chunk].iter().any(reads)
     }
 
-    /// Finds the ranks that read any of some columns of a chunk of a row, and the columns that each of them reads. Includes
-    /// this rank if it reads them in its mirror.
+    /// Finds the ranks that read any of some columns of a chunk of a row, and the columns that each of them reads.
+    /// Includes this rank if it reads them in its mirror.
     pub(crate) fn of(&self, slab: usize, row: usize, chunk: usize, columns: u64, found: &mut Vec<(usize, u64)>) {
         let readers = &self.slabs[slab];
         found.clear();
@@ -123,7 +123,8 @@ impl<'t> Subscribers<'t> {
 }
 
 impl Readers<'_> {
-    /// Computes the readers of the rows of a slab. `owners` has the ranks of the mover's larger halves, by stones and chunk.
+    /// Computes the readers of the rows of a slab. `owners` has the ranks of the mover's larger halves, by stones and
+    /// chunk.
     fn of_rows(tables: &Tables, owners: &[Vec<u32>], slab: usize, rows: u32, subscribes: impl Fn(u32) -> bool) -> Self {
         let last = owners.len() - 1;
         let opponent = last - slab;
@@ -161,8 +162,8 @@ fn led_to(tables: &Tables, slab: usize, number: usize) -> &[u64] {
     }
 }
 
-/// Returns, by chunk of columns of a slab, the ranks other than `but` with moves there, where the opponent has the larger
-/// half.
+/// Returns, by chunk of columns of a slab, the ranks other than `but` with moves there, where the opponent has the
+/// larger half.
 fn opponents(tables: &Tables, partition: &ScorePartition, but: usize, slab: usize) -> Vec<Vec<Opponent>> {
     let last = partition.slabs().len() - 1;
     let mut all: Vec<_> = (0..chunks(partition.slabs()[slab].mover_halves)).map(|_| Vec::new()).collect();

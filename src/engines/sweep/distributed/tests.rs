@@ -168,7 +168,7 @@ impl JobObserver<RankScores> for CheckpointAlways<'_> {
 }
 
 #[test]
-fn a_stopped_job_goes_on() {
+fn a_stopped_job_resumes() {
     let (set, stones) = (PositionSet::All, 10);
     let expected = alone(set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
@@ -243,7 +243,7 @@ fn a_sink_may_stop_a_collection() {
 }
 
 #[test]
-fn pieces_that_do_not_fit_are_refused() {
+fn pieces_of_wrong_length_are_refused() {
     let set = PositionSet::All;
     let index = Index::new(5, set);
     let tables = Tables::new(Rules::AWARI, set, 5);
