@@ -37,7 +37,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let distribution = Distribution::new(context.threads());
     let mut solve = |values: &mut Bytes| {
         counting(&build.tables(), &index, &captures, values, distribution, &watch, &mut |values| {
-            timer.save_if_due(&format!("counting:{stones}"), || snapshot.write(values));
+            timer.save_if_due(format_args!("counting:{stones}"), || snapshot.write(values));
         })
     };
     let mut report = solve(&mut values);

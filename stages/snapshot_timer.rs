@@ -2,6 +2,7 @@
 
 use disk::Stopwatch;
 use pipeline::{StageContext, StageError};
+use std::fmt;
 use std::time::Duration;
 
 /// A stage that ran for a shorter time is cheaper to repeat than to save when it is asked to stop.
@@ -42,7 +43,7 @@ impl<'a> SnapshotTimer<'a> {
 
     /// Saves a snapshot if the interval has passed. A failure is logged: without a snapshot a crash costs more time, which
     /// is no reason to lose the work.
-    pub(crate) fn save_if_due(&mut self, stage: &str, save: impl FnOnce() -> Result<(), StageError>) {
+    pub(crate) fn save_if_due(&mut self, stage: fmt::Arguments, save: impl FnOnce() -> Result<(), StageError>) {
         if self.last.elapsed() < self.interval {
             return;
         }

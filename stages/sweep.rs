@@ -40,7 +40,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let mut solve = |values: &mut ScoreRows, limited: &PassLimit| {
         sweep::sweep(&build.tables(), &index, &captures, values, Kernel::detect(), limited, &mut |values| {
             limited.passes.fetch_sub(1, Ordering::Relaxed);
-            timer.save_if_due(&format!("sweep:{stones}"), || snapshot.write(values));
+            timer.save_if_due(format_args!("sweep:{stones}"), || snapshot.write(values));
         })
     };
     let passes = if resumed { PASSES_MAX } else { u64::MAX };

@@ -14,7 +14,7 @@ use store::FileKind;
 /// Compressed bytes that all readers hold: less than the state of a bound, which is dropped.
 const READ_BYTES: u64 = 8 << 20;
 
-/// ScoreRows in a unit of work.
+/// Rows in a unit of work.
 const ROWS: usize = 64;
 
 /// Runs the stage.

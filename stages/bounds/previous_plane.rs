@@ -70,7 +70,7 @@ impl PreviousPlane {
     }
 
     /// Fills `lost` with the bits of a unit that are missing from `now`. A plane in memory becomes `lost`; either way the
-    /// unit must be set previous the next call.
+    /// unit must be set before the next call.
     pub(super) fn lost(&self, unit: usize, now: &[u64], lost: &mut [u64]) -> Result<(), DiskError> {
         match &self.location {
             PlaneLocation::Memory(units) => units.visit(unit, &mut |previous| {

@@ -48,7 +48,7 @@ pub(crate) fn run(
     let watch = EngineProgress::bound(context, index.positions(), bound, stones);
     timer.restart();
     let solved = state.solver.solve(&watch, &mut || {
-        timer.save_if_due(&format!("process:{stones}:{bound}"), || snapshot.write(&state));
+        timer.save_if_due(format_args!("process:{stones}:{bound}"), || snapshot.write(&state));
         // Unlike a snapshot, bits that were lost on their way to or from the disk end the stage.
         state.solver.check()
     });

@@ -13,7 +13,7 @@ use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use store::FileKind;
 
-/// ScoreRows in a unit of work.
+/// Rows in a unit of work.
 const ROWS: usize = 64;
 
 /// Runs the stage.

@@ -16,7 +16,7 @@ const READ_BYTES: usize = 256 << 10;
 /// Words of a row, and groups of 64 rows, in a tile: each cache line is read and written once.
 const TILE: usize = 8;
 
-/// ScoreRows of a slab of a plane, transposed.
+/// Rows of a slab of a plane, transposed.
 #[derive(Default)]
 pub(super) struct TransposedRows {
     rows: Range<usize>,

@@ -7,20 +7,20 @@ use pipeline::{ArtifactName, StageError};
 #[derive(Debug)]
 pub(crate) enum RankFailure {
     /// Known to all ranks, which continue with the next order.
-    Together(StageError),
+    Agreed(StageError),
     /// Known to this rank only: it lost contact with the others.
-    Alone(StageError),
+    Isolated(StageError),
 }
 
 impl RankFailure {
     /// Returns the failure for a message that could not be sent or received.
     pub(crate) fn lost(error: CommunicationError) -> RankFailure {
-        RankFailure::Alone(StageError::failed(error))
+        RankFailure::Isolated(StageError::failed(error))
     }
 
     /// Returns the error of the stage on rank 0.
     pub(crate) fn into_error(self) -> StageError {
-        let (RankFailure::Together(error) | RankFailure::Alone(error)) = self;
+        let (RankFailure::Agreed(error) | RankFailure::Isolated(error)) = self;
         error
     }
 }
@@ -32,17 +32,17 @@ pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, Stag
     let all = communicator.gather(0, message.unwrap_or_default()).map_err(RankFailure::lost)?;
     let verdict = match all {
         Some(all) => {
-            let message = all.iter().enumerate().filter(|(_, message)| !message.is_empty());
-            let all = message.map(|(rank, message)| RemoteError::decode(message, rank)).collect::<Result<Vec<_>, _>>();
+            let errors = all.iter().enumerate().filter(|(_, message)| !message.is_empty());
+            let all = errors.map(|(rank, message)| RemoteError::decode(message, rank)).collect::<Result<Vec<_>, _>>();
             Some(RemoteError::worst(all.map_err(RankFailure::lost)?).map_or_else(Vec::new, |error| error.encode()))
         }
         None => None,
     };
     let verdict = communicator.broadcast(0, verdict).map_err(RankFailure::lost)?;
     match mine {
-        Err(error) if !matches!(error, StageError::Stopped) => Err(RankFailure::Together(error)),
+        Err(error) if !matches!(error, StageError::Stopped) => Err(RankFailure::Agreed(error)),
         Ok(mine) if verdict.is_empty() => Ok(mine),
-        _ => Err(RankFailure::Together(RemoteError::decode(&verdict, 0).map_err(RankFailure::lost)?.into_error())),
+        _ => Err(RankFailure::Agreed(RemoteError::decode(&verdict, 0).map_err(RankFailure::lost)?.into_error())),
     }
 }
 

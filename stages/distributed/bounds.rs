@@ -89,8 +89,8 @@ impl BoundRank<'_> {
                 let loads = rank_load::gather(communicator, &report.traffic, started.elapsed());
                 Ok((planes_of_rank, report, loads.map_err(RankFailure::lost)?))
             }
-            Err(JobError::Stopped) => Err(RankFailure::Together(StageError::Stopped)),
-            Err(error) => Err(RankFailure::Alone(StageError::failed(error))),
+            Err(JobError::Stopped) => Err(RankFailure::Agreed(StageError::Stopped)),
+            Err(error) => Err(RankFailure::Isolated(StageError::failed(error))),
         }
     }
 

@@ -288,8 +288,8 @@ fn read(
     let mut rest = rank_values.values_mut();
     let mut by_rank: BTreeMap<usize, Vec<(u64, &mut [i8])>> = BTreeMap::new();
     for run in wanted {
-        let to = rest.split_off_mut(..(run.end - run.start) as usize).expect("the rank_values has all its runs");
-        let &(rank, offset) = offsets.get(&run.start).expect("units are the same however they are dealt");
+        let to = rest.split_off_mut(..(run.end - run.start) as usize).expect("a rank has values for all its runs");
+        let &(rank, offset) = offsets.get(&run.start).expect("units do not depend on the distribution");
         by_rank.entry(rank).or_default().push((offset, to));
     }
     for (rank, runs) in by_rank {

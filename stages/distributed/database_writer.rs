@@ -76,16 +76,16 @@ impl DatabaseOutput<'_> {
                 let message = communicator.broadcast(0, message).map_err(RankFailure::lost)?;
                 let bytes = decode(&message, &division, ranks).map_err(RankFailure::lost)?;
                 let (joint, to) = self.open(communicator, &division, &bytes)?;
-                let copy_part = copy_part(region, bytes[rank], to, communicator).map_err(StageError::Disk);
-                (bytes, joint, agree(communicator, copy_part)?)
+                let copied = copy_part(region, bytes[rank], to, communicator).map_err(StageError::Disk);
+                (bytes, joint, agree(communicator, copied)?)
             }
         };
         let edges = agree(communicator, region.finish().map_err(StageError::Disk))?;
         let edges = communicator.gather(0, edges.into_iter().flat_map(|edge| edge.bytes).collect());
         let published = match (joint, whole, edges.map_err(RankFailure::lost)?) {
-            (Some(joint), Some(whole), Some(message)) => {
+            (Some(joint), Some(whole), Some(messages)) => {
                 let mut edges = division.edges(&whole).to_vec();
-                for (rank, bytes) in message.iter().enumerate() {
+                for (rank, bytes) in messages.iter().enumerate() {
                     edges.extend(
                         take_edges(rank, bytes, &division.place(rank, &part_bytes)).map_err(RankFailure::lost)?,
                     );

@@ -12,7 +12,7 @@ use planner::{BuildPlan, Settings};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Executes the orders of rank 0 until the last one. `settings` are those of the manifest, or an error of task it.
+/// Executes the orders of rank 0 until the last one. `settings` are those of the manifest, or an error of reading it.
 ///
 /// # Errors
 /// If a rank cannot be reached.
@@ -41,7 +41,7 @@ pub fn follow(
             }
             Err(why) => agree(communicator, Err(StageError::failed(why.clone()))),
         };
-        if let Err(RankFailure::Alone(error)) = followed {
+        if let Err(RankFailure::Isolated(error)) = followed {
             return Err(error);
         }
     }

@@ -4,7 +4,7 @@ use messaging::{CommunicationError, Communicator, MessageTraffic};
 use pipeline::StageReport;
 use std::time::{Duration, Instant};
 
-/// MessageTraffic and time of a rank in one stage.
+/// Traffic and time of a rank in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RankLoad {
     messages_sent: u64,
@@ -14,7 +14,7 @@ struct RankLoad {
     took_micros: u64,
 }
 
-/// MessageTraffic and time of all ranks, by rank.
+/// Traffic and time of all ranks, by rank.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RankLoads(Vec<RankLoad>);
 

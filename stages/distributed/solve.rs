@@ -109,7 +109,7 @@ pub(crate) fn run(
     Ok(loads.expect("rank 0 gathers the loads").report(report))
 }
 
-/// RankScores of a solved database on a rank, and the report of the engine.
+/// Part of a solved database on a rank, and the report of the engine.
 enum SolvedPart {
     Swept(RankScores, DistributedSweepReport),
     /// The flag says whether it resumed from a snapshot.
@@ -241,9 +241,9 @@ impl<'a> SolveRank<'a> {
             }
         };
         let solved = solved.map_err(|error| match error {
-            JobError::Stopped => RankFailure::Together(StageError::Stopped),
-            error @ JobError::Inconsistent => RankFailure::Together(StageError::failed(error)),
-            error => RankFailure::Alone(StageError::failed(error)),
+            JobError::Stopped => RankFailure::Agreed(StageError::Stopped),
+            error @ JobError::Inconsistent => RankFailure::Agreed(StageError::failed(error)),
+            error => RankFailure::Isolated(StageError::failed(error)),
         })?;
         let loads = rank_load::gather(communicator, solved.traffic(), started.elapsed());
         Ok((solved, loads.map_err(RankFailure::lost)?))
