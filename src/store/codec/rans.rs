@@ -3,7 +3,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 4 | bytes of the head |
-//! | 4 | strips, as the module `tiles` cuts the band |
+//! | 4 | strips, as the module `tiling` cuts the band |
 //! | 10 each | the strips: bytes (2), checksum (8) |
 //! | | the model, see the module `model`, up to the end of the head |
 //! | | the strips, see the module `rans`, in order up to the end of the block |
