@@ -1,9 +1,9 @@
-//! The certificate: every score is derived, from captures and ends of games upward.
+//! The certificate: derives every score from captures and ends of games.
 //!
-//! That scores agree with their children's does not make them right. The equations have several solutions: two
-//! positions that lead to each other can claim +2 and -2, each on the strength of the other. The right solution is the
-//! least, in which nothing but a bounded line of play makes a score differ from 0. So for each bound k, from the stones
-//! downward, the claims of the database are derived anew:
+//! Scores that agree with those of their children can be wrong. The equations have several solutions: two positions that
+//! lead to each other can claim +2 and -2, each justified by the other. The right solution is the least one, in which only
+//! a bounded line of play makes a score differ from 0. So for each bound k, from the number of stones downward, the claims
+//! of the database are derived again:
 //!
 //! ```text
 //! W = positions with score >= k that have been derived, L = those with score <= -k
@@ -11,18 +11,16 @@
 //! into L: score <= -k, no capture is worth more than -k, and all quiet moves lead into W
 //! ```
 //!
-//! What is derived for k + 1 is derived for k, so W and L only grow, and each bound has only the claims of exactly k
-//! and -k to add. A claim that cannot be derived refuses the certificate. If all can, no claim exceeds the right score
-//! in magnitude with its sign; together with consistency ([`crate::verify()`], full), which no solution smaller than
-//! the right one has, the database is right, given that the smaller ones are.
+//! What is derived for k + 1 is derived for k, so W and L only grow, and each bound adds only the claims of exactly k and
+//! -k. A claim that cannot be derived refuses the certificate. If all can be derived, no claim exceeds the right score in
+//! magnitude with its sign. No solution smaller than the right one is consistent. So a database that also passes the full
+//! verifier ([`crate::verify()`]) is right, given that the smaller ones are.
 //!
-//! Neither half does without the other: derived claims alone allow zeros where something can be won, consistency alone
-//! allows claims that rest on each other. Nor does either do without the smaller databases: on wrong ones a wrong
-//! database is derived without a flaw. A proof goes from 0 stones up.
+//! Both halves are necessary: derived claims alone allow zeros where something can be won, consistency alone allows claims
+//! that justify each other. Both need right smaller databases, so a proof goes from 0 stones up.
 //!
-//! A player who cannot move has nothing to escape by, so any negative claim is derived there (and consistency says
-//! which one it must be), and no positive one. Moves that starve the opponent are those of [`Board::moves`]; children
-//! are always in the position set, for the pit sown from is empty.
+//! A player who cannot move cannot avoid a loss, so any negative claim is derived there (consistency determines which), and
+//! no positive one. Children are always in the position set, since the pit sown from is empty.
 //!
 //! Memory: two bits a position.
 
@@ -36,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Positions in one parallel unit: whole words of bits, and one block of a file.
 const UNIT_POSITIONS: u64 = 1 << 16;
 
-/// A database all of whose claims are derived. Only [`certify`] makes one.
+/// A certified database: all of its claims are derived. Only [`certify`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Certified {
     stones: u32,
@@ -49,7 +47,7 @@ pub fn certify<L: ScoreSource>(databases: &Databases<L>, stones: u32) -> Result<
     certify_watched(databases, stones, &|| ControlFlow::Continue(()))
 }
 
-/// As [`certify`]; `watch` is asked now and then, and ends it early with [`CheckError::Stopped`].
+/// As [`certify`]; polls `watch`, which ends it early with [`CheckError::Stopped`].
 pub fn certify_watched<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
@@ -74,23 +72,23 @@ pub fn certify_watched<L: ScoreSource>(
 }
 
 impl Certified {
-    /// Stones of the database.
+    /// Returns the stones of the database.
     pub fn stones(&self) -> u32 {
         self.stones
     }
 
-    /// Scores other than 0, all of them derived.
+    /// Returns the number of scores other than 0.
     pub fn claims(&self) -> u64 {
         self.claims
     }
 
-    /// Passes over the claims of a bound, of all bounds.
+    /// Returns the number of passes over the claims of all bounds.
     pub fn passes(&self) -> u32 {
         self.passes
     }
 }
 
-/// What has been derived so far.
+/// The claims derived so far.
 struct Proof<'a, L> {
     databases: &'a Databases<L>,
     database: &'a Database<L>,
@@ -99,12 +97,12 @@ struct Proof<'a, L> {
     losses: PositionBits,
 }
 
-/// One bit a position, set by many threads.
+/// One bit per position, set by several threads.
 struct PositionBits {
     words: Vec<AtomicU64>,
 }
 
-/// Claims that are left, of all or of one unit.
+/// The claims of a unit that are not derived yet.
 #[derive(Clone, Copy, Default)]
 struct OpenClaims {
     claims: u64,
@@ -113,14 +111,14 @@ struct OpenClaims {
 }
 
 impl<L: ScoreSource> Proof<'_, L> {
-    /// Derives all claims of `bound` and `-bound`; says in how many passes.
+    /// Derives all claims of `bound` and `-bound`; returns the number of passes.
     fn derive(&self, bound: Score) -> Result<u32, CheckError> {
         let units = self.database.positions().div_ceil(UNIT_POSITIONS);
         let mut open: Vec<u64> = (0..units).collect();
         let mut left_before = u64::MAX;
         for pass in 1.. {
-            // Units read what others add in the same pass or do not: either is sound, and what can be derived in the
-            // end does not depend on it.
+            // A unit may or may not see claims that others add in the same pass: both are sound, and the final result does
+            // not depend on it.
             let lefts: Vec<OpenClaims> = open
                 .par_iter()
                 .map_init(Vec::new, |scores, &unit| self.pass(unit, bound, scores))
@@ -146,7 +144,7 @@ impl<L: ScoreSource> Proof<'_, L> {
         unreachable!("every pass leaves fewer claims than the one before")
     }
 
-    /// Tries every claim of a unit once that is not derived yet.
+    /// Tries to derive every open claim of a unit once.
     fn pass(&self, unit: u64, bound: Score, scores: &mut Vec<Score>) -> Result<OpenClaims, CheckError> {
         if (self.watch)().is_break() {
             return Err(CheckError::Stopped);
@@ -174,7 +172,7 @@ impl<L: ScoreSource> Proof<'_, L> {
         Ok(left)
     }
 
-    /// Whether a claim follows from what is derived.
+    /// Whether a claim follows from the derived ones.
     fn follows(&self, board: &Board, score: Score) -> Result<bool, CheckError> {
         let stones = board.stones();
         let is_win = score > 0;
@@ -204,7 +202,7 @@ impl<L: ScoreSource> Proof<'_, L> {
                 return Ok(false);
             }
         }
-        // A win has found nothing to rest on; a loss nothing to escape by, or no move at all, which loses everything.
+        // No move justifies the win; no move avoids the loss.
         Ok(!is_win)
     }
 }
@@ -252,8 +250,8 @@ mod tests {
         assert!(matches!(stopped, Err(CheckError::Stopped)));
     }
 
-    /// Another solution of the same equations: holds `score` fast in a position, lets the equations spread it, and sees
-    /// whether they give it back.
+    /// Inserts another solution of the same equations, if there is one: fixes `score` in a position and iterates the
+    /// equations until they reproduce it.
     fn insert_other_solution(databases: &mut Databases<Vec<Score>>, stones: u32, position: u64, score: Score) -> bool {
         let right = databases.get(stones).unwrap().scores().clone();
         let mut scores = right.clone();

@@ -1,8 +1,7 @@
-//! The distribution of scores as a picture: the stacked histogram of Romein & Bal 2002, figure 3.
+//! A chart of the distribution of scores: the stacked histogram of Romein & Bal 2002, figure 3.
 //!
-//! Across, the score of the player to move; upward, the share of all positions of the databases given that have it.
-//! Each bar is a stack of the databases, few stones light and at the bottom, many stones dark. The SVG needs nothing
-//! outside itself.
+//! The x axis is the score of the player to move, the y axis the share of positions of all databases. Each bar is a stack of
+//! the databases, few stones light and at the bottom, many stones dark. The SVG is self-contained.
 
 use crate::report::total;
 use crate::{Histogram, ScoreShares, Statistics};
@@ -17,16 +16,16 @@ const RIGHT: f64 = 850.0;
 const TOP: f64 = 76.0;
 const BOTTOM: f64 = 496.0;
 
-/// Segments lower than this cannot be seen and are left out.
+/// Lower segments are invisible, and omitted.
 const SEGMENT_HEIGHT_MIN: f64 = 0.02;
 
-/// Most names that fit beside the legend.
+/// The largest number of names in the legend.
 const LEGEND_NAMES_MAX: usize = 25;
 
-/// Most lines across.
+/// The largest number of grid lines.
 const TICKS_MAX: f64 = 8.0;
 
-/// Draws the distribution of scores over all databases given.
+/// Draws the distribution of scores of all databases.
 pub fn svg(databases: &[Statistics]) -> String {
     let all = total(databases);
     let positions = all.total().max(1) as f64;
@@ -49,7 +48,7 @@ pub fn svg(databases: &[Statistics]) -> String {
     text
 }
 
-/// Where scores and shares lie in the picture.
+/// The scales of the axes.
 struct Scale {
     /// Width of a bar.
     bar: f64,
@@ -66,7 +65,7 @@ impl Scale {
         BOTTOM - (BOTTOM - TOP) * share / self.share_max
     }
 
-    /// Shares to draw a line at: steps of 1, 2 or 5 times a power of ten.
+    /// Returns the shares of the grid lines: steps of 1, 2 or 5 times a power of ten.
     fn ticks(&self) -> Vec<f64> {
         let step = (-5..=0)
             .flat_map(|power| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(power)))
@@ -111,7 +110,7 @@ fn axes(text: &mut String, scale: &Scale) {
             share * 100.0,
         );
     }
-    // As many names as do not touch: a name takes some 34 pixels.
+    // A name takes about 34 pixels.
     let step = [1, 2, 4, 6, 8, 12].into_iter().find(|&step| f64::from(step) * scale.bar >= 34.0).unwrap_or(16);
     for score in (-scale.score_max..=scale.score_max).filter(|score| score % step == 0) {
         let x = scale.x(score) + scale.bar / 2.0;
@@ -156,7 +155,7 @@ fn bar(text: &mut String, scale: &Scale, databases: &[Statistics], score: i8, po
     }
 }
 
-/// The shades from many stones down to few, as the bars are stacked, named where there is room.
+/// Draws the legend, from many stones down to few like the bars, with names where there is room.
 fn legend(text: &mut String, databases: &[Statistics]) {
     let left = RIGHT + 24.0;
     let _ = writeln!(text, r#"<text x="{left}" y="{}">stones</text>"#, TOP - 6.0);
@@ -183,8 +182,8 @@ fn legend(text: &mut String, databases: &[Statistics]) {
     }
 }
 
-/// The gray of a database: light for the first, dark for the last. Most positions are those of the last few databases,
-/// so the shades part most there.
+/// Returns the gray of a database: light for the first, dark for the last. The last databases have most positions, so their
+/// shades differ most.
 fn shade(at: usize, count: usize) -> String {
     const LIGHT: f64 = 228.0;
     const DARK: f64 = 28.0;

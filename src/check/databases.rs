@@ -1,30 +1,29 @@
-//! Where checks look scores up: databases of 0 to n stones of one rule set and one position set.
+//! The databases that checks read: 0 to n stones of one rule set and one position set.
 //!
-//! A check needs two ways of reading and no more: one score by its position, and a run of consecutive ones. Both are in
-//! canonical order (slabs ascending, `OpponentMajor`, row by row). Files have them ([`CachedScores`]), and so does a
-//! plain vector, which is how tests bring scores of their own.
+//! A check reads single scores and runs of consecutive scores, both in canonical order (slabs ascending, `OpponentMajor`,
+//! row by row). Files ([`CachedScores`]) and vectors, which tests use, are sources of scores.
 
 use crate::CheckError;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use std::path::Path;
 use store::{BLOCK_POSITIONS, CachedScores, StoreError};
 
-/// The order in which finished databases hold their positions.
+/// The orientation of finished databases.
 pub(crate) const ORIENTATION: Orientation = Orientation::OpponentMajor;
 
-/// Ascending positions that lie in one such run are read together; a run crosses at most one border of blocks but for
+/// Ascending positions in one run of this length are read together; a run crosses at most one block boundary, except in
 /// the shortest slabs.
 const RUN_POSITIONS: u64 = BLOCK_POSITIONS as u64;
 
 /// The scores of one database, in canonical order.
 pub trait ScoreSource: Sync {
-    /// How many there are.
+    /// Returns the number of scores.
     fn positions(&self) -> u64;
 
-    /// The score of one position, below [`ScoreSource::positions`].
+    /// Returns the score of one position, below [`ScoreSource::positions`].
     fn score(&self, position: u64) -> Result<Score, CheckError>;
 
-    /// The scores of ascending positions. A file that is not read in place decodes each block once.
+    /// Reads the scores of ascending positions. A file that is not read in place decodes each block once.
     fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
         for (&position, score) in positions.iter().zip(out) {
             *score = self.score(position)?;
@@ -32,21 +31,21 @@ pub trait ScoreSource: Sync {
         Ok(())
     }
 
-    /// The scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed [`ScoreSource::positions`].
+    /// Reads the scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed [`ScoreSource::positions`].
     fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError>;
 
-    /// The edition of the file: another one after others have changed it. What is no file does not change.
+    /// Returns the edition of the file, which changes when another process changes the file.
     fn edition(&self) -> u64 {
         0
     }
 
-    /// The file.
+    /// Returns the path of the file.
     fn path(&self) -> &Path {
         Path::new("")
     }
 }
 
-/// Scores in memory that somebody else holds.
+/// Borrowed scores in memory.
 impl ScoreSource for &[Score] {
     fn positions(&self) -> u64 {
         self.len() as u64
@@ -78,7 +77,7 @@ impl ScoreSource for Vec<Score> {
     }
 }
 
-/// A file, whatever its codec, with a bounded cache of decoded blocks where its scores cannot be read in place.
+/// A file of any codec, with a bounded cache of decoded blocks if its scores cannot be read in place.
 impl ScoreSource for CachedScores {
     fn positions(&self) -> u64 {
         self.scores().shape().positions()
@@ -95,7 +94,7 @@ impl ScoreSource for CachedScores {
             }
             return Ok(());
         }
-        // Going to the cache for each score would cost more than the copy of what lies between them.
+        // Copying a whole run costs less than a cache look-up for each score.
         let mut out = out.iter_mut();
         let mut between = Vec::new();
         for in_block in positions.chunk_by(|&a, &b| a / RUN_POSITIONS == b / RUN_POSITIONS) {
@@ -122,7 +121,7 @@ impl ScoreSource for CachedScores {
     }
 }
 
-/// Databases that refer to each other: same rules, same position set, at most one a number of stones.
+/// Databases of the same rules and position set, at most one for each number of stones.
 #[derive(Debug)]
 pub struct Databases<L> {
     rules: Rules,
@@ -130,7 +129,7 @@ pub struct Databases<L> {
     by_stones: Vec<Option<Database<L>>>,
 }
 
-/// One of them, with its index.
+/// A database with its index.
 #[derive(Debug)]
 pub struct Database<L> {
     index: Index,
@@ -138,14 +137,15 @@ pub struct Database<L> {
 }
 
 impl<L: ScoreSource> Databases<L> {
-    /// None yet.
+    /// Makes an empty set of databases.
     pub fn new(rules: Rules, set: PositionSet) -> Databases<L> {
         Databases { rules, set, by_stones: Vec::new() }
     }
 
-    /// Adds the database with `stones` stones, or replaces it.
+    /// Adds or replaces the database with `stones` stones.
     ///
-    /// Fails where it does not hold as many scores as there are positions.
+    /// # Errors
+    /// [`CheckError::Size`].
     pub fn insert(&mut self, stones: u32, scores: L) -> Result<(), CheckError> {
         let expected = self.set.positions(stones);
         let found = scores.positions();
@@ -160,22 +160,22 @@ impl<L: ScoreSource> Databases<L> {
         Ok(())
     }
 
-    /// The database with `stones` stones.
+    /// Returns the database with `stones` stones.
     pub fn get(&self, stones: u32) -> Result<&Database<L>, CheckError> {
         self.by_stones.get(stones as usize).and_then(Option::as_ref).ok_or(CheckError::Missing { stones })
     }
 
-    /// The editions of all databases, to be compared by [`unchanged`](Self::unchanged) once they were read.
+    /// Returns the editions of all databases, for [`unchanged`](Self::unchanged).
     pub fn editions(&self) -> Vec<u64> {
         let edition =
             |database: &Option<Database<L>>| database.as_ref().map_or(0, |database| database.scores.edition());
         self.by_stones.iter().map(edition).collect()
     }
 
-    /// Whether no database was changed since it had these editions. What was found of one that was, may be wrong.
+    /// Checks that no database has changed since it had these editions.
     ///
     /// # Errors
-    /// [`StoreError::Changing`] with the first that was.
+    /// [`StoreError::Changing`] with the first that has: findings about it may be wrong.
     pub fn unchanged(&self, editions: &[u64]) -> Result<(), CheckError> {
         let changed = self.editions().iter().zip(editions).position(|(now, before)| now != before);
         match changed.and_then(|at| self.by_stones[at].as_ref()) {
@@ -184,41 +184,42 @@ impl<L: ScoreSource> Databases<L> {
         }
     }
 
-    /// The rules.
+    /// Returns the rules.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// The position set.
+    /// Returns the position set.
     pub fn set(&self) -> PositionSet {
         self.set
     }
 }
 
 impl<L: ScoreSource> Database<L> {
-    /// The index of its positions.
+    /// Returns the index.
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// Its scores.
+    /// Returns the scores.
     pub fn scores(&self) -> &L {
         &self.scores
     }
 
-    /// Number of positions.
+    /// Returns the number of positions.
     pub fn positions(&self) -> u64 {
         self.index.positions()
     }
 
-    /// The position of a board.
+    /// Returns the position of a board.
     ///
-    /// Fails where the position set does not have it: no child of a position may be so.
+    /// # Errors
+    /// [`CheckError::Outside`]: no child of a position may be outside of the position set.
     pub fn position(&self, board: &Board) -> Result<u64, CheckError> {
         self.index.rank(board, ORIENTATION).ok_or(CheckError::Outside { board: *board, set: self.index.set() })
     }
 
-    /// The board of a position.
+    /// Returns the board of a position.
     pub fn board(&self, position: u64) -> Board {
         self.index.unrank(position, ORIENTATION)
     }

@@ -1,23 +1,23 @@
-//! A position's score from the scores of its children, by the plain rules.
+//! Derives the score of a position from the scores of its children, by the plain rules.
 //!
-//! This is all that the checks know of playing: [`Board::moves`], a look-up for each child, and the score of a player
-//! who cannot move. No kernel, no sow map, no capture database.
+//! The checks know no more of the game than this: [`Board::moves`], a look-up for each child, and the score of a player who
+//! cannot move.
 
 use crate::CheckError;
 use crate::databases::{Databases, ScoreSource};
 use game::{Board, Rules, Score};
 
-/// The best scores that a position's moves lead to.
+/// The best scores of the moves of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Derived {
-    /// By a move that captures, if there is one.
+    /// The best score of a capturing move, if there is one.
     pub(crate) capture: Option<Score>,
-    /// By a move that captures nothing, if there is one.
+    /// The best score of a non-capturing move, if there is one.
     pub(crate) quiet: Option<Score>,
 }
 
 impl Derived {
-    /// No move.
+    /// No moves.
     pub(crate) const NONE: Derived = Derived { capture: None, quiet: None };
 
     /// Looks up the children of a position.
@@ -32,18 +32,18 @@ impl Derived {
         Ok(derived)
     }
 
-    /// Takes one move into account.
+    /// Adds a move.
     pub(crate) fn offer(&mut self, captured: u8, child: Score) {
         let best = match captured {
             0 => &mut self.quiet,
             _ => &mut self.capture,
         };
-        // A damaged child can say -128.
+        // A damaged child can score -128.
         let score = child.saturating_neg().saturating_add(captured as Score);
         *best = (*best).max(Some(score));
     }
 
-    /// What the position scores.
+    /// Returns the score of the position.
     pub(crate) fn score(&self, board: &Board, rules: &Rules) -> Score {
         self.capture.max(self.quiet).unwrap_or_else(|| rules.terminal_score(board.stones()))
     }

@@ -1,6 +1,4 @@
-//! Where two databases of the same positions differ.
-//!
-//! Content digests tell whether they do; this tells where, for a person to look at.
+//! The positions at which two databases differ, for a message after their content digests differed.
 
 use crate::CheckError;
 use crate::databases::{Database, ScoreSource};
@@ -11,10 +9,10 @@ use rayon::prelude::*;
 /// Scores compared in one parallel unit; a multiple of a file's block (65,536 positions).
 const UNIT_POSITIONS: u64 = 1 << 20;
 
-/// The positions that one database scores otherwise than another.
+/// The positions at which two databases differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// How many there are.
+    /// The number of positions.
     pub positions: u64,
     /// The first of them, in the order of the database, with both scores.
     pub first: Vec<WrongScore>,
@@ -68,7 +66,7 @@ mod tests {
     use game::PositionSet;
 
     #[test]
-    fn the_first_differences_are_named_in_order() {
+    fn the_first_differences_are_listed_in_order() {
         let right = solved(7, PositionSet::All);
         let mut other = solved(7, PositionSet::All);
         let compare = |other: &crate::Databases<_>| differences(other.get(7).unwrap(), right.get(7).unwrap()).unwrap();

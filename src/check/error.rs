@@ -1,4 +1,4 @@
-//! What a check finds wrong, or cannot read.
+//! Errors of checks.
 
 use crate::WrongScore;
 use game::notation::PositionText;
@@ -9,38 +9,38 @@ use std::path::PathBuf;
 use store::StoreError;
 use thiserror::Error;
 
-/// Why a database did not pass.
+/// Why a database did not pass a check.
 #[derive(Debug, Error)]
 pub enum CheckError {
-    /// The check was asked to stop.
+    /// The check stopped on request.
     #[error("stopped on request")]
     Stopped,
-    /// A file cannot be read, or is not what it says.
+    /// A file cannot be read, or contradicts its header.
     #[error(transparent)]
     Store(Box<StoreError>),
-    /// Blocks of a file are not what was written.
+    /// Blocks of a file are damaged.
     #[error("{} of the blocks of {} are damaged: {}", blocks.len(), path.display(), ErrorList(first))]
     Damaged {
         /// The file.
         path: PathBuf,
         /// All damaged blocks, ascending.
         blocks: Vec<usize>,
-        /// What is wrong with the first of them.
+        /// The errors of the first of them.
         first: Vec<StoreError>,
     },
-    /// A text that is no record of statistics.
+    /// A text is not a record of statistics.
     #[error("expected the statistics of a database as JSON, found {found}; `awari run MANIFEST` writes them again")]
     Statistics {
         /// What is wrong with it.
         found: String,
     },
-    /// A database that the check needs is not there.
+    /// A database that the check needs is missing.
     #[error("no {stones}-stone database here; build it first")]
     Missing {
         /// Its stones.
         stones: u32,
     },
-    /// A database holds too few scores or too many.
+    /// A database has the wrong number of scores.
     #[error("the {stones}-stone database has {}, expected {expected} (positions {set})", plural(*found, "score"))]
     Size {
         /// Its stones.
@@ -52,7 +52,7 @@ pub enum CheckError {
         /// Scores in the database.
         found: u64,
     },
-    /// A score beyond the stones on the board; others may be so too.
+    /// A score exceeds the stones on the board.
     #[error(
         "position {} of the {stones}-stone database scores {found}, expected -{stones} to {stones}",
         PositionText::of_board(*board)
@@ -65,7 +65,7 @@ pub enum CheckError {
         /// Its score.
         found: Score,
     },
-    /// A move leads to a position that its database does not hold.
+    /// A move leads to a position that is not in the position set.
     #[error(
         "position {} follows from a move, but is not in the set `{set}`",
         PositionText::of_board(*board)
@@ -76,20 +76,20 @@ pub enum CheckError {
         /// The set.
         set: PositionSet,
     },
-    /// Scores that do not follow from those of the children.
+    /// Scores do not follow from those of the children.
     #[error("{mistakes} of {} checked in the {stones}-stone database {} wrong: {}",
         plural(*checked, "position"), if *mistakes == 1 { "is" } else { "are" }, ErrorList(first))]
     Wrong {
         /// The stones of the database.
         stones: u32,
-        /// How many positions are wrong.
+        /// The number of wrong positions.
         mistakes: u64,
-        /// How many were looked at.
+        /// The number of checked positions.
         checked: u64,
         /// The first of them, in the order of the database.
         first: Vec<WrongScore>,
     },
-    /// Claims that no line of play proves.
+    /// Claims cannot be derived.
     #[error(
         "the {stones}-stone database claims {} of {bound} or -{bound} that cannot be derived, \
          for example {} which it scores {claimed}: its scores are consistent at best, not proved",
@@ -101,17 +101,17 @@ pub enum CheckError {
         stones: u32,
         /// The bound at which the derivation stopped.
         bound: Score,
-        /// How many claims of that size are left.
+        /// The number of claims of that size that are not derived.
         unproved: u64,
         /// The first of them.
         board: Board,
-        /// What the database says of it.
+        /// Its score in the database.
         claimed: Score,
     },
 }
 
 impl CheckError {
-    /// What is wrong with the database, for a message that names the file and the remedy itself.
+    /// Describes the error without the file and the remedy.
     pub fn what(&self) -> String {
         match self {
             CheckError::Store(error) => error.what(),
@@ -133,7 +133,7 @@ impl From<StoreError> for CheckError {
     }
 }
 
-/// A list in an error's text.
+/// A list in an error message.
 struct ErrorList<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for ErrorList<'_, T> {

@@ -1,4 +1,4 @@
-//! How many positions have which score.
+//! Histograms of scores.
 
 use crate::CheckError;
 use crate::databases::{Database, ScoreSource};
@@ -29,10 +29,10 @@ pub struct ScoreShares {
 }
 
 impl Histogram {
-    /// No position at all.
+    /// The histogram of no positions.
     pub const EMPTY: Histogram = Histogram { positions: [0; 2 * SCORE_MAX + 1] };
 
-    /// Counts every position of a database, in parallel, and checks that no score exceeds its stones.
+    /// Counts the positions of a database in parallel, and checks that no score exceeds its stones.
     pub fn of<L: ScoreSource>(database: &Database<L>) -> Result<Histogram, CheckError> {
         let positions = database.positions();
         (0..positions.div_ceil(UNIT_POSITIONS))
@@ -46,7 +46,7 @@ impl Histogram {
             .try_reduce(|| Histogram::EMPTY, |a, b| Ok(a.plus(&b)))
     }
 
-    /// Positions with this score.
+    /// Returns the number of positions with a score.
     pub fn positions(&self, score: Score) -> u64 {
         slot(score).map_or(0, |slot| self.positions[slot])
     }
@@ -54,44 +54,44 @@ impl Histogram {
     /// Adds positions to a score.
     ///
     /// # Panics
-    /// When the score is beyond -48 to 48.
+    /// If the score is outside of -48 to 48.
     pub fn add(&mut self, score: Score, positions: u64) {
         let slot = slot(score).expect("no score exceeds the stones of the game");
         self.positions[slot] += positions;
     }
 
-    /// Positions by score, from the least score of the game to the largest.
+    /// Returns the counts from the least score of the game to the largest.
     pub fn counts(&self) -> [u64; 2 * SCORE_MAX + 1] {
         self.positions
     }
 
-    /// What [`Histogram::counts`] gave.
+    /// Makes a histogram from the output of [`Histogram::counts`].
     pub fn of_counts(positions: [u64; 2 * SCORE_MAX + 1]) -> Histogram {
         Histogram { positions }
     }
 
-    /// Positions in all.
+    /// Returns the number of all positions.
     pub fn total(&self) -> u64 {
         self.positions.iter().sum()
     }
 
-    /// The scores that occur, ascending, with their positions.
+    /// Returns the scores that occur, ascending, with their counts.
     pub fn scores(&self) -> impl Iterator<Item = (Score, u64)> + '_ {
         (-(SCORE_MAX as Score)..=SCORE_MAX as Score).zip(self.positions).filter(|&(_, positions)| positions > 0)
     }
 
-    /// The sum of two.
+    /// Returns the sum of two histograms.
     pub fn plus(&self, other: &Histogram) -> Histogram {
         Histogram { positions: std::array::from_fn(|slot| self.positions[slot] + other.positions[slot]) }
     }
 
-    /// The mean score, 0 where there are no positions.
+    /// Returns the mean score; 0 without positions.
     pub fn mean(&self) -> f64 {
         let sum: i64 = self.scores().map(|(score, positions)| i64::from(score) * positions as i64).sum();
         sum as f64 / self.total().max(1) as f64
     }
 
-    /// The shares of positive, zero and negative scores.
+    /// Returns the shares of positive, zero and negative scores.
     pub fn shares(&self) -> ScoreShares {
         let share = |sign: i8| {
             let positions: u64 =
@@ -101,10 +101,10 @@ impl Histogram {
         ScoreShares { won: share(1), drawn: share(0), lost: share(-1) }
     }
 
-    /// Counts scores, in parallel.
+    /// Counts scores in parallel.
     ///
     /// # Panics
-    /// When a score is beyond -48 to 48.
+    /// If a score is outside of -48 to 48.
     pub fn of_scores(scores: &[Score]) -> Histogram {
         let units = scores.par_chunks(UNIT_POSITIONS as usize).map(|unit| {
             let mut histogram = Histogram::EMPTY;
@@ -132,10 +132,10 @@ impl Histogram {
     }
 }
 
-/// The scores that occur among at most some thousand million.
+/// Counts the scores of a unit. At most 2^32 scores.
 fn counts(scores: &[Score]) -> impl Iterator<Item = (Score, u64)> + use<> {
     let mut counts = [0u64; 256];
-    // Without an early exit this runs at the speed of memory.
+    // Without an early exit this runs at memory bandwidth.
     let outside = scores.iter().fold(0, |any, &score| any | (score as u8).wrapping_add(PAIRED_MAX));
     let is_paired = outside < 2 * PAIRED_MAX && scores.len() >= PAIRS_MIN;
     let (paired, single) = scores.split_at(if is_paired { scores.len() / 4 * 4 } else { 0 });
@@ -146,15 +146,15 @@ fn counts(scores: &[Score]) -> impl Iterator<Item = (Score, u64)> + use<> {
     (0..=u8::MAX).map(move |byte| (byte as Score, counts[usize::from(byte)])).filter(|&(_, positions)| positions > 0)
 }
 
-/// Scores of -64 to 63 are counted in pairs: half as many counters to go to and back.
+/// Scores of -64 to 63 are counted in pairs, which halves the number of counter updates.
 const PAIRED_MAX: u8 = 64;
 const PAIRED_BITS: u32 = 7;
 
-/// For fewer the tables are not worth their while.
+/// The least number of scores for which the tables pay off.
 const PAIRS_MIN: usize = 1 << 16;
 
 fn count_pairs(scores: &[Score], counts: &mut [u64; 256]) {
-    // Two tables in turn: runs of one score would wait on one counter.
+    // Two tables in turn, so that runs of one score do not wait for one counter.
     let mut tables = vec![[0u32; 2]; 1 << (2 * PAIRED_BITS)];
     let mask = (1 << PAIRED_BITS) - 1;
     let pair = |a: Score, b: Score| usize::from(a as u8 & mask) << PAIRED_BITS | usize::from(b as u8 & mask);
@@ -183,7 +183,7 @@ mod tests {
     use game::{PositionSet, Rules};
 
     #[test]
-    fn counts_and_lists_what_occurs() {
+    fn scores_that_occur_are_counted() {
         let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
         let scores: Vec<Score> = (0..12).map(|at| at % 3 - 1).collect();
         databases.insert(1, scores).unwrap();

@@ -1,15 +1,14 @@
-//! Whether a file holds what was written: every checksum of every block, then the digest of all scores.
+//! The integrity of a file: the checksum of every block, then the digest of all scores.
 //!
-//! Header and block index were compared when the file was opened. This reads everything, in parallel, and goes on after
-//! the first damage, so that all of it is known.
+//! Header and block index are checked when a file is opened. This check reads all blocks in parallel, and finds all damage.
 
 use crate::CheckError;
 use store::{Scores, StoreError};
 
-/// The most damaged blocks that an error describes.
+/// The largest number of damaged blocks that an error describes.
 const BLOCKS_DESCRIBED_MAX: usize = 8;
 
-/// Compares all checksums of a file and its digest.
+/// Checks all checksums of a file and its digest.
 pub fn check_integrity(scores: &Scores) -> Result<(), CheckError> {
     let damaged = scores.damaged_blocks();
     if damaged.is_empty() {

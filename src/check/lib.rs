@@ -1,7 +1,7 @@
-//! Checks of finished databases: integrity, the verifier, the certificate, published counts, statistics.
+//! Checks of finished databases: integrity, verifier, certificate, published counts and statistics.
 //!
-//! Built on the plain rules, and on nothing that solvers use: no kernels, no sow maps, no capture databases. An error of
-//! a solver therefore has no way to excuse itself here. Checks read; they never write files.
+//! The checks use the plain rules, and nothing that solvers use: no kernels, sow maps or capture databases. So they share no
+//! error with a solver. They read files and never write them.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,7 +1,7 @@
-//! The published tables: how many n-stone positions have which score.
+//! Published histograms of scores.
 //!
-//! The table of Lincke's thesis (2002) for 0 to 16 stones, as data. It counts all positions, so it says nothing of
-//! `reachable` databases. Every row of it was checked to add up to C(n + 11, 11).
+//! The table of Lincke's thesis (2002) for 0 to 16 stones counts all positions, so it does not apply to `reachable`
+//! databases. A test checks that its rows add up to C(n + 11, 11).
 
 use crate::Histogram;
 use game::{PositionSet, Score};
@@ -12,20 +12,20 @@ const TABLE: &str = include_str!("published/lincke-2002.csv");
 
 static HISTOGRAMS: LazyLock<Vec<Histogram>> = LazyLock::new(|| parse(TABLE));
 
-/// How a database compares to the published counts.
+/// The comparison of a database with the published counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// All counts are the published ones.
+    /// All counts match.
     Matches,
-    /// There is no table for so many stones, or for this position set.
+    /// There is no table for this number of stones or position set.
     Absent,
-    /// A count is another.
+    /// A count differs.
     Differs {
-        /// The lowest score of which that holds.
+        /// The lowest score with a different count.
         score: Score,
-        /// Positions that the table gives it.
+        /// The published count.
         expected: u64,
-        /// Positions that the database gives it.
+        /// The count of the database.
         found: u64,
     },
 }
@@ -44,7 +44,7 @@ impl Published {
     }
 }
 
-/// The table by number of stones.
+/// Parses the table; returns the histograms by number of stones.
 fn parse(table: &str) -> Vec<Histogram> {
     let mut histograms = Vec::new();
     for line in table.lines().skip(1) {

@@ -7,7 +7,7 @@ use crate::{CaptureChoice, Histogram, ScoreShares, Statistics};
 use game::quantity::grouped;
 use std::fmt::Write;
 
-/// The columns of the table, the first line of it.
+/// The headings of the table.
 const HEADINGS: [&str; 8] =
     ["stones", "positions", "mean score", "won", "drawn", "lost", "capture or not", "better not"];
 
@@ -29,11 +29,11 @@ pub fn json(databases: &[Statistics]) -> String {
     format!("[{}]\n", objects.join(",\n "))
 }
 
-/// A table with a line for each database, and one for all where there are several.
+/// Formats a table with a line for each database, and one for all if there are several.
 ///
-/// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not` the share
-/// of those in which every best move captures nothing; a `~` marks what was told from a sample. The line for all
-/// databases weighs each by its positions. The last figures are left out where a line would have more than `columns`.
+/// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not` the share of
+/// those in which no best move captures; `~` marks estimates from a sample. The line for all databases weighs each by its
+/// positions. The last columns are omitted if a line would exceed `columns`.
 pub fn table(databases: &[Statistics], columns: usize) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     for database in databases {
@@ -77,14 +77,14 @@ pub fn table(databases: &[Statistics], columns: usize) -> String {
     text
 }
 
-/// What captures are worth, in a row of the table.
+/// The capture statistics in a row of the table.
 struct Figures {
     offered: f64,
     declined: Option<f64>,
     is_sampled: bool,
 }
 
-/// The histogram of all databases together.
+/// Returns the histogram of all databases.
 pub(crate) fn total(databases: &[Statistics]) -> Histogram {
     databases.iter().fold(Histogram::EMPTY, |sum, database| sum.plus(database.histogram()))
 }

@@ -1,4 +1,4 @@
-//! Databases for this crate's tests, from the slow reference solver.
+//! Databases for tests, from the slow reference solver.
 
 use crate::Databases;
 use crate::databases::ORIENTATION;

@@ -1,10 +1,10 @@
-//! What a database says about the game: the figures that the papers report.
+//! Statistics of a database: the figures that the papers report.
 //!
-//! The distribution of scores counts every position. How often a capture is the wrong move needs the children of each
-//! position, so it is told from an extent, usually a sample: at 100,000 positions its standard error is a seventh of a
-//! per cent at most. It needs no capture database, which is gone by then or not.
+//! The distribution of scores counts every position. The share of positions in which a capture is the wrong move needs the
+//! children of each position, so it is estimated from an extent, usually a sample: at 100,000 positions its standard error
+//! is at most a seventh of a per cent.
 //!
-//! One database's figures are kept as a JSON object, whose bytes depend on the database and the extent alone:
+//! The statistics of a database are a JSON object, whose bytes depend only on the database and the extent:
 //!
 //! ```text
 //! {"stones":2,"positions":78,"mean":-0.3846,"won":0.3205,"drawn":0.1667,"lost":0.5128,
@@ -12,8 +12,8 @@
 //!  "scores":[{"score":-2,"positions":40},{"score":0,"positions":13},{"score":2,"positions":25}]}
 //! ```
 //!
-//! `captures` says at how many positions captures were weighed, how many of them offer both kinds of move, and in how
-//! many of these every best move captures nothing. Shares and mean are for readers; the rest determines them.
+//! `captures` counts the positions of the extent, those that offer both kinds of move, and those of these in which no best
+//! move captures. Shares and mean follow from the other fields.
 
 use crate::databases::{Databases, ScoreSource};
 use crate::walk::{VisitedPosition, WalkTally, walk};
@@ -23,7 +23,7 @@ use game::{STONES_MAX, Score};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-/// The figures of one database.
+/// The statistics of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
     stones: u32,
@@ -35,16 +35,16 @@ pub struct Statistics {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureChoice {
-    /// Positions looked at.
+    /// Positions of the extent.
     pub positions: u64,
     /// Those that offer both capturing and non-capturing moves.
     pub offered: u64,
-    /// Those of them in which every best move captures nothing.
+    /// Those of them in which no best move captures.
     pub declined: u64,
 }
 
 impl Statistics {
-    /// The figures of the `stones`-stone database; captures are weighed at the positions of `extent`.
+    /// Computes the statistics of the `stones`-stone database, those of captures from the positions of `extent`.
     pub fn of<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Statistics, CheckError> {
         Ok(Statistics {
             stones,
@@ -53,12 +53,12 @@ impl Statistics {
         })
     }
 
-    /// The figures of the `stones`-stone database from counts of its positions.
+    /// Makes the statistics of the `stones`-stone database from counts.
     pub fn new(stones: u32, histogram: Histogram, choice: CaptureChoice) -> Statistics {
         Statistics { stones, histogram, choice }
     }
 
-    /// Reads what [`Statistics::json`] has written.
+    /// Parses the output of [`Statistics::json`].
     pub fn of_json(json: &str) -> Result<Statistics, CheckError> {
         let refused = |found: String| CheckError::Statistics { found };
         let record: StatisticsRecord = serde_json::from_str(json).map_err(|error| refused(error.to_string()))?;
@@ -83,7 +83,7 @@ impl Statistics {
         Ok(Statistics { stones: record.stones, histogram, choice: record.captures })
     }
 
-    /// The figures as one JSON object, on one line without its end.
+    /// Returns the statistics as a JSON object on one line, without a line feed.
     pub fn json(&self) -> String {
         let ScoreShares { won, drawn, lost } = self.shares();
         let scores = self.histogram.scores();
@@ -126,7 +126,7 @@ impl Statistics {
     }
 }
 
-/// The JSON object.
+/// The JSON object of statistics.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StatisticsRecord {
@@ -147,13 +147,13 @@ struct ScoreRecord {
     positions: u64,
 }
 
-/// To six decimals: what is beyond would say more than is known.
+/// Rounds a figure to six decimals.
 fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
 impl CaptureChoice {
-    /// The share of those offering both in which every best move captures nothing; none where none offers both.
+    /// Returns the share of positions offering both kinds of move in which no best move captures, if there are any.
     pub fn declined_share(&self) -> Option<f64> {
         (self.offered > 0).then(|| self.declined as f64 / self.offered as f64)
     }

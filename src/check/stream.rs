@@ -1,10 +1,9 @@
-//! A sample of tiles whose look-ups are made in the order of the files, while these are read from one end to the other.
+//! Verifies a sample of tiles with look-ups in file order, for compressed databases.
 //!
-//! For databases that are compressed: a look decodes some thousand scores, and a tile looks at fifty places, so tile by
-//! tile everything is decoded several times. Here all look-ups of a round are collected and sorted. Those into the database
-//! itself are answered as its scores pass by, which happens anyway, to compare their digest; those into smaller ones, which
-//! captures make, block by block, each block once. Memory is a round of look-ups; where the sample is larger, more rounds
-//! follow, which go through the database once more each.
+//! A look-up in a compressed file decodes some thousand scores, and a tile needs fifty look-ups, so a walk tile by tile
+//! decodes everything several times. Here all look-ups of a round are collected and sorted. Look-ups in the database itself
+//! are answered while its scores are streamed to compare their digest; look-ups in smaller databases decode each block
+//! once. Memory is one round of look-ups. A larger sample takes more rounds, each of which reads the database again.
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
@@ -15,10 +14,10 @@ use game::Score;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// Memory for each position of a round: its look-ups, those of one database twice while they are gathered, and answers.
+/// Memory for each position of a round: its look-ups, those of one database twice while they are collected, and the answers.
 pub const POSITION_BYTES: u64 = 115;
 
-/// A round has no fewer positions, if there are as many: 15 MB.
+/// The least number of positions of a round, if the sample has as many: 15 MB.
 const ROUND_MIN: u64 = 1 << 17;
 
 /// Positions, or look-ups, in one parallel unit.
@@ -32,14 +31,14 @@ const PARENT_BITS: u32 = 25;
 const POSITION_BITS: u32 = 39;
 const _: () = assert!(PARENT_BITS + POSITION_BITS == u64::BITS);
 
-/// Gives all scores of a database in canonical order to a function, and counts them.
+/// Streams all scores of a database in canonical order to a function, and returns their histogram.
 pub type Stream<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[Score])) -> Result<Histogram, CheckError>;
 
-/// As [`verify_counted`](crate::verify_counted) with a sample of tiles, in rounds of about so many bytes. The first is
-/// answered by `stream`, which is called once.
+/// As [`verify_counted`](crate::verify_counted) with a sample of tiles, in rounds of about `round_bytes`. The
+/// look-ups of the first round are answered by `stream`, which is called once.
 ///
 /// # Errors
-/// As that, and those of `stream`.
+/// As [`verify_counted`](crate::verify_counted), and those of `stream`.
 pub fn verify_streamed<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
@@ -55,7 +54,7 @@ pub fn verify_streamed<L: ScoreSource>(
     let mut round = LookUpRound::collect(databases, database, rounds.next().unwrap_or_default(), watch)?;
     let mut at = 0;
     let histogram = stream(&mut |scores| {
-        round.hear(at, scores);
+        round.answer(at, scores);
         at += scores.len() as u64;
     })?;
     comparison.merge(round.finish(databases, database, watch)?);
@@ -67,11 +66,10 @@ pub fn verify_streamed<L: ScoreSource>(
     comparison.verified(stones, histogram)
 }
 
-/// As [`verify_portion`](crate::verify_portion) with a sample of tiles, in rounds of about so many bytes, each of which
-/// looks scores up in the order of the files.
+/// As [`verify_portion`](crate::verify_portion) with a sample of tiles, in rounds of about `round_bytes`.
 ///
 /// # Errors
-/// As that.
+/// As [`verify_portion`](crate::verify_portion).
 pub fn verify_portion_in_rounds<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
@@ -93,26 +91,26 @@ pub fn verify_portion_in_rounds<L: ScoreSource>(
     Ok(PortionFindings(comparison))
 }
 
-/// The most tiles of a round of about so many bytes.
+/// Returns the largest number of tiles of a round of about `bytes`.
 fn tiles_of_round(bytes: u64) -> usize {
     (bytes / POSITION_BYTES).clamp(ROUND_MIN, 1 << PARENT_BITS) as usize / TILE_POSITIONS_MAX
 }
 
-/// Some positions, and what is asked of them.
+/// The positions of a round, with their look-ups.
 struct LookUpRound {
     positions: Vec<u64>,
-    /// By captured stones, ascending by position: where children are, and of which position.
-    asked: Vec<Vec<RoundLookUp>>,
-    /// The positions themselves, likewise.
-    asked_found: Vec<RoundLookUp>,
-    /// How many of the database's own were answered as it passed by.
-    heard: usize,
-    heard_found: usize,
+    /// The look-ups of children, by captured stones, ascending by position.
+    look_ups: Vec<Vec<RoundLookUp>>,
+    /// The look-ups of the positions themselves, ascending.
+    found_look_ups: Vec<RoundLookUp>,
+    /// The number of look-ups that the stream has answered.
+    answered: usize,
+    answered_found: usize,
     derived: Vec<Derived>,
     found: Vec<Score>,
 }
 
-/// A look-up: the position, and above all else the order, and the number of who asks.
+/// A look-up: a position, and the number of the parent. Sorts by position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RoundLookUp(u64);
 
@@ -140,80 +138,80 @@ impl LookUpRound {
         let positions: Vec<u64> = tiles.iter().flat_map(WalkTile::each).collect();
         let stones = database.index().stones();
         let units = positions.par_chunks(UNIT).enumerate().map(|(unit, positions)| {
-            let mut asked: Vec<Vec<RoundLookUp>> = vec![Vec::new(); stones as usize + 1];
+            let mut look_ups: Vec<Vec<RoundLookUp>> = vec![Vec::new(); stones as usize + 1];
             for (parent, &position) in (unit * UNIT..).zip(positions) {
                 for (_, played) in database.board(position).moves(databases.rules()) {
                     let child = databases.get(stones - u32::from(played.captured))?.position(&played.child)?;
-                    asked[usize::from(played.captured)].push(RoundLookUp::new(child, parent));
+                    look_ups[usize::from(played.captured)].push(RoundLookUp::new(child, parent));
                 }
             }
-            if watch(0).is_break() { Err(CheckError::Stopped) } else { Ok(asked) }
+            if watch(0).is_break() { Err(CheckError::Stopped) } else { Ok(look_ups) }
         });
         let mut units: Vec<_> = units.collect::<Result<_, CheckError>>()?;
-        let asked = (0..=stones as usize).map(|captured| {
-            let parts: Vec<_> = units.iter_mut().map(|asked| std::mem::take(&mut asked[captured])).collect();
-            let mut asked = parts.concat();
-            asked.par_sort_unstable();
-            asked
+        let look_ups = (0..=stones as usize).map(|captured| {
+            let parts: Vec<_> = units.iter_mut().map(|look_ups| std::mem::take(&mut look_ups[captured])).collect();
+            let mut look_ups = parts.concat();
+            look_ups.par_sort_unstable();
+            look_ups
         });
-        let asked = asked.collect();
-        let mut asked_found: Vec<_> =
+        let look_ups = look_ups.collect();
+        let mut found_look_ups: Vec<_> =
             positions.iter().enumerate().map(|(parent, &position)| RoundLookUp::new(position, parent)).collect();
-        asked_found.par_sort_unstable();
+        found_look_ups.par_sort_unstable();
         let (derived, found) = (vec![Derived::NONE; positions.len()], vec![0; positions.len()]);
-        Ok(LookUpRound { positions, asked, asked_found, heard: 0, heard_found: 0, derived, found })
+        Ok(LookUpRound { positions, look_ups, found_look_ups, answered: 0, answered_found: 0, derived, found })
     }
 
-    /// Scores of the database from position `first` on pass by.
-    fn hear(&mut self, first: u64, scores: &[Score]) {
-        let LookUpRound { asked, asked_found, heard, heard_found, derived, found, .. } = self;
+    /// Answers look-ups with streamed scores from position `first` on.
+    fn answer(&mut self, first: u64, scores: &[Score]) {
+        let LookUpRound { look_ups, found_look_ups, answered, answered_found, derived, found, .. } = self;
         let score = |look_up: &RoundLookUp| scores.get((look_up.position() - first) as usize).copied();
-        while let Some((look_up, score)) = asked[0].get(*heard).and_then(|look_up| Some((look_up, score(look_up)?))) {
+        while let Some((look_up, score)) = look_ups[0].get(*answered).and_then(|look_up| Some((look_up, score(look_up)?))) {
             derived[look_up.parent()].offer(0, score);
-            *heard += 1;
+            *answered += 1;
         }
-        while let Some((look_up, score)) = asked_found.get(*heard_found).and_then(|it| Some((it, score(it)?))) {
+        while let Some((look_up, score)) = found_look_ups.get(*answered_found).and_then(|it| Some((it, score(it)?))) {
             found[look_up.parent()] = score;
-            *heard_found += 1;
+            *answered_found += 1;
         }
     }
 
-    /// Looks up the children by moves that capture so many stones.
+    /// Looks up the children of moves that capture `captured` stones.
     fn look<L: ScoreSource>(
         &mut self,
         child: &Database<L>,
-        asked: &[RoundLookUp],
+        look_ups: &[RoundLookUp],
         captured: u8,
     ) -> Result<(), CheckError> {
-        for (look_up, score) in asked.iter().zip(answers(child, asked)?) {
+        for (look_up, score) in look_ups.iter().zip(answers(child, look_ups)?) {
             self.derived[look_up.parent()].offer(captured, score);
         }
         Ok(())
     }
 
     /// Looks up the positions themselves.
-    fn look_found<L: ScoreSource>(&mut self, database: &Database<L>, asked: &[RoundLookUp]) -> Result<(), CheckError> {
-        for (look_up, score) in asked.iter().zip(answers(database, asked)?) {
+    fn look_found<L: ScoreSource>(&mut self, database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<(), CheckError> {
+        for (look_up, score) in look_ups.iter().zip(answers(database, look_ups)?) {
             self.found[look_up.parent()] = score;
         }
         Ok(())
     }
 
-    /// Looks up everything, and compares.
+    /// Makes all look-ups, and compares the scores.
     fn look_all<L: ScoreSource>(
         mut self,
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
     ) -> Result<RuleCheckTally, CheckError> {
-        let own = std::mem::take(&mut self.asked[0]);
+        let own = std::mem::take(&mut self.look_ups[0]);
         self.look(database, &own, 0)?;
-        let found = std::mem::take(&mut self.asked_found);
+        let found = std::mem::take(&mut self.found_look_ups);
         self.look_found(database, &found)?;
         self.finish(databases, database, watch)
     }
 
-    /// Looks up the children in smaller databases, and compares.
+    /// Looks up the children in smaller databases, and compares the scores.
     fn finish<L: ScoreSource>(
         mut self,
         databases: &Databases<L>,
@@ -222,9 +220,9 @@ impl LookUpRound {
     ) -> Result<RuleCheckTally, CheckError> {
         let stones = database.index().stones();
         for captured in 1..=stones {
-            let asked = std::mem::take(&mut self.asked[captured as usize]);
-            if !asked.is_empty() {
-                self.look(databases.get(stones - captured)?, &asked, captured as u8)?;
+            let look_ups = std::mem::take(&mut self.look_ups[captured as usize]);
+            if !look_ups.is_empty() {
+                self.look(databases.get(stones - captured)?, &look_ups, captured as u8)?;
             }
             if watch(0).is_break() {
                 return Err(CheckError::Stopped);
@@ -244,14 +242,14 @@ impl LookUpRound {
     }
 }
 
-/// The scores at ascending places.
-fn answers<L: ScoreSource>(database: &Database<L>, asked: &[RoundLookUp]) -> Result<Vec<Score>, CheckError> {
-    let mut answers = vec![0; asked.len()];
-    asked.par_chunks(UNIT).zip(answers.par_chunks_mut(UNIT)).try_for_each_init(
+/// Returns the scores of ascending positions.
+fn answers<L: ScoreSource>(database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<Vec<Score>, CheckError> {
+    let mut answers = vec![0; look_ups.len()];
+    look_ups.par_chunks(UNIT).zip(answers.par_chunks_mut(UNIT)).try_for_each_init(
         Vec::new,
-        |places, (asked, answers)| {
+        |places, (look_ups, answers)| {
             places.clear();
-            places.extend(asked.iter().map(|look_up| look_up.position()));
+            places.extend(look_ups.iter().map(|look_up| look_up.position()));
             database.scores().scores(places, answers)
         },
     )?;
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_tile_by_tile_is_found() {
+    fn a_streamed_sample_finds_the_same_as_a_walk() {
         for set in [PositionSet::All, PositionSet::Reachable] {
             let mut databases = solved(7, set);
             for stones in 0..=7 {

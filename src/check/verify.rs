@@ -1,13 +1,12 @@
-//! The verifier: every score against those of the children.
+//! The verifier: compares every score with those of the children.
 //!
-//! Independent of every solver: it knows the plain rules and the index, and none of the kernels, sow maps, capture
-//! databases or planes. A position passes where its score is the best of `captured - score(child)` over its legal
-//! moves, or minus its stones where it has none, by the database's own scores where nothing is captured.
+//! The verifier is independent of every solver: it uses the plain rules and the index. A position passes if its score is the
+//! best of `captured - score(child)` over its legal moves, or minus its stones if it has none. Children of non-capturing
+//! moves are in the same database.
 //!
-//! So it proves consistency, no more, and only together with verified smaller databases: these equations have other
-//! solutions than the right one. [`crate::certify`] closes that gap. So do published counts, where there are some: in
-//! the order in which 0 is least and magnitudes grow outward the right solution is the least of all, so the magnitudes
-//! of any other add up to more, and it cannot have the same counts.
+//! This proves consistency with verified smaller databases, but the equations have other solutions than the right one.
+//! [`crate::certify`] closes that gap. Published counts close it too: in the order in which 0 is least and magnitudes grow
+//! outward, the right solution is the least, so the magnitudes of any other solution add up to more.
 
 use crate::databases::{Databases, ScoreSource};
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_portion};
@@ -16,10 +15,10 @@ use crate::{CaptureChoice, CheckError, Extent, Histogram};
 use game::{Board, Score};
 use std::ops::ControlFlow;
 
-/// The most wrong positions that an error names.
+/// The largest number of wrong positions that an error names.
 pub(crate) const MISTAKES_NAMED_MAX: usize = 8;
 
-/// A database whose scores follow from those of their children. Only [`verify`] makes one.
+/// A verified database: its scores follow from those of their children. Only [`verify`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
     stones: u32,
@@ -28,16 +27,16 @@ pub struct Verified {
     choice: CaptureChoice,
 }
 
-/// Verifies the `stones`-stone database: the range of every score, and every score of the extent against its
-/// children's.
+/// Verifies the `stones`-stone database: the range of every score, and every score of the extent against those of the
+/// children.
 ///
-/// Needs the databases of `stones` stones and, where captures lead there, of fewer. These must have been verified
-/// themselves. Checksums are the business of whoever opens files.
+/// Needs the smaller databases that captures lead to, which must have been verified themselves. Does not compare digests.
 pub fn verify<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified, CheckError> {
     verify_watched(databases, stones, extent, &|_| ControlFlow::Continue(()))
 }
 
-/// As [`verify`]; `watch` is told how many positions more were derived, and ends it early with [`CheckError::Stopped`].
+/// As [`verify`]; `watch` receives the number of further positions derived, and ends it early with
+/// [`CheckError::Stopped`].
 pub fn verify_watched<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
@@ -48,7 +47,7 @@ pub fn verify_watched<L: ScoreSource>(
     verify_counted(databases, stones, histogram, extent, watch)
 }
 
-/// As [`verify_watched`], of a database whose positions were counted when its checksums were compared.
+/// As [`verify_watched`], for a database whose histogram is known.
 pub fn verify_counted<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
@@ -59,10 +58,10 @@ pub fn verify_counted<L: ScoreSource>(
     walk::<L, RuleCheckTally>(databases, stones, extent, watch)?.verified(stones, histogram)
 }
 
-/// Re-derives a part of the `stones`-stone database, as [`verify_counted`] does all of it.
+/// Verifies a portion of the `stones`-stone database, as [`verify_counted`] does all of it.
 ///
 /// # Errors
-/// As that, but for wrong scores, which are among the findings.
+/// As [`verify_counted`], except for wrong scores, which are part of the findings.
 pub fn verify_portion<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
@@ -73,17 +72,17 @@ pub fn verify_portion<L: ScoreSource>(
     walk_portion::<L, RuleCheckTally>(databases, stones, extent, portion, watch).map(PortionFindings)
 }
 
-/// What was found of a part of a database. Parts add up.
+/// The findings of a portion of a database. Findings add up.
 #[derive(Default)]
 pub struct PortionFindings(pub(crate) RuleCheckTally);
 
 impl PortionFindings {
-    /// Takes in what was found of another part.
+    /// Adds the findings of another portion.
     pub fn merge(&mut self, other: PortionFindings) {
         self.0.merge(other.0);
     }
 
-    /// The verdict on a database whose positions were counted, if these are the findings of all its parts.
+    /// Returns the verdict on a database, if these are the findings of all its portions.
     ///
     /// # Errors
     /// [`CheckError::Wrong`].
@@ -91,8 +90,8 @@ impl PortionFindings {
         self.0.verified(stones, histogram)
     }
 
-    /// Five numbers of 8 bytes, and for each of the lowest mistakes its position, in 8 bytes, the board, what was
-    /// expected, and what was found. Little-endian.
+    /// Encodes the findings, little-endian: five numbers of 8 bytes; for each of the lowest mistakes its position in 8 bytes,
+    /// the board, the expected and the found score.
     pub fn encode(&self) -> Vec<u8> {
         let RuleCheckTally { checked, mistakes, lowest, choice } = &self.0;
         let CaptureChoice { positions, offered, declined } = *choice;
@@ -108,7 +107,7 @@ impl PortionFindings {
         bytes
     }
 
-    /// What [`PortionFindings::encode`] has written.
+    /// Decodes the output of [`PortionFindings::encode`].
     pub fn decode(bytes: &[u8]) -> Option<PortionFindings> {
         let (numbers, lowest) = bytes.split_first_chunk::<{ 5 * 8 }>()?;
         let [checked, mistakes, positions, offered, declined] =
@@ -127,44 +126,44 @@ impl PortionFindings {
 }
 
 impl Verified {
-    /// Stones of the database.
+    /// Returns the stones of the database.
     pub fn stones(&self) -> u32 {
         self.stones
     }
 
-    /// Positions re-derived.
+    /// Returns the number of re-derived positions.
     pub fn checked(&self) -> u64 {
         self.checked
     }
 
-    /// Whether these were all.
+    /// Whether all positions were re-derived.
     pub fn is_full(&self) -> bool {
         self.checked == self.histogram.total()
     }
 
-    /// All positions by score, sampled or not.
+    /// Returns the histogram of all positions.
     pub fn histogram(&self) -> &Histogram {
         &self.histogram
     }
 
-    /// What the re-derived positions say about capturing.
+    /// Returns the capture statistics of the re-derived positions.
     pub fn choice(&self) -> CaptureChoice {
         self.choice
     }
 }
 
-/// What a walk finds.
+/// The comparison of scores with the derived ones.
 #[derive(Default)]
 pub(crate) struct RuleCheckTally {
     checked: u64,
     mistakes: u64,
-    /// Those at the lowest positions.
+    /// The mistakes at the lowest positions.
     lowest: Vec<(u64, WrongScore)>,
     choice: CaptureChoice,
 }
 
 impl RuleCheckTally {
-    /// The verdict.
+    /// Returns the verdict.
     pub(crate) fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
         if self.mistakes > 0 {
             let (mistakes, checked, first) = (self.mistakes, self.checked, self.named());
@@ -272,7 +271,7 @@ mod tests {
     const TILES: Extent = Extent::Tiles(Sample { one_in: 10, at_least: 100, seed: 1 });
 
     #[test]
-    fn a_sample_finds_what_a_full_walk_finds_there() {
+    fn a_sample_visits_positions_as_a_full_walk_does() {
         let databases = solved(6, PositionSet::Reachable);
         let all: VisitedPositions = walk(&databases, 6, Extent::Full, &|_| ControlFlow::Continue(())).unwrap();
         for sample in [SAMPLE, TILES] {

@@ -1,17 +1,15 @@
-//! Visits positions of a database, all or a sample, each with what it scores and what its children say it should.
+//! Walks over the positions of a database, all or a sample, with the stored and the derived score of each.
 //!
-//! A full walk goes tile by tile: some rows of movers' halves against a run of opponents' halves, the mover's half
-//! outermost. With it fixed, each of the six moves reads along one row of its child's slab, so look-ups stay in a few
-//! cache lines (and a few blocks of a compressed file); the scores of the tile itself are copied first. Memory is one
-//! tile a thread.
+//! A full walk goes tile by tile: a range of movers' halves against a range of opponents' halves, the mover's half
+//! outermost. With the mover's half fixed, each of the six moves reads along one row of its child's slab, so look-ups stay
+//! in a few cache lines (and a few blocks of a compressed file). Memory is one tile per thread.
 //!
-//! A sample has no such order. Its look-ups are collected, sorted by database and position, and made in ascending
-//! order, so a compressed file decodes each block once a batch. Memory is one batch of look-ups.
+//! A sample of positions has no such order. Its look-ups are collected and sorted by database and position, so a compressed
+//! file decodes each block once per batch. Memory is one batch of look-ups. A sample of tiles goes tile by tile, like a
+//! full walk; its tiles are small.
 //!
-//! A sample of tiles goes tile by tile as a full walk does; its tiles are small.
-//!
-//! Tiles and batches depend on the database alone, and tallies are merged in their order: results do not depend on
-//! threads.
+//! Tiles and batches depend on the database alone, and tallies are merged in their order, so results do not depend on the
+//! number of threads.
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
@@ -20,35 +18,35 @@ use game::{Board, Half, Rules, Score, Slab};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
-/// Movers' halves in a tile: a cache line of each row that the tile crosses.
+/// Movers' halves in a tile: one cache line of each row.
 const TILE_MOVERS: u32 = 64;
 
 /// Opponents' halves in a tile, so that a tile has at most 2^20 positions.
 const TILE_OPPONENTS: u32 = 1 << 14;
 
-/// Halves of either player in a tile of a sample. Larger ones cost less and look at fewer places.
+/// Halves of either player in a tile of a sample. Larger tiles cost less, but spread less.
 const SAMPLE_TILE: u32 = 8;
 
 /// Tiles of a sample in one parallel unit.
 const SAMPLE_UNIT: usize = 64;
 
-/// Positions in a batch of samples: some 1.3 million look-ups, 20 MB in all.
+/// Positions in a batch of samples: about 1.3 million look-ups, 20 MB.
 const BATCH_POSITIONS: u64 = 1 << 18;
 
 /// Look-ups in one parallel unit of a batch.
 const BATCH_UNIT: usize = 1 << 14;
 
-/// A position on the walk.
+/// A position of a walk.
 pub(crate) struct VisitedPosition {
-    /// Where it is.
+    /// The position.
     pub(crate) position: u64,
-    /// What it is.
+    /// Its board.
     pub(crate) board: Board,
-    /// What its moves lead to.
+    /// The scores of its moves.
     pub(crate) derived: Derived,
-    /// What it should score by them.
+    /// The derived score.
     pub(crate) expected: Score,
-    /// What the database says it scores.
+    /// The stored score.
     pub(crate) found: Score,
 }
 
@@ -58,16 +56,16 @@ impl VisitedPosition {
     }
 }
 
-/// What a walk gathers.
+/// An accumulator of a walk.
 pub(crate) trait WalkTally: Default + Send {
-    /// Takes a position into account.
+    /// Adds a position.
     fn see(&mut self, seen: &VisitedPosition);
 
-    /// Takes in what another part of the walk gathered.
+    /// Adds the tally of another part of the walk.
     fn merge(&mut self, other: Self);
 }
 
-/// Told how many positions more were visited; its answer ends a walk early.
+/// Receives the number of further positions visited; may end the walk early.
 pub(crate) type Watch<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
 
 /// Walks the `stones`-stone database.
@@ -80,7 +78,7 @@ pub(crate) fn walk<L: ScoreSource, T: WalkTally>(
     walk_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)
 }
 
-/// Walks a part of it.
+/// Walks a portion of the `stones`-stone database.
 pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     stones: u32,
@@ -100,30 +98,30 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     }
 }
 
-/// One of several parts of about as many positions: parts depend on the database, the extent and their number alone.
+/// One of several portions of about equal size. Portions depend only on the database, the extent and their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabasePortion {
     /// Its number, from 0 on.
     pub number: u64,
-    /// How many there are.
+    /// The number of portions.
     pub of: u64,
 }
 
 impl DatabasePortion {
-    /// The only one.
+    /// The whole database.
     pub const WHOLE: DatabasePortion = DatabasePortion { number: 0, of: 1 };
 
     pub(crate) fn is_last(self) -> bool {
         self.number + 1 == self.of
     }
 
-    /// Its share of so many.
+    /// Returns its share of `many` items.
     fn share(self, many: u64) -> Range<u64> {
         let cut = |number: u64| (u128::from(many) * u128::from(number) / u128::from(self.of)) as u64;
         cut(self.number)..cut(self.number + 1)
     }
 
-    /// Its share of some tiles: those that begin in its share of their positions.
+    /// Returns its share of `tiles`: those that begin in its share of their positions.
     pub(crate) fn tiles<'t, 'a>(self, tiles: &'t [WalkTile<'a>]) -> &'t [WalkTile<'a>] {
         let share = self.share(tiles.iter().map(WalkTile::positions).sum());
         let mut end = 0;
@@ -136,7 +134,7 @@ impl DatabasePortion {
     }
 }
 
-/// The tiles of a database.
+/// Returns the tiles of a full walk.
 fn all_tiles<L: ScoreSource>(database: &Database<L>) -> Vec<WalkTile<'_>> {
     let slabs = database.index().slabs().iter();
     let tiles = slabs.flat_map(|slab| {
@@ -173,7 +171,7 @@ fn full<L: ScoreSource, T: WalkTally>(
     Ok(tally)
 }
 
-/// The opening position of the reachable 48-stone database, which is in no slab.
+/// Visits the opening position of the reachable 48-stone database, which is in no slab.
 pub(crate) fn see_opening<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
@@ -189,14 +187,14 @@ pub(crate) fn see_opening<L: ScoreSource, T: WalkTally>(
     Ok(())
 }
 
-/// The small tiles of a slab that a sample chooses among: so many, of which one row has so many.
+/// The tiles of a slab that a sample chooses from.
 struct SampleTiles<'a> {
     slab: &'a Slab,
     first: u64,
     in_row: u64,
 }
 
-/// The tiles of a sample, ascending.
+/// Returns the tiles of a sample, ascending.
 pub(crate) fn sample_tiles<L: ScoreSource>(database: &Database<L>, sample: Sample) -> Vec<WalkTile<'_>> {
     let across = |halves: u32| u64::from(halves.div_ceil(SAMPLE_TILE));
     let mut tiles = 0;
@@ -206,7 +204,7 @@ pub(crate) fn sample_tiles<L: ScoreSource>(database: &Database<L>, sample: Sampl
         tiles += across(slab.mover_halves) * across(slab.opponent_halves);
     }
     let positions = database.positions();
-    // The tiles at the edges of slabs are smaller than others.
+    // Tiles at the edges of slabs are smaller.
     let share = u128::from(sample.count(positions)) * u128::from(tiles);
     let count = share.div_ceil(u128::from(positions)) as u64;
     let chosen = (0..count).map(|at| {
@@ -259,7 +257,7 @@ impl WalkTile<'_> {
         self.movers.len() as u64 * self.opponents.len() as u64
     }
 
-    /// Its positions, in canonical order.
+    /// Returns its positions, in canonical order.
     pub(crate) fn each(&self) -> impl Iterator<Item = u64> + '_ {
         self.opponents.clone().flat_map(|opponent| {
             let row = self.slab.offset + u64::from(opponent) * u64::from(self.slab.mover_halves);
@@ -301,8 +299,8 @@ impl WalkTile<'_> {
     }
 }
 
-/// A look-up of a child for a sampled position, in 62 bits; their order is that in which look-ups are made: by database
-/// (all captures of as many stones lead into the same one), then by position there.
+/// The look-up of a child of a sampled position, in 62 bits. Sorts by database (captures of the same number of stones lead
+/// into the same one), then by position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SampleLookUp(u64);
 

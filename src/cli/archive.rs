@@ -36,7 +36,7 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
     let tables = Tables::new(rules, set, chosen.iter().copied().max().unwrap_or(0));
     let mut smaller = SmallerDatabases::new(&args.databases.dir, rules, set);
     for stones in chosen {
-        let scores = match library.held().get(&stones) {
+        let scores = match library.files().get(&stones) {
             Some(LibraryFile::Sound(scores)) => scores,
             Some(LibraryFile::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
             None => return Err(library.missing(stones).into()),
@@ -70,7 +70,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let stop = signals::stop_flag()?;
     let threads = threads(args.threads)?;
     // Nobody else writes databases there meanwhile.
-    let databases = || Ok(library(&disk, &args.dir).is_ok_and(|library| !library.held().is_empty()));
+    let databases = || Ok(library(&disk, &args.dir).is_ok_and(|library| !library.files().is_empty()));
     let _held = Directory::open(&disk, &args.dir, "awari restore", &databases)?;
     let tables = Tables::new(rules, set, chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0));
     let mut smaller = SmallerDatabases::new(&args.dir, rules, set);

@@ -40,7 +40,7 @@ impl OpenedDatabases {
         let cache = BlockCache::new(cache_bytes());
         let mut shelf =
             OpenedDatabases { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
-        for (stones, held) in library.into_held() {
+        for (stones, held) in library.into_files() {
             match held {
                 LibraryFile::Sound(scores) => {
                     shelf.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
@@ -60,7 +60,7 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> 
     let paths = disk.list(&dir.join("databases"))?;
     let named = paths.into_iter().filter(|path| Library::stones_of(path).is_some());
     let library = Library::new(named.map(|path| (path.clone(), Scores::open(disk, &path))))?;
-    if library.held().is_empty() {
+    if library.files().is_empty() {
         return Err(CliError::NoDatabases { dir: dir.to_path_buf(), stones: None, build: building(dir, None) });
     }
     Ok(library)
@@ -71,9 +71,9 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> 
 /// # Errors
 /// [`CliError::NoDatabases`] if there is none of the range.
 pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>, CliError> {
-    let there = |range: &RangeInclusive<u32>| library.held().keys().any(|stones| range.contains(stones));
+    let there = |range: &RangeInclusive<u32>| library.files().keys().any(|stones| range.contains(stones));
     match &args.stones {
-        None => Ok(library.held().keys().copied().collect()),
+        None => Ok(library.files().keys().copied().collect()),
         Some(range) if there(range) => Ok(range.clone().collect()),
         Some(range) => Err(CliError::NoDatabases {
             dir: args.dir.clone(),

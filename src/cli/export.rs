@@ -31,7 +31,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
     disk.create_dir(&args.out)?;
     let threads = threads(args.databases.threads)?;
     for stones in chosen {
-        let scores = match library.held().get(&stones) {
+        let scores = match library.files().get(&stones) {
             Some(LibraryFile::Sound(scores)) => scores,
             Some(LibraryFile::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
             None => return Err(library.missing(stones).into()),

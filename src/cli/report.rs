@@ -43,6 +43,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
 /// The statistics of databases as they are now, by stones. What cannot be trusted is left out: the page shows what is known.
 fn statistics(disk: &RealDisk, dir: &Path) -> Vec<Statistics> {
     let Ok(library) = library(disk, dir) else { return Vec::new() };
-    let all: Vec<u32> = library.held().keys().copied().collect();
+    let all: Vec<u32> = library.files().keys().copied().collect();
     recorded(disk, dir, &library, &all).into_values().collect()
 }

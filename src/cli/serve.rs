@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let library = library(&disk, &args.dir)?;
-    let all: Vec<u32> = library.held().keys().copied().collect();
+    let all: Vec<u32> = library.files().keys().copied().collect();
     let counted = stats::recorded(&disk, &args.dir, &library, &all);
     let catalogue = counted.into_iter().fold(Catalogue::new(&library), |catalogue, (stones, statistics)| {
         catalogue.with_histogram(stones, statistics.histogram().scores())

@@ -71,7 +71,7 @@ pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &
     let state = Contents::read(disk, &journal_path(dir)).map(|journal| JournalState::replay(&journal.entries));
     let Ok(state) = state else { return BTreeMap::new() };
     let read = |stones: u32| {
-        let LibraryFile::Sound(scores) = library.held().get(&stones)? else { return None };
+        let LibraryFile::Sound(scores) = library.files().get(&stones)? else { return None };
         let name = statistics(stones);
         let record = &state.built(&name)?.artifact;
         let text = disk.read(&name.below(dir), STATISTICS_BYTES_MAX).ok()?;

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     };
     let mut gone = gone(&disk, dir, &library);
     gone.retain(|stones, _| asked.as_ref().is_none_or(|range| range.contains(stones)));
-    let known: BTreeSet<u32> = library.held().keys().chain(gone.keys()).copied().collect();
+    let known: BTreeSet<u32> = library.files().keys().chain(gone.keys()).copied().collect();
     let chosen: Vec<u32> = match &asked {
         None => known.into_iter().collect(),
         Some(range) if known.iter().any(|stones| range.contains(stones)) => range.clone().collect(),
@@ -330,7 +330,7 @@ impl Verifier<'_> {
                     1 => "1 score follows".to_owned(),
                     checked => format!("{} scores follow", quantity::grouped(checked)),
                 },
-                quantity::grouped(sample.noticed(verified.histogram().total(), CHANCE)),
+                quantity::grouped(sample.detectable(verified.histogram().total(), CHANCE)),
                 CHANCE * 100.0
             ),
             _ => "every score follows from the rules".to_owned(),
@@ -443,7 +443,7 @@ fn gone(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String>
         Some((stones, path))
     });
     let of_file = |(stones, path): (u32, PathBuf)| {
-        if library.held().contains_key(&stones) {
+        if library.files().contains_key(&stones) {
             return None;
         }
         match disk.bytes(&path) {

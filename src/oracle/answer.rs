@@ -1,8 +1,7 @@
-//! The oracle: a position in, scores and moves out.
+//! The oracle: answers for positions.
 //!
-//! Checksums tell damage, not intent, so scores are compared with each other as well: that of a position with what its
-//! moves are worth, and each score that a move's worth follows from with what the moves there are worth. A database of wrong
-//! scores under right checksums is refused wherever a comparison of these two levels shows it.
+//! Checksums detect damage, but not wrong scores. So the score of a position is compared with the values of its moves, and
+//! the score of each child with the values of its moves. A contradiction is an error.
 
 use crate::{Bounds, Library, LibraryFile, OracleError};
 use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, STONES_MAX};
@@ -16,79 +15,79 @@ use store::{BlockCache, CachedScores, StoreError};
 pub struct Oracle {
     rules: Rules,
     set: PositionSet,
-    /// By their stones: each, or what is wrong with its file.
+    /// The databases, or the errors of their files, by stones.
     databases: BTreeMap<u32, Result<IndexedDatabase, String>>,
     cache: Arc<BlockCache>,
 }
 
 #[derive(Debug)]
 struct IndexedDatabase {
-    /// Made when first asked for: its tables take time, and most questions need few databases.
+    /// Made on first use: its tables take time, and most questions need few databases.
     index: OnceLock<Index>,
     scores: CachedScores,
 }
 
-/// What there is to say about a position.
+/// The answer for a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The position.
     pub board: Board,
-    /// What it scores.
+    /// Its score.
     pub score: Bounds,
-    /// Where that comes from.
+    /// The source of the score.
     pub source: AnswerSource,
     /// The legal moves, A to F.
     pub moves: Vec<ValuedMove>,
-    /// The other moves, A to F.
+    /// The illegal moves, A to F.
     pub illegal: Vec<IllegalMove>,
 }
 
-/// Where a score comes from.
+/// The source of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerSource {
-    /// The database of as many stones.
+    /// The database for the number of stones.
     Database,
-    /// The children: the database does not hold the position itself.
+    /// The children: the position set does not contain the position.
     Children,
-    /// The rules: the mover cannot move.
+    /// The rules: the player to move cannot move.
     Rules,
-    /// A search, down to positions that databases know: there is none of so many stones.
+    /// A search down to known positions: there is no database for the number of stones.
     Search,
 }
 
-/// A legal move.
+/// A legal move with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValuedMove {
-    /// Where it starts.
+    /// The pit sown from.
     pub pit: Pit,
-    /// Stones that it captures.
+    /// The captured stones.
     pub captured: u8,
-    /// What it is worth to the mover: captured stones included.
+    /// Its value for the mover, captured stones included.
     pub value: Bounds,
-    /// Whether no other move can be worth more.
+    /// Whether no other move can have a higher value.
     pub is_best: bool,
-    /// The position it leads to, turned round.
+    /// The position after it, from the other side.
     pub child: Board,
 }
 
-/// A move that may not be played.
+/// An illegal move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IllegalMove {
-    /// Where it would start.
+    /// The pit.
     pub pit: Pit,
-    /// Why it may not be played.
+    /// Why it is illegal.
     pub reason: Illegal,
 }
 
-/// Times that a question is asked anew because others change a database.
+/// The largest number of attempts at an answer while other processes change databases.
 const READS_MAX: usize = 4;
 
-/// The databases that were read for an answer, and the editions that their files had.
+/// The databases read for an answer, with the editions of their files.
 #[derive(Default)]
 pub(crate) struct ReadEditions {
-    /// A bit a number of stones.
+    /// One bit per number of stones.
     stones: Cell<u64>,
-    /// Their sum: editions only ever grow.
+    /// The sum of the editions, which only grow.
     editions: Cell<u64>,
 }
 
@@ -109,11 +108,11 @@ impl ReadEditions {
 }
 
 impl Oracle {
-    /// An oracle that answers from these databases, with a cache of so many bytes for compressed ones.
+    /// Makes an oracle of a library, with a cache for compressed databases.
     pub fn new(library: Library, cache_bytes_max: u64) -> Oracle {
         let cache = BlockCache::new(cache_bytes_max);
         let (rules, set) = (library.rules(), library.set());
-        let databases = library.into_held().into_iter().map(|(stones, held)| {
+        let databases = library.into_files().into_iter().map(|(stones, held)| {
             let database = match held {
                 LibraryFile::Sound(scores) => Ok(IndexedDatabase {
                     index: OnceLock::new(),
@@ -126,22 +125,22 @@ impl Oracle {
         Oracle { rules, set, databases: databases.collect(), cache }
     }
 
-    /// The rules by which it answers.
+    /// Returns the rules.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// The positions that its databases hold. It answers for the others from their children.
+    /// Returns the position set of the databases. Other positions are answered from their children.
     pub fn set(&self) -> PositionSet {
         self.set
     }
 
-    /// The numbers of stones of which it has databases, ascending.
+    /// Returns the stones of the databases, ascending.
     pub fn stones(&self) -> impl Iterator<Item = u32> + '_ {
         self.databases.keys().copied()
     }
 
-    /// Makes what the first question about each number of stones would have to wait for.
+    /// Builds the tables of all databases, which would delay the first questions.
     pub fn warm(&self) {
         for (&stones, database) in &self.databases {
             if let Ok(database) = database {
@@ -160,24 +159,23 @@ impl Oracle {
         board.mover_starves() || (0..=board.stones()).all(is_ready)
     }
 
-    /// Blocks of compressed databases that were decoded, each as often as it was.
+    /// Returns the number of blocks decoded so far.
     pub fn blocks_decoded(&self) -> u64 {
         self.cache.decoded()
     }
 
-    /// Bytes of decoded blocks held now.
+    /// Returns the bytes of decoded blocks in the cache.
     pub fn cache_bytes(&self) -> u64 {
         self.cache.bytes()
     }
 
-    /// What there is to say about a position.
+    /// Answers a question about a position.
     ///
-    /// Where there is no database of as many stones, the score and the moves are bounds, found by a short search.
+    /// Without a database for the number of stones, the score and the values are bounds from a short search.
     ///
     /// # Errors
-    /// [`OracleError::Missing`] with the database that is needed and not there, if nothing is known at all;
-    /// [`OracleError::Damaged`], [`OracleError::Store`] or [`OracleError::Inconsistent`] if one that is needed cannot be
-    /// trusted.
+    /// [`OracleError::Missing`] if nothing is known, because a database is missing; [`OracleError::Damaged`],
+    /// [`OracleError::Store`] or [`OracleError::Inconsistent`] if a required database cannot be trusted.
     pub fn answer(&self, board: &Board) -> Result<Answer, OracleError> {
         for _ in 0..READS_MAX {
             let read = ReadEditions::default();
@@ -192,7 +190,7 @@ impl Oracle {
         Err(StoreError::Changing { path }.into())
     }
 
-    /// Whether what was read is still the same.
+    /// Whether no database that was read has changed.
     fn is_current(&self, read: &ReadEditions) -> bool {
         let now = read.stones().filter_map(|stones| match self.databases.get(&stones) {
             Some(Ok(database)) => Some(database.scores.scores().latest_edition()),
@@ -216,7 +214,7 @@ impl Oracle {
             .into_iter()
             .map(|(pit, played)| {
                 let child = match self.checked(&played.child, read) {
-                    // Where one move leads, does not keep others from being known.
+                    // The other moves may be known.
                     Err(OracleError::Missing { .. }) => Bounds::anything(played.child.stones()),
                     child => child?,
                 };
@@ -247,7 +245,7 @@ impl Oracle {
         Ok(Answer { board: *board, score, source, moves, illegal })
     }
 
-    /// What a position scores, with a single look-up where its database holds it; it is then compared with nothing.
+    /// Returns the score of a position, with a single look-up if its database holds it, and without a comparison.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
@@ -259,7 +257,7 @@ impl Oracle {
         stored.map_or_else(|| Ok(self.answer(board)?.score), Ok)
     }
 
-    /// What a position scores, compared with what its moves are worth by the scores of its children.
+    /// Returns the score of a position, compared with the values of its moves.
     pub(crate) fn checked(&self, board: &Board, read: &ReadEditions) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board.stones())));
@@ -272,7 +270,7 @@ impl Oracle {
         let values = board.moves(&self.rules).map(|(_, played)| {
             let child = match played.child.mover_starves() {
                 true => Some(Bounds::exact(self.rules.terminal_score(played.child.stones()))),
-                // What cannot be read tells nothing against the score.
+                // An unreadable child does not contradict the score.
                 false => self.stored(&played.child, read).ok().flatten(),
             };
             child.unwrap_or(Bounds::anything(played.child.stones())).after_capture(played.captured)
@@ -286,22 +284,22 @@ impl Oracle {
         }
     }
 
-    /// The stones of the largest database, sound or not.
+    /// Returns the stones of the largest database, sound or not.
     pub fn stones_max(&self) -> Option<u32> {
         self.databases.keys().max().copied()
     }
 
-    /// The error of a question for a database that does not exist.
+    /// Returns the error of a missing database.
     pub(crate) fn missing(&self, stones: u32) -> OracleError {
         OracleError::Missing { stones, largest: self.stones_max() }
     }
 
-    /// Whether there is a database of so many stones, sound or not.
+    /// Whether there is a database for a number of stones, sound or not.
     pub(crate) fn has(&self, stones: u32) -> bool {
         self.databases.contains_key(&stones)
     }
 
-    /// What the database of as many stones says of a position; nothing where its position set does not have it.
+    /// Looks a position up in its database; `None` if the position set does not contain it.
     fn stored(&self, board: &Board, read: &ReadEditions) -> Result<Option<Bounds>, OracleError> {
         if !self.set.contains(board) {
             return Ok(None);
@@ -314,7 +312,7 @@ impl Oracle {
                 read.note(stones, || scores.scores().edition());
                 let index = index.get_or_init(|| Index::new(stones, self.set));
                 let position = index.rank(board, Orientation::OpponentMajor);
-                // The opening is in the set of reachable positions, but in no slab of a file.
+                // The opening is a reachable position, but in no slab of a file.
                 match position.filter(|position| *position < scores.scores().shape().positions()) {
                     Some(position) => Ok(Some(Bounds::exact(scores.get(position)?))),
                     None => Ok(None),

@@ -1,4 +1,4 @@
-//! What is known of a score: two bounds, which are equal where a database tells the score itself.
+//! Bounds of a score, which are equal if the score is known.
 
 use game::Score;
 use std::fmt;
@@ -11,12 +11,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// A score that is known.
+    /// Makes the bounds of a known score.
     pub fn exact(score: Score) -> Bounds {
         Bounds { low: score, high: score }
     }
 
-    /// A score that is known to lie between two.
+    /// Makes the bounds of a score.
     ///
     /// # Panics
     /// If `low` exceeds `high`.
@@ -25,41 +25,41 @@ impl Bounds {
         Bounds { low, high }
     }
 
-    /// What is known of any position with so many stones: that nobody wins more than there are.
+    /// Returns the bounds of any position with this number of stones: no player wins more than all.
     pub fn anything(stones: u32) -> Bounds {
         let most = Score::try_from(stones).unwrap_or(Score::MAX);
         Bounds { low: -most, high: most }
     }
 
-    /// What is known if both are. Of bounds that contradict each other, the first.
+    /// Returns the intersection of two bounds; `self` if they contradict each other.
     #[must_use]
     pub fn and(self, other: Bounds) -> Bounds {
         let (low, high) = (self.low.max(other.low), self.high.min(other.high));
         if low <= high { Bounds { low, high } } else { self }
     }
 
-    /// The least that the score can be.
+    /// Returns the lower bound.
     pub fn low(self) -> Score {
         self.low
     }
 
-    /// The most that the score can be.
+    /// Returns the upper bound.
     pub fn high(self) -> Score {
         self.high
     }
 
-    /// The score, where it is known.
+    /// Returns the score, if it is known.
     pub fn score(self) -> Option<Score> {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// What a move is worth that captures so much and leaves the opponent a position of this score.
+    /// Returns the value of a move that captures `captured` stones and leads to a position with these bounds.
     pub fn after_capture(self, captured: u8) -> Bounds {
         let captured = captured as Score;
         Bounds { low: captured - self.high, high: captured - self.low }
     }
 
-    /// The better of two, for who may choose.
+    /// Returns the bounds of the better of two moves.
     pub fn max(self, other: Bounds) -> Bounds {
         Bounds { low: self.low.max(other.low), high: self.high.max(other.high) }
     }

@@ -1,4 +1,4 @@
-//! Why a question has no answer.
+//! Errors of the oracle.
 
 use crate::Bounds;
 use game::Board;
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use store::StoreError;
 use thiserror::Error;
 
-/// Why databases cannot be used together, or do not answer.
+/// Why a library cannot be opened, or a question not be answered.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OracleError {
-    /// The database that has the answer does not exist.
+    /// The database with the answer is missing.
     #[error("no {stones}-stone database here{}", of_largest(*largest))]
     Missing {
         /// Its stones.
@@ -19,10 +19,10 @@ pub enum OracleError {
         /// The stones of the largest database.
         largest: Option<u32>,
     },
-    /// The database that knows cannot be read, or not trusted.
+    /// The database with the answer cannot be read or trusted.
     #[error(transparent)]
     Store(Box<StoreError>),
-    /// What is wrong with the database that knows was found when it was opened.
+    /// The database with the answer was found to be damaged when it was opened.
     #[error("{what}")]
     Damaged {
         /// Its stones.
@@ -30,7 +30,7 @@ pub enum OracleError {
         /// What is wrong with it.
         what: String,
     },
-    /// Databases that do not belong together.
+    /// The databases have different rules or position sets.
     #[error(
         "{} has rules {}, positions {}, but {} has rules {}, positions {}: all databases of a directory must have the \
          same rules and positions; if a run that replaces them was stopped, `awari run MANIFEST --replace` goes on; \
@@ -38,7 +38,7 @@ pub enum OracleError {
         .0.path.display(), .0.rules, .0.positions, .0.first_path.display(), .0.first_rules, .0.first_positions
     )]
     Mixed(Box<Mixed>),
-    /// A database of rules or positions that this program does not know.
+    /// A database has unknown rules or positions.
     #[error("{} has {what}, which this program does not know; use the program that made it", path.display())]
     Unknown {
         /// The file.
@@ -46,15 +46,15 @@ pub enum OracleError {
         /// Rules or positions, with their name.
         what: String,
     },
-    /// A file that is no database, or one of another number of stones than its name says.
+    /// A file is not a database, or has another number of stones than its name.
     #[error("{} is {found}, expected {expected}; move it away and rebuild it with `awari run \
         MANIFEST`", path.display())]
     Misplaced {
         /// The file.
         path: PathBuf,
-        /// What its name says.
+        /// The identity that its name implies.
         expected: String,
-        /// What its header says.
+        /// The identity in its header.
         found: String,
     },
     /// A database contradicts the rules.
@@ -66,9 +66,9 @@ pub enum OracleError {
     Inconsistent {
         /// The position.
         board: Board,
-        /// What its moves are worth.
+        /// The value of its best move.
         expected: Bounds,
-        /// What the database says.
+        /// Its score in the database.
         found: Bounds,
     },
 }
@@ -77,10 +77,10 @@ fn of_largest(largest: Option<u32>) -> String {
     largest.map_or_else(String::new, |largest| format!(" (the largest has {largest})"))
 }
 
-/// Two databases that do not belong together.
+/// Two databases with different rules or position sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mixed {
-    /// The one found first.
+    /// The first one.
     pub first_path: PathBuf,
     /// Its rules.
     pub first_rules: String,

@@ -1,16 +1,16 @@
-//! Questions and answers over HTTP: an API of JSON, and a page that uses it.
+//! The HTTP server: a JSON API, and a web page.
 //!
-//! [`Site`] is everything that is served, [`router`] its routes, [`Server`] the connections. Every number is seen from
-//! the player to move in the position that was asked about, and counts stones still on the board: stores take no part.
+//! [`Site`] is the state, [`router`] the routes, [`Server`] the connections. Values are from the point of view of the player
+//! to move in the queried position, and count stones on the board, without stores.
 //!
 //! Invariants:
 //!
-//! * What a client sends is bounded before it is read: see [`ServerLimits`].
-//! * A question that memory maps answer at once is answered on the thread that read it. What searches, decodes blocks or
-//!   follows a line runs on a thread that may block, and of these there are few.
-//! * The same databases give the same bytes, so one tag stands for all answers; only chosen moves without a seed differ.
+//! * The size of every input is bounded before it is read: see [`ServerLimits`].
+//! * Questions that memory maps answer at once run on the thread of the connection. Searches, block decoding and lines run on
+//!   a bounded number of blocking threads.
+//! * The same databases give the same bytes, so one entity tag covers all answers, except moves chosen without a seed.
 //!
-//! `http/openapi.json` describes the routes; a test holds the two together.
+//! `http/openapi.json` describes the routes; a test compares the two.
 
 mod batch;
 mod body;

@@ -1,8 +1,8 @@
-//! Levels of play: the same knowledge, used with more or less care.
+//! Levels of play.
 //!
-//! A move that loses stones against the best one is played with a weight that halves with every so many stones lost; the
-//! lower the level, the slower it falls. Perfect play never loses any. Among equally good moves all levels choose at
-//! random, but perfect play follows the principal line, since best moves alone may go round for ever.
+//! The weight of a move halves for each number of stones that it loses against the best move; the number depends on the
+//! level. Perfect play never loses any. All levels choose randomly among equally good moves, except perfect play, which
+//! follows the principal line: best moves alone may repeat forever.
 
 use crate::answer::Answer;
 use crate::{Oracle, OracleError};
@@ -10,7 +10,7 @@ use game::Pit;
 use std::fmt;
 use std::str::FromStr;
 
-/// How well to play.
+/// A level of play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Halves the weight of a move every 6 stones that it loses.
@@ -21,11 +21,11 @@ pub enum Level {
     Strong,
     /// Every half a stone.
     Expert,
-    /// Plays best moves only, and makes for a capture or the end.
+    /// Plays only best moves, towards a capture or the end.
     Perfect,
 }
 
-/// A word that names no level.
+/// An unknown name of a level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no level \"{found}\"; expected fair, good, strong, expert or perfect")]
 pub struct LevelError {
@@ -34,10 +34,10 @@ pub struct LevelError {
 }
 
 impl Level {
-    /// All of them, the weakest first.
+    /// All levels, the weakest first.
     pub const ALL: [Level; 5] = [Level::Fair, Level::Good, Level::Strong, Level::Expert, Level::Perfect];
 
-    /// Its name.
+    /// Returns the name.
     pub fn word(self) -> &'static str {
         match self {
             Level::Fair => "fair",
@@ -48,7 +48,7 @@ impl Level {
         }
     }
 
-    /// Stones lost that halve the weight of a move; `None` where none may be lost.
+    /// Returns the lost stones that halve the weight of a move; `None` if none may be lost.
     fn stones_halving(self) -> Option<f64> {
         match self {
             Level::Fair => Some(6.0),
@@ -61,13 +61,13 @@ impl Level {
 }
 
 impl Oracle {
-    /// The move that a player of this level makes; none if there is none. `random` is anything between 0 and 1.
+    /// Chooses a move at a level; `None` if there is none. `random` is between 0 and 1.
     ///
     /// # Errors
     /// As [`Oracle::answer`].
     pub fn choose(&self, answer: &Answer, level: Level, random: f64) -> Result<Option<Pit>, OracleError> {
         let Some(stones_halving) = level.stones_halving() else {
-            // A search that gives up leaves the first of the best moves.
+            // Without a line, the first of the best moves.
             let line = if answer.score.score().is_some() { self.line(&answer.board, 1)?.moves } else { Vec::new() };
             let best = answer.moves.iter().max_by(|a, b| worth(a.value).total_cmp(&worth(b.value)));
             return Ok(line.first().or(best).map(|one| one.pit));
@@ -86,7 +86,7 @@ impl Oracle {
     }
 }
 
-/// What a move is worth, in the middle of what is known of it.
+/// Returns the middle of the bounds.
 fn worth(value: crate::Bounds) -> f64 {
     (f64::from(value.low()) + f64::from(value.high())) / 2.0
 }

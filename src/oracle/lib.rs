@@ -1,18 +1,17 @@
-//! Questions about positions, answered from finished databases.
+//! Answers questions about positions from finished databases.
 //!
-//! A [`Library`] is the databases of one directory, whatever their codec, known to be of one rule set and one position
-//! set. An [`Oracle`] answers from it: what a position scores, what each legal move is worth, which are best, and why
-//! the others may not be played. [`mod@http`] asks it over a network, for programs and for people with a browser.
+//! A [`Library`] holds the databases of one directory, of one rule set and one position set. An [`Oracle`] answers from it:
+//! the score of a position, the value of each legal move, the best moves, and why the other moves are illegal.
+//! [`mod@http`] serves an API and a web page.
 //!
 //! Invariants:
 //!
-//! * An answer agrees with the rules: the score of a position is the best of its moves, or the oracle refuses.
-//! * A database that is damaged, or is not there, is an error only of the questions that need it.
-//! * One oracle serves all threads; reading raw and packed databases takes no lock, compressed ones share a bounded
-//!   cache of decoded blocks.
+//! * Answers are consistent: the score of a position is the best value of its moves, or the answer is an error.
+//! * A damaged or missing database is an error only for questions that need it.
+//! * One oracle serves all threads. Reading raw and packed databases takes no lock; compressed ones share a bounded cache of
+//!   decoded blocks.
 //!
-//! It opens no files and knows no paths but those in errors: who asks brings the files. Nothing but `http` knows of a
-//! network.
+//! The crate opens no files: callers pass opened files. Only `http` uses the network.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,4 +1,4 @@
-//! The databases of a directory, known to belong together.
+//! The databases of a directory.
 
 use crate::error::{Mixed, OracleError};
 use game::{Halves, PositionSet, Rules, STONES_MAX};
@@ -6,28 +6,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange};
 
-/// Databases of one rule set and one position set, at most one a number of stones.
+/// Databases of one rule set and one position set, at most one for each number of stones.
 #[derive(Debug)]
 pub struct Library {
     rules: Rules,
     set: PositionSet,
-    held: BTreeMap<u32, LibraryFile>,
+    files: BTreeMap<u32, LibraryFile>,
 }
 
-/// A database, or what is wrong with its file.
+/// The file of a database, opened or damaged.
 #[derive(Debug)]
 pub enum LibraryFile {
-    /// Its frame is sound, and it is what its name says.
+    /// The header and block index are sound, and match the name.
     Sound(Box<Scores>),
-    /// It cannot be used: its frame is not as it was written, or it cannot be opened.
+    /// The file cannot be opened, or its header or block index is damaged.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The message on it, with its path and the remedy.
+        /// The message, with path and remedy.
         what: String,
-        /// What is wrong with it, without them.
+        /// The message without path and remedy.
         brief: String,
-        /// Whether its bytes are wrong, as against a file that cannot be opened (of another kind, without permission).
+        /// Whether its bytes are wrong; otherwise it cannot be opened.
         is_damage: bool,
     },
 }
@@ -43,26 +43,22 @@ impl LibraryFile {
 }
 
 impl Library {
-    /// Puts files together that were opened under these paths; the others in their directory are none of ours.
-    ///
-    /// A file is named after its stones, `12.awari`; what has no such name is passed over. No file at all is a library
-    /// without databases, of rules that nobody asks for.
+    /// Makes a library of opened files. A file is named after its stones, `12.awari`; others are ignored.
     ///
     /// # Errors
-    /// [`OracleError::Mixed`], [`OracleError::Misplaced`] or [`OracleError::Unknown`] with the path of the file that does
-    /// not belong; [`OracleError::Store`] if the operating system failed. A file that is damaged or on sectors that cannot be read is no
-    /// error yet.
+    /// [`OracleError::Mixed`], [`OracleError::Misplaced`] or [`OracleError::Unknown`] with the path of the wrong file;
+    /// [`OracleError::Store`] if the operating system fails. A damaged or unreadable file is not an error.
     pub fn new(
         files: impl IntoIterator<Item = (PathBuf, Result<Unverified, StoreError>)>,
     ) -> Result<Library, OracleError> {
-        let mut library = Library { rules: Rules::AWARI, set: PositionSet::All, held: BTreeMap::new() };
+        let mut library = Library { rules: Rules::AWARI, set: PositionSet::All, files: BTreeMap::new() };
         let mut first: Option<(PathBuf, Identity)> = None;
         for (path, opened) in files {
             let Some(stones) = Library::stones_of(&path) else { continue };
             let file = match opened {
                 Ok(file) => file,
                 Err(error) if is_of_the_file(&error) => {
-                    library.held.insert(stones, LibraryFile::damaged(path, &error));
+                    library.files.insert(stones, LibraryFile::damaged(path, &error));
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -94,56 +90,56 @@ impl Library {
             if file.range() != range {
                 let (expected, found) = (format!("values in {range}"), format!("values in {}", file.range()));
                 let error = StoreError::Mismatch { path: path.clone(), expected, found };
-                library.held.insert(stones, LibraryFile::damaged(path, &error));
+                library.files.insert(stones, LibraryFile::damaged(path, &error));
                 continue;
             }
             let scores = file.expect(&expected, &library.shape(stones)?)?;
-            library.held.insert(stones, LibraryFile::Sound(Box::new(scores)));
+            library.files.insert(stones, LibraryFile::Sound(Box::new(scores)));
         }
         Ok(library)
     }
 
-    /// The stones that the name of a file says: 12 for `12.awari`.
+    /// Returns the stones in the name of a file: 12 for `12.awari`.
     pub fn stones_of(path: &Path) -> Option<u32> {
         Library::stones_before(path, ".awari")
     }
 
-    /// The stones that stand in the name of a file before a suffix, in two digits.
+    /// Returns the stones in the name of a file before a suffix, in two digits.
     pub fn stones_before(path: &Path, suffix: &str) -> Option<u32> {
         let stem = path.file_name()?.to_str()?.strip_suffix(suffix)?;
         let stones: u32 = stem.parse().ok()?;
         (stones <= STONES_MAX && format!("{stones:02}") == stem).then_some(stones)
     }
 
-    /// The rules of all databases.
+    /// Returns the rules of all databases.
     pub fn rules(&self) -> Rules {
         self.rules
     }
 
-    /// The position set of all databases.
+    /// Returns the position set of all databases.
     pub fn set(&self) -> PositionSet {
         self.set
     }
 
-    /// The databases by their stones, ascending.
-    pub fn held(&self) -> &BTreeMap<u32, LibraryFile> {
-        &self.held
+    /// Returns the files by stones, ascending.
+    pub fn files(&self) -> &BTreeMap<u32, LibraryFile> {
+        &self.files
     }
 
-    /// The error of a question for a database that does not exist.
+    /// Returns the error of a missing database.
     pub fn missing(&self, stones: u32) -> OracleError {
-        OracleError::Missing { stones, largest: self.held.keys().max().copied() }
+        OracleError::Missing { stones, largest: self.files.keys().max().copied() }
     }
 
-    /// The databases by their stones, given away.
-    pub fn into_held(self) -> BTreeMap<u32, LibraryFile> {
-        self.held
+    /// Returns the files by stones, ascending.
+    pub fn into_files(self) -> BTreeMap<u32, LibraryFile> {
+        self.files
     }
 
-    /// Rules and positions of a file.
+    /// Returns the rules and positions of a file.
     ///
     /// # Errors
-    /// [`OracleError::Unknown`] if this program does not know them.
+    /// [`OracleError::Unknown`].
     pub fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), OracleError> {
         let unknown = |what: String| OracleError::Unknown { path: path.to_path_buf(), what };
         let rules =
@@ -172,7 +168,7 @@ impl Library {
     }
 }
 
-/// Whether something is wrong with a file, as against with what is around it: the other files can be used.
+/// Whether an error concerns only one file, so that the others can be used.
 fn is_of_the_file(error: &StoreError) -> bool {
     match error {
         StoreError::Disk(error) => !error.is_of_limits(),
@@ -186,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_stones() {
+    fn names_give_the_stones() {
         let check = |name: &str, expect| assert_eq!(Library::stones_of(Path::new(name)), expect, "{name}");
         check("x/12.awari", Some(12));
         check("00.awari", Some(0));

@@ -1,9 +1,9 @@
 //! The principal line: best moves of both players, to the end of the game or to where it repeats.
 //!
-//! Scores carry no distance, so a best move may lead nowhere: two positions can be best for each other for ever. While a
-//! score is not 0 there is a way out, since no such score rests on a repetition; so among the best moves that capture
-//! nothing, breadth first, the nearest position is sought from which a best move captures or ends the game. Where there
-//! is none, the score is 0, and the line says from where it repeats.
+//! Scores hold no distance, so best moves alone may repeat forever. If the score is not 0, some sequence of best moves leads
+//! to a capture or the end of the game. A breadth-first search over best moves that capture nothing finds the nearest
+//! position from which a best move captures or ends the game. If there is none, the score is 0, and the line ends with the
+//! repetition.
 
 use crate::answer::{Answer, ValuedMove};
 use crate::{Oracle, OracleError};
@@ -11,10 +11,10 @@ use game::Board;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Positions that the search for the next capture may look at.
+/// The largest number of positions in the search for the next capture.
 const POSITIONS_MAX: usize = 20_000;
 
-/// Best moves, one after the other.
+/// A principal line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrincipalLine {
     /// The moves, of both players in turn.
@@ -23,24 +23,24 @@ pub struct PrincipalLine {
     pub end: LineEnd,
 }
 
-/// How a line ends.
+/// The end of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnd {
-    /// Who is to move cannot; the opponent takes what remains.
+    /// The player to move cannot move; the opponent takes the remaining stones.
     Over,
-    /// The position after the last move is the one before this move, counted from 0: what remains is shared out.
+    /// The position after the last move repeats the one before this move: the remaining stones are shared.
     Repeats {
-        /// The move.
+        /// The move, from 0.
         from: usize,
     },
-    /// At the number of moves asked for, or since the search for a capture became too long.
+    /// The line has the requested length, or the search for a capture was too long.
     CutOff,
-    /// The score of the next position is not known exactly, so nor are its best moves.
+    /// The score of the next position is not known exactly.
     Unknown,
 }
 
 impl Oracle {
-    /// The principal line of a position, of at most `moves_max` moves.
+    /// Returns the principal line of a position, of at most `moves_max` moves.
     ///
     /// # Errors
     /// As [`answer`](Oracle::answer).
@@ -74,7 +74,7 @@ impl Oracle {
         Ok(PrincipalLine { moves, end })
     }
 
-    /// The shortest way along best moves that ends with a capture or the end of the game.
+    /// Finds the shortest sequence of best moves that ends with a capture or the end of the game.
     fn way_out(&self, start: Answer) -> Result<WayOut, OracleError> {
         let mut seen: HashMap<Board, Option<(usize, ValuedMove)>> = HashMap::from([(start.board, None)]);
         let mut queue = vec![start];
@@ -106,7 +106,7 @@ impl Oracle {
         Ok(WayOut::None)
     }
 
-    /// Follows first best moves, none of which leads out, until a position comes again.
+    /// Follows the first best moves until a position repeats.
     fn repeat(&self, board: Board, moves: &mut Vec<ValuedMove>, moves_max: usize) -> Result<LineEnd, OracleError> {
         let mut seen = HashMap::from([(board, moves.len())]);
         let mut at = board;
@@ -124,12 +124,12 @@ impl Oracle {
     }
 }
 
-/// Where best moves lead.
+/// The result of the search for a capture or the end of the game.
 enum WayOut {
-    /// By these moves to a capture or the end.
+    /// The moves.
     Found(Vec<ValuedMove>),
-    /// Round and round.
+    /// Best moves only repeat.
     None,
-    /// Further than was looked.
+    /// The search was cut off.
     TooFar,
 }

@@ -1,9 +1,9 @@
-//! The page: a board, what it scores, and what its moves are worth.
+//! The web page: a board, its score, and the values of its moves.
 //!
-//! The server renders any position, and each legal move is a link to the position it leads to; the scripts in `page/`
-//! take over where there are any, and ask for this page again for what they do not render themselves: the table of
-//! moves, the line of best moves and the histogram. An address is the whole state: `pos` the position the game began
-//! with, `moves` the letters of its moves, `at` how many of them are played on the board, `hide=1` to hide values.
+//! The server renders any position; each legal move is a link to the next position. The scripts in `page/` take over in
+//! browsers that run them, and load this page again for the parts that they do not render: the table of moves, the
+//! principal line and the histogram. The URL is the whole state: `pos` is the first position, `moves` the letters of the
+//! moves, `at` the number of them that are played, `hide=1` hides values.
 
 pub(crate) mod assets;
 mod board;
@@ -26,13 +26,13 @@ use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Nothing from elsewhere, and nothing but scripts and styles of this server.
+/// Allows only scripts and styles of this server.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 
-/// An address. What only the script minds (who plays, at which level) is passed over.
+/// The query of the URL, without the parameters of the script (players and level).
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Address {
     pos: Option<String>,
@@ -42,12 +42,12 @@ pub(crate) struct Address {
     hide: Option<String>,
 }
 
-/// A game, and how much of it is on the board.
+/// A game, up to the displayed position.
 #[derive(Debug)]
 struct PageState {
-    /// As far as it is on the board.
+    /// The game up to the displayed position.
     game: Game,
-    /// All moves that are known, also those that were taken back.
+    /// The letters of all moves, including those that were taken back.
     letters: String,
     hidden: bool,
 }
@@ -80,7 +80,7 @@ pub(crate) async fn show(
     let mut response: Response = (status, markup.into_string()).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    // What there was no time for may be there the next time.
+    // A later request may have the parts that took too long.
     if is_whole { response } else { not_kept(response) }
 }
 
@@ -91,7 +91,7 @@ impl PageState {
         let mut game = Game::from(Rules::AWARI, &start);
         play_all(&mut game, &address.moves)?;
         let letters = address.moves.clone();
-        // A number that is none asks for nothing.
+        // An invalid number is ignored.
         let at = address.at.as_deref().and_then(|at| at.parse().ok()).unwrap_or(usize::MAX);
         while game.turns().len() > at {
             game.take_back();
@@ -99,20 +99,20 @@ impl PageState {
         Ok(PageState { game, letters, hidden: address.hide.as_deref() == Some("1") })
     }
 
-    /// How many moves are on the board.
+    /// Returns the number of moves of the displayed position.
     fn at(&self) -> usize {
         self.game.turns().len()
     }
 
-    /// The address of this game with so many of its moves on the board.
+    /// Returns the URL of this game after `at` moves.
     fn address(&self, at: usize) -> String {
         self.written(&self.letters, at)
     }
 
-    /// The address of this game with other moves from here on.
+    /// Returns the URL of this game with `more` moves from here.
     fn address_after(&self, more: &str) -> String {
         let at = self.at() + more.len();
-        // The same moves again keep what came after them.
+        // The same moves keep the moves after them.
         if self.letters[self.at()..].starts_with(more) {
             return self.address(at);
         }
@@ -175,7 +175,7 @@ fn mistaken(what: &str, written: &str) -> Markup {
     }
 }
 
-/// A position, what it scores and what its moves are worth.
+/// Renders a position with its score and moves.
 fn position(
     shown: &PageState,
     answer: &Result<Answer, Refusal>,
@@ -218,14 +218,14 @@ fn form(text: &str) -> Markup {
     }
 }
 
-/// So many stones, as even as they come.
+/// Returns a position of `stones` stones, evenly spread.
 fn spread(stones: u32) -> String {
     let stones = stones as usize;
     let pits: Vec<String> = (0..12).map(|pit| (stones * (pit + 1) / 12 - stones * pit / 12).to_string()).collect();
     pits.join("+")
 }
 
-/// What there is to say first; `beyond` is the most stones of which there is a database, where there are more here.
+/// Returns the text of the banner. `beyond` is the stones of the largest database, if this position has more.
 fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u32>) -> String {
     let side = side_name(shown.game.now().seats.side);
     if let Some(outcome) = shown.game.outcome() {
@@ -262,7 +262,7 @@ fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u3
     }
 }
 
-/// With bounds that decide nothing, the bounds say all there is.
+/// Formats a value with its category, if certain.
 fn worth(value: Bounds) -> String {
     let text = match value.score() {
         Some(score) => signed(score),
@@ -274,7 +274,7 @@ fn worth(value: Bounds) -> String {
     }
 }
 
-/// A score as people print it: the minus sign is no hyphen, at which a line may break.
+/// Formats a score with a real minus sign: a line may break at a hyphen.
 fn signed(score: Score) -> String {
     match score {
         0 => "0".to_owned(),

@@ -1,63 +1,62 @@
-//! Reviews of games: what every move was worth, and what it lost, once the databases know.
-//!
-//! As Romein & Bal (2002, section 6) did with the games of the Computer Olympiad of 2000.
+//! Reviews of games: the value and the loss of every move, as Romein & Bal (2002, section 6) did with the games of the
+//! Computer Olympiad of 2000.
 
 use crate::{Bounds, Oracle, OracleError};
 use game::Pit;
 use game::notation::Side;
 use game::play::{Game, GameTurn, Situation};
 
-/// A game, move by move.
+/// The review of a game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Review {
     /// The moves.
     pub turns: Vec<JudgedMove>,
-    /// South's moves together, then North's.
+    /// The summaries of South and North.
     pub players: [Player; 2],
 }
 
-/// A move that was played, judged.
+/// A judged move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgedMove {
     /// The move.
     pub turn: GameTurn,
     /// The position before it.
     pub before: Situation,
-    /// What it was worth to who played it, where anything is known.
+    /// Its value for the player, if known.
     pub value: Option<Bounds>,
-    /// What the best move was worth.
+    /// The value of the best move, if known.
     pub best: Option<Bounds>,
-    /// Stones that it lost against the best move, where both are known exactly.
+    /// Stones lost against the best move, if both values are exact.
     pub loss: Option<u8>,
-    /// The best moves, if it was none of them.
+    /// The best moves, if the move was not one of them.
     pub better: Vec<Pit>,
 }
 
-/// How a player played.
+/// The summary of the moves of a player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Player {
-    /// Moves.
+    /// The number of moves.
     pub moves: u32,
-    /// Moves of which it is known what they lost.
+    /// Moves with a known loss.
     pub judged: u32,
-    /// Those that lost something.
+    /// Moves that lost stones.
     pub errors: u32,
-    /// Stones lost by them.
+    /// Stones lost.
     pub lost: u32,
 }
 
 impl Player {
-    /// Stones lost in a judged move.
+    /// Returns the stones lost per judged move.
     pub fn average_loss(&self) -> Option<f64> {
         (self.judged > 0).then(|| f64::from(self.lost) / f64::from(self.judged))
     }
 }
 
 impl Oracle {
-    /// Judges every move of a game. Where nothing is known of a position, its move stays unjudged.
+    /// Judges every move of a game from a known position.
     ///
     /// # Errors
-    /// If a database that is there cannot be trusted.
+    /// If an existing database cannot be trusted.
     pub fn review(&self, game: &Game) -> Result<Review, OracleError> {
         let mut review = Review { turns: Vec::new(), players: [Player::default(); 2] };
         let mut before = game.start();
@@ -87,7 +86,7 @@ impl Oracle {
         if let (Some(best), Some(value)) = (answer.score.score(), judged.value.and_then(Bounds::score)) {
             judged.loss = Some(best.saturating_sub(value).unsigned_abs());
         }
-        // A move may be known to be bad though it is not known how bad.
+        // A move may be known to lose stones, but not how many.
         let is_best = judged.value.is_some_and(|value| value.high() >= answer.score.high());
         if !is_best {
             judged.better = answer.moves.iter().filter(|one| one.is_best).map(|one| one.pit).collect();

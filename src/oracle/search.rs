@@ -1,24 +1,23 @@
-//! Positions beyond the databases: a short search for bounds of their score.
+//! A short search for bounds of the score of positions without a database.
 //!
-//! A move that captures may lead into a database, and then its value is known; of what is not reached, only that nobody
-//! wins more stones than there are. So every result is sound, at whatever depth the search ends, also where the right
-//! score comes from a repetition.
+//! Captures lead to positions in databases. Other leaves have the bounds of their number of stones. So the result is sound at
+//! any depth, even if the right score comes from a repetition.
 
 use crate::answer::ReadEditions;
 use crate::{Bounds, Oracle, OracleError};
 use game::Board;
 
-/// Positions that a search may look at: about a millisecond.
+/// The largest number of positions of a search: about a millisecond.
 const POSITIONS_MAX: u32 = 2_000;
 
-/// Moves that a search looks ahead.
+/// The largest depth of a search.
 const DEPTH_MAX: u32 = 12;
 
 impl Oracle {
-    /// Bounds of a position of which there is no database.
+    /// Returns the bounds of a position without a database.
     ///
     /// # Errors
-    /// [`OracleError::Missing`] if the search finds nothing out; otherwise as for any question.
+    /// [`OracleError::Missing`] if the search finds no bounds; otherwise as [`answer`](Oracle::answer).
     pub(crate) fn searched(&self, board: &Board, read: &ReadEditions) -> Result<Bounds, OracleError> {
         let stones = board.stones();
         let anything = Bounds::anything(stones);

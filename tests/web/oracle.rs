@@ -359,7 +359,7 @@ fn other_files_are_ignored() {
     let disk = MemoryDisk::new();
     databases(&disk, 2, PositionSet::All, Codec::Packed);
     disk.create(Path::new("databases/notes.awari")).unwrap().write(b"mine").unwrap();
-    assert_eq!(library(&disk).unwrap().held().len(), 3);
+    assert_eq!(library(&disk).unwrap().files().len(), 3);
 }
 
 #[test]
@@ -395,8 +395,8 @@ fn damaged_databases_are_listed() {
     databases(&disk, 2, PositionSet::All, Codec::Packed);
     disk.truncate(Path::new("databases/01.awari"), 90).unwrap();
     let library = library(&disk).unwrap();
-    assert!(matches!(library.held()[&1], LibraryFile::Damaged { .. }));
-    assert!(matches!(library.held()[&2], LibraryFile::Sound(_)));
+    assert!(matches!(library.files()[&1], LibraryFile::Damaged { .. }));
+    assert!(matches!(library.files()[&2], LibraryFile::Sound(_)));
 }
 
 /// Scores out of the range of the stones would overflow values computed from them.
@@ -409,7 +409,7 @@ fn a_file_of_other_scores_is_damaged() {
     let (identity, shape) = (file.identity().clone(), file.shape().clone());
     let scores = vec![i8::MIN; shape.positions() as usize];
     store::write(&disk, path, &identity, &shape, ValueRange::new(-128, 127), Codec::Raw, &scores).unwrap();
-    let LibraryFile::Damaged { what, .. } = &library(&disk).unwrap().into_held()[&2] else { panic!("it is damaged") };
+    let LibraryFile::Damaged { what, .. } = &library(&disk).unwrap().into_files()[&2] else { panic!("it is damaged") };
     assert!(what.contains("expected values in -2..=2, found values in -128..=127"), "{what}");
     let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0])).unwrap_err();
     assert!(error.is_damage(), "{error}");

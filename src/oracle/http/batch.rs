@@ -1,4 +1,4 @@
-//! Many positions in one request.
+//! `POST /v1/probe`: several positions in one request.
 
 use super::probe::Probed;
 use super::refusal::Refusal;
@@ -24,7 +24,7 @@ struct Answers {
     answers: Vec<BatchAnswer>,
 }
 
-/// Each position has its own answer, in the order of the questions.
+/// The answer for one position of a batch.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum BatchAnswer {

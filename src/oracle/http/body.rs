@@ -1,4 +1,4 @@
-//! Bodies of requests, read within their bounds.
+//! Bounded reading of request bodies.
 
 use super::limits::ServerLimits;
 use super::refusal::Refusal;
@@ -8,10 +8,10 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use tokio::time::timeout;
 
-/// All of a body.
+/// Reads a body.
 ///
 /// # Errors
-/// It is too long, takes too long to arrive, or breaks off.
+/// If it is too long, too slow, or truncated.
 pub(super) async fn read(limits: &ServerLimits, mut body: Body) -> Result<Vec<u8>, Refusal> {
     let all = async {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Which databases there are: what `/v1/databases` tells, and the tag of all answers.
+//! The catalogue of databases: the answer of `/v1/databases`, and the entity tag of all answers.
 
 use crate::{Library, LibraryFile};
 use game::Score;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The databases of a library, and how often each score occurs where somebody has counted.
+/// The databases of a library, with known histograms.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     rules: &'static str,
@@ -14,7 +14,7 @@ pub struct Catalogue {
     databases: BTreeMap<u32, CatalogueEntry>,
 }
 
-/// A database; what only a sound file tells is absent where it is damaged.
+/// A database; fields from the file are absent if it is damaged.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CatalogueEntry {
     stones: u32,
@@ -27,7 +27,7 @@ pub(super) struct CatalogueEntry {
     histogram: Option<Vec<ScoreCount>>,
 }
 
-/// How many positions have a score.
+/// The number of positions with a score.
 #[derive(Clone, Copy, Debug, Serialize, Hash)]
 pub(crate) struct ScoreCount {
     pub(crate) score: Score,
@@ -49,7 +49,7 @@ struct CatalogueDatabase<'a> {
 }
 
 impl Catalogue {
-    /// The databases of a library. Nobody has counted any scores yet.
+    /// Makes the catalogue of a library, without histograms.
     pub fn new(library: &Library) -> Catalogue {
         let entry = |stones: u32, held: &LibraryFile| {
             let scores = match held {
@@ -69,11 +69,11 @@ impl Catalogue {
         Catalogue {
             rules: library.rules().name,
             positions: library.set().to_string(),
-            databases: library.held().iter().map(|(&stones, held)| (stones, entry(stones, held))).collect(),
+            databases: library.files().iter().map(|(&stones, held)| (stones, entry(stones, held))).collect(),
         }
     }
 
-    /// Adds how often each score occurs in a database. Of one that is not there, nothing is kept.
+    /// Adds the histogram of a database. Ignored if the database is missing.
     #[must_use]
     pub fn with_histogram(mut self, stones: u32, counts: impl IntoIterator<Item = (Score, u64)>) -> Catalogue {
         if let Some(entry) = self.databases.get_mut(&stones) {
@@ -92,27 +92,26 @@ impl Catalogue {
         Some(CatalogueDatabase { entry, histogram: entry.histogram.as_deref() })
     }
 
-    /// How often each score occurs in a database, the least first, if somebody has counted.
+    /// Returns the histogram of a database, ascending, if known.
     pub(super) fn histogram(&self, stones: u32) -> Option<&[ScoreCount]> {
         self.databases.get(&stones)?.histogram.as_deref()
     }
 
-    /// The most stones of which there is a sound database.
+    /// Returns the stones of the largest sound database.
     pub(super) fn stones_max(&self) -> Option<u32> {
         let sound = self.databases.values().filter(|entry| entry.digest.is_some());
         sound.map(|entry| entry.stones).max()
     }
 
-    /// How many there are, and how many of them are damaged.
+    /// Returns the number of databases, and of damaged ones.
     pub(super) fn counts(&self) -> (usize, usize) {
         let damaged = self.databases.values().filter(|entry| entry.digest.is_none());
         (self.databases.len(), damaged.count())
     }
 
-    /// Differs between databases that differ, and between programs that answer or show something else: `assets` is all
-    /// that the page is made of.
+    /// Returns the entity tag, which depends on the databases, the version of the program and the assets of the page.
     pub(super) fn tag(&self, assets: &[&str]) -> String {
-        // No secret and no identity of a file: two that collide cost a stale page, at 64 bits never.
+        // Not a secret: a collision of 64 bits would cost a stale page.
         let mut hasher = DefaultHasher::new();
         (env!("CARGO_PKG_VERSION"), self.rules, &self.positions, assets).hash(&mut hasher);
         for entry in self.databases.values() {

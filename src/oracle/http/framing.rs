@@ -1,9 +1,9 @@
-//! Requests whose end two readers may see at different places.
+//! Detects requests whose end is ambiguous.
 //!
-//! hyper drops a `Content-Length` beside a `Transfer-Encoding` before a service can see it. A proxy in front of the
-//! server may believe the one that was dropped, and take the rest of a body for the next request (RFC 9112, section 6.1).
-//! So the bytes of a connection are read here too, on their way to hyper. Bodies of a `Transfer-Encoding` are not
-//! followed: the server closes the connection behind such a request.
+//! hyper drops a `Content-Length` beside a `Transfer-Encoding` before a service can see it. A proxy in front of the server
+//! may use the dropped header, and take the rest of a body for the next request (RFC 9112, section 6.1). So this module
+//! parses the bytes of a connection on their way to hyper. Bodies with a `Transfer-Encoding` are not parsed: the server
+//! closes the connection after such a request.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,25 +12,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Headers of a head; of more, hyper refuses it.
+/// The largest number of headers; hyper refuses more.
 const HEADERS_MAX: usize = 100;
 
 /// Marks a request that has both a `Content-Length` and a `Transfer-Encoding`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TwoLengths;
 
-/// Where in the bytes of a connection the reader is.
+/// The position of the parser in a connection.
 #[derive(Debug)]
 enum FramingState {
-    /// In a head, of which these bytes have come.
+    /// In a head; these are its bytes so far.
     Head(Vec<u8>),
-    /// In a body of which so many bytes are still to come.
+    /// In a body with this number of bytes left.
     Body(u64),
-    /// Behind the last head that hyper will accept.
+    /// After the last head that hyper accepts.
     End,
 }
 
-/// Follows the requests of a connection.
+/// Parses the requests of a connection.
 #[derive(Debug)]
 struct RequestFollower {
     state: FramingState,
@@ -47,7 +47,7 @@ impl RequestFollower {
         while !bytes.is_empty() {
             match &mut self.state {
                 FramingState::Head(head) => {
-                    // Empty lines may stand before a head, and a head ends with a line.
+                    // Empty lines may precede a head.
                     let blank = bytes.iter().take_while(|&&byte| byte == b'\r' || byte == b'\n').count();
                     bytes = &bytes[if head.is_empty() { blank } else { 0 }..];
                     let Some(line) = bytes.iter().position(|&byte| byte == b'\n') else {
@@ -80,7 +80,7 @@ impl RequestFollower {
         }
     }
 
-    /// What follows a head.
+    /// Returns the state after a head.
     fn behind(&self, head: &[u8]) -> FramingState {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
@@ -102,7 +102,7 @@ impl RequestFollower {
     }
 }
 
-/// A connection whose requests are followed.
+/// A connection whose requests are parsed.
 #[derive(Debug)]
 pub(super) struct Followed<S> {
     stream: S,
@@ -110,7 +110,7 @@ pub(super) struct Followed<S> {
 }
 
 impl<S> Followed<S> {
-    /// Follows a connection; the flag is up once a request has two lengths, which is then the last one.
+    /// Parses a connection; the flag is raised by a request with two lengths, which is the last one.
     pub(super) fn new(stream: S, head_bytes_max: usize) -> (Followed<S>, Arc<AtomicBool>) {
         let follower = RequestFollower::new(head_bytes_max);
         let two_lengths = Arc::clone(&follower.two_lengths);
@@ -161,7 +161,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Followed<S> {
 mod tests {
     use super::*;
 
-    /// Whether a request with two lengths is found in a stream that comes in pieces of so many bytes.
+    /// Whether a request with two lengths is found in a stream that arrives in pieces.
     fn found(stream: &[u8], piece: usize) -> bool {
         let mut follower = RequestFollower::new(1000);
         stream.chunks(piece).for_each(|bytes| follower.follow(bytes));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_with_two_lengths_are_found_wherever_they_stand() {
+    fn requests_with_two_lengths_are_found() {
         let both = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n";
         let long = format!("GET /{} HTTP/1.1\r\n\r\n{both}", "x".repeat(2000));
         let cases = [

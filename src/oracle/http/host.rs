@@ -1,18 +1,17 @@
-//! The host that a request names.
+//! Validation of the `Host` header.
 //!
-//! A proxy in front of the server may route a request by one `Host` header and the server read another, so there must be
-//! exactly one, and it must be the name of a host (RFC 9112, section 3.2). HTTP/1.0 has no such header: there it may be
-//! absent.
+//! A proxy in front of the server may use another `Host` header than the server, so there must be exactly one, with the name
+//! of a host (RFC 9112, section 3.2). It may be absent in HTTP/1.0.
 
 use axum::http::header::{HOST, HeaderMap};
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Version};
 
-/// Marks a request that names no host, several, or what is none.
+/// Marks a request with an invalid `Host` header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BadHost;
 
-/// Whether a request names its host as it must.
+/// Whether the `Host` header of a request is valid.
 pub(super) fn is_sound(version: Version, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -22,14 +21,14 @@ pub(super) fn is_sound(version: Version, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether a value is a host, with a port or without, or the empty one of a URI without a host.
+/// Whether a value is a host with an optional port, or empty.
 fn is_host(value: &HeaderValue) -> bool {
     let Ok(text) = value.to_str() else { return false };
     if text.is_empty() {
         return true;
     }
     let Ok(authority) = text.parse::<Authority>() else { return false };
-    // Names of users are no part of a host.
+    // A user name is not part of a host.
     let port = text.strip_prefix(authority.host());
     port.is_some_and(|port| port.is_empty() || is_port(port))
 }
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_told_from_other_values() {
+    fn only_hosts_are_accepted() {
         for sound in ["", "x", "localhost:8080", "127.0.0.1", "[::1]:80", "a-b.example.org", "a_b", "x:"] {
             assert!(is_host(&HeaderValue::from_static(sound)), "{sound}");
         }

@@ -1,39 +1,39 @@
-//! What a client may send, and what the server spends on it.
+//! Limits on the input of clients, and on the resources of the server.
 
 use std::time::Duration;
 
-/// The bounds of a server.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Bytes of the query of an address: a position and a long game.
     pub query_bytes_max: usize,
-    /// Bytes of a request's body: a thousand positions in the long form, quoted.
+    /// Bytes of the body of a request: a thousand quoted positions in the long form.
     pub body_bytes_max: usize,
-    /// Bytes of a request's head; no less than 8,192.
+    /// Bytes of the head of a request; at least 8,192.
     pub head_bytes_max: usize,
     /// Positions of one batch.
     pub batch_positions_max: usize,
     /// Moves of a principal line.
     pub line_moves_max: usize,
-    /// Connections at once; more wait to be accepted.
+    /// Concurrent connections; more wait to be accepted.
     pub connections_max: usize,
-    /// Searches, lines and batches at once; more wait for their turn.
+    /// Concurrent searches, lines and batches; more wait.
     pub searches_max: usize,
-    /// How long a request's head may take to arrive, and a connection may idle.
+    /// Time for the head of a request to arrive, and of an idle connection.
     pub head: Duration,
-    /// How long a request's body may take to arrive.
+    /// Time for the body of a request to arrive.
     pub body: Duration,
-    /// How long a search may wait for its turn.
+    /// Time that a search may wait to start.
     pub turn: Duration,
-    /// How long the page waits for the line of best moves, without which it is a page still.
+    /// Time that the page waits for the principal line, which it can do without.
     pub glance: Duration,
-    /// How long a request may take in all.
+    /// Time of a whole request.
     pub request: Duration,
-    /// How long a batch goes on with positions that it has not begun.
+    /// Time after which a batch starts no more positions.
     pub batch: Duration,
-    /// How long one connection may serve, so that nobody who reads nothing holds it for ever.
+    /// Time of a connection, so that a client that reads nothing cannot hold it forever.
     pub connection: Duration,
-    /// How long requests under way may go on when the server is told to stop.
+    /// Time for active requests to finish after a stop request.
     pub farewell: Duration,
 }
 

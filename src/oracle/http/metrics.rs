@@ -1,10 +1,10 @@
-//! What the server has done since it began, in the text format of Prometheus (version 0.0.4).
+//! Metrics of the server, in the text format of Prometheus (version 0.0.4).
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Routes by the names that `/metrics` gives them; what is none of them is counted last.
+/// Names of the routes in `/metrics`; unknown routes count as the last.
 pub(super) const ROUTES: [&str; 14] = [
     "/v1/probe",
     "/v1/mainline",
@@ -22,17 +22,17 @@ pub(super) const ROUTES: [&str; 14] = [
     "other",
 ];
 
-/// The statuses that this server sends; anything else is counted under 0.
+/// The statuses that the server sends; others count as 0.
 const STATUSES: [u16; 14] = [200, 204, 304, 400, 404, 405, 408, 413, 414, 500, 501, 503, 431, 0];
 
-/// Upper ends of the classes of a histogram, in microseconds.
+/// Upper bounds of the histogram buckets, in microseconds.
 const CLASSES: [u64; 12] = [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
 
-/// Counters; nothing waits for anything.
+/// Lock-free counters.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
     requests: [[AtomicU64; STATUSES.len()]; ROUTES.len()],
-    /// The last class is whatever took longer.
+    /// The last bucket has no upper bound.
     classes: [AtomicU64; CLASSES.len() + 1],
     microseconds: AtomicU64,
 }
@@ -49,7 +49,7 @@ impl Metrics {
         self.microseconds.fetch_add(microseconds, Ordering::Relaxed);
     }
 
-    /// The text that `/metrics` answers.
+    /// Returns the answer of `/metrics`.
     pub(super) fn text(&self, blocks_decoded: u64, block_cache_bytes: u64) -> String {
         let mut text = String::from("# HELP awari_requests_total Requests by route and status.\n");
         text.push_str("# TYPE awari_requests_total counter\n");
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_add_up() {
+    fn histogram_buckets_are_cumulative() {
         let metrics = Metrics::default();
         metrics.count(Some("/v1/probe"), 200, Duration::from_micros(25));
         metrics.count(Some("/v1/probe"), 200, Duration::from_micros(26));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::time::timeout;
 
-/// How long who asked may keep an answer without asking again. It is checked by its tag after that.
+/// Cache policy of an answer, which is revalidated by its entity tag.
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// Refuses malformed requests, bounds the time of the others, and adds the headers and metrics of the response.
@@ -47,14 +47,14 @@ pub(super) async fn around(State(site): State<Arc<Site>>, request: Request, next
     };
     let mut response = finished(response, &method, &asked, &site.tag);
     if !codings.is_empty() {
-        // Where the next request begins is not followed.
+        // The start of the next request is not tracked.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     site.metrics.count(route.as_ref().map(MatchedPath::as_str), response.status().as_u16(), begun.elapsed());
     response
 }
 
-/// What a browser asks before it asks a page of another site's question.
+/// Answers the preflight request of a browser for a page of another site.
 fn preflight() -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
@@ -64,7 +64,7 @@ fn preflight() -> Response {
     response
 }
 
-/// Adds what every response carries; says in a few bytes that an answer is still the one the client has.
+/// Adds the common headers; answers 304 if the client has the current answer.
 fn finished(mut response: Response, method: &Method, asked: &HeaderMap, tag: &HeaderValue) -> Response {
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
         let hint = "/v1/openapi.json lists the methods of every route";

@@ -1,4 +1,4 @@
-//! Principal lines, and moves of a player of some level.
+//! `GET /v1/mainline` and `GET /v1/choose`: principal lines, and moves at a level of play.
 
 use super::probe::{ScoreValue, after};
 use super::refusal::Refusal;
@@ -38,9 +38,9 @@ struct Mainline {
     position: String,
     score: ScoreValue,
     moves: Vec<LineStep>,
-    /// Why it goes no further.
+    /// Why the line ends.
     end: &'static str,
-    /// The number of moves before the position that comes again.
+    /// The number of moves before the repeated position.
     repeats_from: Option<usize>,
 }
 
@@ -110,9 +110,9 @@ pub(super) struct ChooseQuery {
 struct ChosenMove {
     position: String,
     level: &'static str,
-    /// With this one, the same move is chosen again.
+    /// The seed, which chooses the same move again.
     seed: u32,
-    /// None where the player to move cannot.
+    /// `None` if the player to move cannot move.
     #[serde(rename = "move")]
     chosen: Option<LineStep>,
 }
@@ -142,7 +142,7 @@ pub(super) async fn choose(
     Ok(if query.seed.is_none() { reply::not_kept(response) } else { response })
 }
 
-/// Between 0 and 1, and far from that of the next seed (the mixing of SplitMix64, Steele, Lea & Flood 2014).
+/// Returns a number between 0 and 1, uncorrelated with that of the next seed (SplitMix64, Steele, Lea & Flood 2014).
 fn fraction(seed: u32) -> f64 {
     let mut mixed = (u64::from(seed) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,14 +1,14 @@
-//! A position's score and moves, as JSON.
+//! The answer for a position as JSON.
 //!
-//! The shape is the one that users of the tablebase of lichess know: the position, and its moves with the best first.
-//! Unlike there, the value and the category of a move are the mover's own, as all else is.
+//! The shape is that of the lichess tablebase API: the position, and its moves, best first. Unlike there, the value and the
+//! category of a move are from the point of view of the mover.
 
 use crate::{Answer, AnswerSource, Bounds, ValuedMove};
 use game::notation::{MoveText, PositionText, Seats, Side};
 use game::{Board, Illegal};
 use serde::Serialize;
 
-/// A score, or between what it lies.
+/// A score, or its bounds.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ScoreValue {
@@ -19,7 +19,7 @@ pub(crate) enum ScoreValue {
 /// Why a move that starves is illegal.
 pub(crate) const STARVES: &str = "it would leave the opponent without stones, and another move does not";
 
-/// The answer to a question. Fields may be added, none is ever changed.
+/// The answer for a position. Fields may be added, but never change.
 #[derive(Debug, Serialize)]
 pub(super) struct Probed {
     position: String,
@@ -88,16 +88,16 @@ impl Probed {
     }
 }
 
-/// The legal moves, the best first.
+/// Returns the legal moves, best first.
 pub(crate) fn best_first(answer: &Answer) -> Vec<&ValuedMove> {
     let mut moves: Vec<&ValuedMove> = answer.moves.iter().collect();
-    // Twice the middle of what is known, so that nothing is rounded; the sort keeps A before F.
+    // Twice the middle of the bounds, to avoid rounding; the sort keeps A before F.
     let worth = |one: &ValuedMove| i16::from(one.value.low()) + i16::from(one.value.high());
     moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, worth(one), one.captured)));
     moves
 }
 
-/// What a move leads to, in the form in which the position was written.
+/// Returns the position after a move, in the notation of the position.
 pub(super) fn after(position: &PositionText, child: Board, captured: u8) -> PositionText {
     let Some(Seats { mut south_store, mut north_store, side }) = position.seats() else {
         return PositionText::of_board(child);
@@ -109,7 +109,7 @@ pub(super) fn after(position: &PositionText, child: Board, captured: u8) -> Posi
     PositionText::of_game(child, Seats { south_store, north_store, side: side.other() })
 }
 
-/// How a position with this score ends for the player to move, as far as it is certain.
+/// Returns the certain outcome of a score for the player to move.
 pub(crate) fn category(score: Bounds) -> &'static str {
     match (score.low(), score.high()) {
         (1.., _) => "win",
@@ -119,7 +119,7 @@ pub(crate) fn category(score: Bounds) -> &'static str {
     }
 }
 
-/// Stones that a move gives away against best play.
+/// Returns the stones that a move loses against the best move.
 pub(crate) fn loss(score: Bounds, one: &ValuedMove) -> ScoreValue {
     if one.is_best {
         return ScoreValue::Exact(0);

@@ -1,4 +1,4 @@
-//! Why a request gets no answer, as a status and a JSON object.
+//! Refused requests: a status and a JSON object.
 
 use crate::OracleError;
 use axum::extract::rejection::QueryRejection;
@@ -8,10 +8,10 @@ use axum::response::{IntoResponse, Response};
 use game::notation::NotationError;
 use serde::Serialize;
 
-/// The code of a question that may be asked again at once.
+/// The code of a request that may be repeated soon.
 const BUSY: &str = "busy";
 
-/// `code` is for programs and never changes its meaning; `message` and `hint` are for people.
+/// A refused request. `code` is for programs and never changes its meaning; `message` and `hint` are for people.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Refusal {
     #[serde(skip)]
@@ -26,31 +26,31 @@ impl Refusal {
         Refusal { status, code, message: message.into(), hint: hint.to_owned() }
     }
 
-    /// A query that does not say what the route needs.
+    /// Returns the refusal of an invalid query.
     pub(crate) fn query(error: &QueryRejection) -> Refusal {
         let message = query_mistake(error);
         let hint = "/v1/openapi.json lists the parameters of every route";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-query", message, hint)
     }
 
-    /// A question for which there was no turn, or not time enough.
+    /// Returns the refusal of a request that found no free search, or not enough time.
     pub(crate) fn busy() -> Refusal {
         let message = "the server is busy";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message, "try again in a second")
     }
 
-    /// A panic of a search: a defect of this program.
+    /// Returns the refusal after a panic of a search.
     pub(crate) fn broken() -> Refusal {
         let hint = "the log of the server has the details; try another position";
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the request failed inside the server", hint)
     }
 }
 
-/// What is wrong with a query: what a program calls a field is a parameter to its user.
+/// Describes the mistake in a query, with "parameter" for "field".
 pub(crate) fn query_mistake(error: &QueryRejection) -> String {
     let text = error.body_text();
     let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
-    // A mistake that names its field is told behind the same name.
+    // The name of the field would be repeated.
     let text = match text.split_once(": ") {
         Some((key, rest)) if rest.contains(&format!(" field `{key}`")) => rest,
         _ => text,
@@ -74,7 +74,7 @@ impl From<OracleError> for Refusal {
                 format!("no {stones}-stone database here"),
                 "/v1/databases lists the available databases",
             ),
-            // The text names files of the server, which are nobody's business but its owner's.
+            // The text names files of the server, which clients must not see.
             error if error.is_damage() => Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "damaged",

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The cache policy of a response that differs from request to request.
 pub(super) const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-store");
 
-/// A value as JSON.
+/// Makes a JSON response.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => text(status, "application/json", bytes),
@@ -17,7 +17,7 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// Bytes of a media type.
+/// Makes a response of a media type.
 pub(crate) fn text(status: StatusCode, media_type: &'static str, bytes: impl Into<Body>) -> Response {
     let mut response = Response::new(bytes.into());
     *response.status_mut() = status;

@@ -17,7 +17,7 @@ use game::notation::PositionText;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The routes of a site.
+/// Returns the routes of a site.
 pub fn router(site: Arc<Site>) -> Router {
     Router::new()
         .route("/", get(page::show))
@@ -68,7 +68,7 @@ async fn database(
     State(site): State<Arc<Site>>,
     stones: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Refusal> {
-    // What is no text is no number of stones either.
+    // A path that is not UTF-8 is not a number of stones.
     let stones = stones.ok().and_then(|Path(stones)| stones.parse().ok());
     let shown = stones.and_then(|stones| site.catalogue.shown(stones));
     let shown = shown.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Connections: accepted up to a bound, each for a bounded time, and ended politely.
+//! Connections: a bounded number, each for a bounded time, with a graceful shutdown.
 
 use super::framing::{Followed, TwoLengths};
 use super::host::{self, BadHost};
@@ -19,13 +19,13 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-/// How long to wait when a connection could not be accepted: no file is left for it, so others must end first.
+/// Time to wait after a failure to accept a connection, usually for want of file descriptors.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How long a thread for searches waits for the next one: for ever.
+/// Time that an idle search thread is kept: forever.
 const KEPT: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// A server that listens, but accepts nothing yet.
+/// A listening server.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -33,42 +33,42 @@ pub struct Server {
     stop: ServerStop,
 }
 
-/// Tells a server to stop; copies tell the same one.
+/// A handle that stops a server. Clones stop the same server.
 #[derive(Clone, Debug)]
 pub struct ServerStop(Arc<watch::Sender<bool>>);
 
 impl ServerStop {
-    /// No more connections are accepted, requests under way are answered, and [`Server::run`] returns.
+    /// Stops the server: it accepts no more connections, answers active requests, and [`Server::run`] returns.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Server {
-    /// Listens at the first address that can be bound; at port 0, at any that is free.
+    /// Listens at the first address that can be bound; port 0 is any free port.
     ///
     /// # Errors
-    /// What the operating system says: the address is in use, is no address of this machine, or needs a privilege.
+    /// If the address is in use, is not an address of this machine, or needs a privilege.
     pub fn bind(address: impl ToSocketAddrs, limits: ServerLimits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Server { listener, limits, stop: ServerStop(Arc::new(watch::Sender::new(false))) })
     }
 
-    /// Where it listens.
+    /// Returns the address at which the server listens.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// If the operating system fails.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What stops it.
+    /// Returns a handle that stops the server.
     pub fn stop(&self) -> ServerStop {
         self.stop.clone()
     }
 
-    /// Serves until it is told to stop, on threads of its own.
+    /// Serves until stopped, on its own threads.
     ///
     /// # Errors
     /// If threads cannot be started or the listener is refused.
@@ -78,14 +78,14 @@ impl Server {
             .enable_io()
             .enable_time()
             .max_blocking_threads(self.limits.searches_max.max(1))
-            // Once there they stay: another may not be had any more.
+            // A thread is kept, because a new one may not start later.
             .thread_keep_alive(KEPT)
             .build()?;
         for _ in 0..self.limits.searches_max {
             runtime.spawn_blocking(|| std::thread::sleep(AGAIN));
         }
         let done = runtime.block_on(self.accept(router));
-        // A search that nobody waits for any more ends with the process.
+        // An abandoned search ends with the process.
         runtime.shutdown_timeout(farewell);
         done
     }
@@ -100,7 +100,7 @@ impl Server {
                 let place = Arc::clone(&places).acquire_owned().await;
                 (listener.accept().await, place)
             };
-            let until = told(&mut stopped);
+            let until = until_stopped(&mut stopped);
             let (accepted, place) = match either(next, until).await {
                 Either::Left(next) => next,
                 Either::Right(_) => break,
@@ -124,14 +124,14 @@ impl Server {
     }
 }
 
-/// Serves one connection. What goes wrong there is the client's business: it has gone, or speaks no HTTP.
+/// Serves one connection. Errors are ignored: the client is gone, or does not speak HTTP.
 async fn connection(
     stream: TcpStream,
     service: TowerToHyperService<Router>,
     limits: ServerLimits,
     mut stopped: watch::Receiver<bool>,
 ) {
-    // Answers are small, and nothing follows that they could wait for.
+    // Answers are small and must not wait for more data.
     let _ = stream.set_nodelay(true);
     let (stream, two_lengths) = Followed::new(stream, limits.head_bytes_max);
     let marked = service_fn(move |mut request: http::Request<_>| {
@@ -148,20 +148,20 @@ async fn connection(
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head)
             .max_buf_size(limits.head_bytes_max)
-            // A client that has sent its request may close its side, and still waits for the answer.
+            // A client may close its side after the request, and wait for the answer.
             .half_close(true)
             .serve_connection(TokioIo::new(stream), marked)
     );
-    let until = timeout(limits.connection, told(&mut stopped));
+    let until = timeout(limits.connection, until_stopped(&mut stopped));
     if let Either::Right(_) = either(connection.as_mut(), until).await {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(limits.farewell, connection).await;
     }
 }
 
-/// Waits until the server is told to stop.
-async fn told(stopped: &mut watch::Receiver<bool>) {
-    // Whoever could tell is gone: then nobody will.
+/// Waits until the server is stopped.
+async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
+    // All senders are dropped: the server will not be stopped.
     if stopped.wait_for(|stopped| *stopped).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -172,7 +172,7 @@ enum Either<A, B> {
     Right(B),
 }
 
-/// Whichever is ready first; the other is dropped.
+/// Returns the output of the future that is ready first; drops the other.
 async fn either<A: Future, B: Future>(left: A, right: B) -> Either<A::Output, B::Output> {
     let (mut left, mut right) = (pin!(left), pin!(right));
     std::future::poll_fn(|context| {

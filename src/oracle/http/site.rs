@@ -19,7 +19,7 @@ use tokio::time::timeout;
 /// The description of the API.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
 
-/// Everything that is served.
+/// The state of a site.
 #[derive(Debug)]
 pub struct Site {
     pub(super) oracle: Oracle,
@@ -27,14 +27,14 @@ pub struct Site {
     pub(super) catalogue: Catalogue,
     /// The entity tag of all responses.
     pub(super) tag: HeaderValue,
-    /// A permit for each search that may go on.
+    /// One permit for each concurrent search.
     searches: Arc<Semaphore>,
     pub(super) metrics: Metrics,
     random: (RandomState, AtomicU64),
 }
 
 impl Site {
-    /// What an oracle and the catalogue of its databases have to say.
+    /// Makes the site of an oracle and the catalogue of its databases.
     pub fn new(oracle: Oracle, catalogue: Catalogue, limits: ServerLimits) -> Arc<Site> {
         let tag = catalogue.tag(&[assets::SCRIPT, assets::GAME, assets::STYLE, OPENAPI]);
         Arc::new(Site {
@@ -48,13 +48,13 @@ impl Site {
         })
     }
 
-    /// Makes what the first question about each number of stones would have to wait for.
+    /// Builds the tables of all databases, which would delay the first questions.
     pub fn warm(&self) {
         self.oracle.warm();
     }
 
-    /// Works on a question where it may block, once it is its turn. A question that nobody waits for any more keeps
-    /// its permit until it is done, so there are never more.
+    /// Runs blocking work once a permit is free. Abandoned work keeps its permit until it is done, which bounds the number of
+    /// threads.
     pub(super) async fn search<T: Send + 'static>(
         self: &Arc<Site>,
         work: impl FnOnce(&Site) -> T + Send + 'static,
@@ -69,7 +69,7 @@ impl Site {
         done.await.map_err(|_| Refusal::broken())
     }
 
-    /// What there is to say about a position: at once where maps tell it, else when it is its turn.
+    /// Answers a question about a position: immediately from memory maps, otherwise as blocking work.
     pub(crate) async fn answer(self: &Arc<Site>, board: Board) -> Result<Answer, Refusal> {
         if self.oracle.is_immediate(&board) {
             return Ok(self.oracle.answer(&board)?);
@@ -77,23 +77,23 @@ impl Site {
         Ok(self.search(move |site| site.oracle.answer(&board)).await??)
     }
 
-    /// The line of best moves of a position, unless it takes longer than a page waits.
+    /// Returns the principal line of a position, unless it takes longer than the page waits.
     pub(crate) async fn line(self: &Arc<Site>, board: Board, moves_max: usize) -> Option<PrincipalLine> {
         let line = self.search(move |site| site.oracle.line(&board, moves_max));
         timeout(self.limits.glance, line).await.ok()?.ok()?.ok()
     }
 
-    /// How often each score occurs among positions of so many stones, the least first, if somebody has counted.
+    /// Returns the histogram of scores for a number of stones, ascending, if known.
     pub(crate) fn histogram(&self, stones: u32) -> Option<&[ScoreCount]> {
         self.catalogue.histogram(stones)
     }
 
-    /// The most stones of which there is a sound database.
+    /// Returns the stones of the largest sound database.
     pub(crate) fn stones_max(&self) -> Option<u32> {
         self.catalogue.stones_max()
     }
 
-    /// A seed that nobody asked for.
+    /// Returns a random seed.
     pub(super) fn seed(&self) -> u32 {
         let (state, count) = &self.random;
         state.hash_one(count.fetch_add(1, Ordering::Relaxed)) as u32

@@ -1,4 +1,4 @@
-//! Games as people write them down, read and written.
+//! `/v1/transcript`: reads and writes the notation of games.
 
 use super::refusal::Refusal;
 use super::site::Site;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 #[derive(Serialize)]
 struct TranscriptReply {
-    /// The position it begins with, in the long form.
+    /// The first position, in the long form.
     start: String,
     /// The letters of its moves.
     moves: String,
@@ -31,13 +31,13 @@ struct Tag {
     value: String,
 }
 
-/// The first end of a game; who wrote it may have played on.
+/// The first end of a game; the transcript may continue after it.
 #[derive(Serialize)]
 struct Over {
     /// The number of moves before it.
     after: usize,
     end: &'static str,
-    /// South's stones minus North's, when all is taken or shared out.
+    /// South's stones minus North's at the end.
     lead: i8,
 }
 
@@ -110,10 +110,10 @@ pub(super) async fn write(
     Ok(reply::text(StatusCode::OK, "text/plain; charset=utf-8", text))
 }
 
-/// Plays the letters of moves, as they stand in an address.
+/// Plays the letters of moves in a URL.
 ///
 /// # Errors
-/// Which of them cannot be played, and why.
+/// The move that cannot be played, and why.
 pub(crate) fn play_all(game: &mut Game, letters: &str) -> Result<(), String> {
     for (at, letter) in letters.chars().enumerate() {
         let place = format!("move {}, {letter}", at + 1);

@@ -1,4 +1,4 @@
-//! The board: South's pits below, North's above; the moves that may be played are links.
+//! The board: South's pits below, North's above. Legal moves are links.
 
 use super::{PageState, worth};
 use crate::Answer;
@@ -7,7 +7,7 @@ use game::Pit;
 use game::notation::{MoveText, Seats, Side};
 use maud::{Markup, html};
 
-/// The board of a game, and what its moves are worth where that is known.
+/// Renders the board of a game, with the values of known moves.
 pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {
     let now = shown.game.now();
     let Seats { south_store, north_store, side } = now.seats;

@@ -1,6 +1,5 @@
-//! What is said below the board: the line of best moves, the table of moves, and how often each score occurs.
-//!
-//! Each is an element with an id, which the script takes over as it is.
+//! The details below the board: principal line, table of moves and histogram of scores. Each is an element with an id, which
+//! the script copies.
 
 use super::{PageState, signed, stones, worth};
 use crate::http::{STARVES, ScoreCount, ScoreValue, Site, best_first, category, loss};
@@ -11,14 +10,14 @@ use game::{Illegal, Score};
 use maud::{Markup, html};
 use std::sync::Arc;
 
-/// Moves of a line; more is no help to anybody who reads.
+/// The largest number of moves of a line.
 const LINE_MOVES_MAX: usize = 40;
 
-/// Width of a bar with the space around it, and height of the longest, in units of the drawing.
+/// Width of a bar with its margin, and height of the longest bar, in drawing units.
 const BAR: usize = 10;
 const HEIGHT: f64 = 100.0;
 
-/// What is known of a position.
+/// The details of a position.
 #[derive(Debug)]
 pub(super) struct Details<'a> {
     pub(super) answer: &'a Answer,
@@ -27,18 +26,18 @@ pub(super) struct Details<'a> {
 }
 
 impl Details<'_> {
-    /// Asks for what an answer does not say.
+    /// Loads the details of an answer.
     pub(super) async fn of<'a>(site: &'a Arc<Site>, answer: &'a Answer) -> Details<'a> {
         let line = if has_line(answer) { site.line(answer.board, LINE_MOVES_MAX).await } else { None };
         Details { answer, line, histogram: site.histogram(answer.board.stones()).unwrap_or_default() }
     }
 
-    /// Whether nothing is left out that takes too long.
+    /// Whether nothing is missing because it took too long.
     pub(super) fn is_whole(&self) -> bool {
         self.line.is_some() || !has_line(self.answer)
     }
 
-    /// Best moves of both players, each a link to the position after it.
+    /// Renders the principal line, each move a link to the position after it.
     pub(super) fn line(&self, shown: &PageState) -> Markup {
         let Some(line) = self.line.as_ref().filter(|line| !line.moves.is_empty()) else { return html! {} };
         let mut side = shown.game.now().seats.side;
@@ -67,7 +66,7 @@ impl Details<'_> {
         }
     }
 
-    /// The moves, the best first, and what is to be said of those that may not be played.
+    /// Renders the table of moves, best first, and the starving moves.
     pub(super) fn moves(&self, shown: &PageState) -> Markup {
         let answer = self.answer;
         let side = shown.game.now().seats.side;
@@ -97,11 +96,11 @@ impl Details<'_> {
         }
     }
 
-    /// How often each score occurs among all positions of as many stones; that of this position is outlined.
+    /// Renders the histogram of scores for the number of stones, with the score of this position outlined.
     pub(super) fn histogram(&self) -> Markup {
         let most = self.histogram.iter().map(|one| one.positions).max().unwrap_or_default();
         let stones_here = self.answer.board.stones();
-        // With no stones there is one position, and nothing to compare it with.
+        // Without stones there is only one position.
         let Some(outer) = Score::try_from(stones_here).ok().filter(|&outer| outer > 0 && most > 0) else {
             return html! {};
         };
@@ -146,7 +145,7 @@ impl Details<'_> {
     }
 }
 
-/// Whether best moves are known, and there are any.
+/// Whether there are best moves, and they are known.
 fn has_line(answer: &Answer) -> bool {
     answer.score.score().is_some() && !answer.moves.is_empty()
 }
