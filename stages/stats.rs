@@ -3,7 +3,7 @@
 //! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read.
 
 use crate::{BuildContext, declaration, files};
-use check::{CaptureChoice, Histogram, Statistics};
+use check::{CaptureStatistics, Histogram, Statistics};
 use disk::{Digest, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
@@ -72,7 +72,7 @@ pub(crate) fn publish(
     context: &StageContext,
 ) -> Result<StageReport, StageError> {
     let CountedDatabase { choice, histogram } = counted;
-    let choice = CaptureChoice { positions: index.positions(), offered: choice.offered, declined: choice.declined };
+    let choice = CaptureStatistics { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let text = Statistics::new(index.stones(), histogram, choice).json() + "\n";
     let name = files::stats(index.stones());
     let path = context.output(&name);

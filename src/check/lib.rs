@@ -34,7 +34,7 @@ pub use histogram::{Histogram, ScoreShares};
 pub use integrity::check_integrity;
 pub use published::Published;
 pub use report::{csv, json, table};
-pub use statistics::{CaptureChoice, Statistics};
+pub use statistics::{CaptureStatistics, Statistics};
 pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
 pub use verify::{PortionFindings, Verified, verify, verify_counted, verify_portion, verify_watched};
 pub use walk::DatabasePortion;

@@ -3,7 +3,7 @@
 //! The csv is `stones,score,positions`, a line for each score that occurs, ascending. The JSON is a list of the objects
 //! that [`Statistics::json`] writes. Both end with a line feed.
 
-use crate::{CaptureChoice, Histogram, ScoreShares, Statistics};
+use crate::{CaptureStatistics, Histogram, ScoreShares, Statistics};
 use game::quantity::grouped;
 use std::fmt::Write;
 
@@ -89,7 +89,7 @@ pub(crate) fn total(databases: &[Statistics]) -> Histogram {
     databases.iter().fold(Histogram::EMPTY, |sum, database| sum.plus(database.histogram()))
 }
 
-fn offered_share(choice: CaptureChoice) -> f64 {
+fn offered_share(choice: CaptureStatistics) -> f64 {
     choice.offered as f64 / choice.positions.max(1) as f64
 }
 

@@ -28,13 +28,13 @@ use std::ops::ControlFlow;
 pub struct Statistics {
     stones: u32,
     histogram: Histogram,
-    choice: CaptureChoice,
+    choice: CaptureStatistics,
 }
 
 /// Captures against other moves (Romein & Bal 2002, "New awari insights": 22 % over the databases up to 48 stones).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CaptureChoice {
+pub struct CaptureStatistics {
     /// Positions of the extent.
     pub positions: u64,
     /// Those that offer both capturing and non-capturing moves.
@@ -54,7 +54,7 @@ impl Statistics {
     }
 
     /// Makes the statistics of the `stones`-stone database from counts.
-    pub fn new(stones: u32, histogram: Histogram, choice: CaptureChoice) -> Statistics {
+    pub fn new(stones: u32, histogram: Histogram, choice: CaptureStatistics) -> Statistics {
         Statistics { stones, histogram, choice }
     }
 
@@ -111,7 +111,7 @@ impl Statistics {
     }
 
     /// Captures against other moves.
-    pub fn choice(&self) -> CaptureChoice {
+    pub fn choice(&self) -> CaptureStatistics {
         self.choice
     }
 
@@ -136,7 +136,7 @@ struct StatisticsRecord {
     won: f64,
     drawn: f64,
     lost: f64,
-    captures: CaptureChoice,
+    captures: CaptureStatistics,
     scores: Vec<ScoreRecord>,
 }
 
@@ -152,14 +152,14 @@ fn rounded(figure: f64) -> f64 {
     (figure * 1e6).round() / 1e6
 }
 
-impl CaptureChoice {
+impl CaptureStatistics {
     /// Returns the share of positions offering both kinds of move in which no best move captures, if there are any.
     pub fn declined_share(&self) -> Option<f64> {
         (self.offered > 0).then(|| self.declined as f64 / self.offered as f64)
     }
 }
 
-impl WalkTally for CaptureChoice {
+impl WalkTally for CaptureStatistics {
     fn see(&mut self, seen: &VisitedPosition) {
         self.positions += 1;
         if let (Some(capture), Some(quiet)) = (seen.derived.capture, seen.derived.quiet) {
@@ -168,7 +168,7 @@ impl WalkTally for CaptureChoice {
         }
     }
 
-    fn merge(&mut self, other: CaptureChoice) {
+    fn merge(&mut self, other: CaptureStatistics) {
         self.positions += other.positions;
         self.offered += other.offered;
         self.declined += other.declined;
@@ -228,7 +228,7 @@ mod tests {
     fn choice_agrees_with_the_reference() {
         use game::reference::{ReferenceMove, boards, moves, solve_up_to};
         let solved_scores = solve_up_to(6);
-        let mut expected = CaptureChoice::default();
+        let mut expected = CaptureStatistics::default();
         for pits in boards(6) {
             let (mut capture, mut quiet) = (None, None);
             for played in moves(pits) {

@@ -166,7 +166,9 @@ impl LookUpRound {
     fn answer(&mut self, first: u64, scores: &[Score]) {
         let LookUpRound { look_ups, found_look_ups, answered, answered_found, derived, found, .. } = self;
         let score = |look_up: &RoundLookUp| scores.get((look_up.position() - first) as usize).copied();
-        while let Some((look_up, score)) = look_ups[0].get(*answered).and_then(|look_up| Some((look_up, score(look_up)?))) {
+        while let Some((look_up, score)) =
+            look_ups[0].get(*answered).and_then(|look_up| Some((look_up, score(look_up)?)))
+        {
             derived[look_up.parent()].offer(0, score);
             *answered += 1;
         }
@@ -190,7 +192,11 @@ impl LookUpRound {
     }
 
     /// Looks up the positions themselves.
-    fn look_found<L: ScoreSource>(&mut self, database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<(), CheckError> {
+    fn look_found<L: ScoreSource>(
+        &mut self,
+        database: &Database<L>,
+        look_ups: &[RoundLookUp],
+    ) -> Result<(), CheckError> {
         for (look_up, score) in look_ups.iter().zip(answers(database, look_ups)?) {
             self.found[look_up.parent()] = score;
         }

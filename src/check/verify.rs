@@ -11,7 +11,7 @@
 use crate::databases::{Databases, ScoreSource};
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_portion};
 use crate::wrong_score::WrongScore;
-use crate::{CaptureChoice, CheckError, Extent, Histogram};
+use crate::{CaptureStatistics, CheckError, Extent, Histogram};
 use game::{Board, Score};
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ pub struct Verified {
     stones: u32,
     checked: u64,
     histogram: Histogram,
-    choice: CaptureChoice,
+    choice: CaptureStatistics,
 }
 
 /// Verifies the `stones`-stone database: the range of every score, and every score of the extent against those of the
@@ -94,7 +94,7 @@ impl PortionFindings {
     /// the board, the expected and the found score.
     pub fn encode(&self) -> Vec<u8> {
         let RuleCheckTally { checked, mistakes, lowest, choice } = &self.0;
-        let CaptureChoice { positions, offered, declined } = *choice;
+        let CaptureStatistics { positions, offered, declined } = *choice;
         let mut bytes: Vec<u8> = [*checked, *mistakes, positions, offered, declined]
             .iter()
             .flat_map(|number| number.to_le_bytes())
@@ -119,7 +119,7 @@ impl PortionFindings {
             let [expected, found] = [scores[0], scores[1]].map(|score| score as Score);
             (u64::from_le_bytes(*position), WrongScore { board: Board(*pits), expected, found })
         });
-        let choice = CaptureChoice { positions, offered, declined };
+        let choice = CaptureStatistics { positions, offered, declined };
         let lowest = lowest.collect();
         rest.is_empty().then_some(PortionFindings(RuleCheckTally { checked, mistakes, lowest, choice }))
     }
@@ -147,7 +147,7 @@ impl Verified {
     }
 
     /// Returns the capture statistics of the re-derived positions.
-    pub fn choice(&self) -> CaptureChoice {
+    pub fn choice(&self) -> CaptureStatistics {
         self.choice
     }
 }
@@ -159,7 +159,7 @@ pub(crate) struct RuleCheckTally {
     mistakes: u64,
     /// The mistakes at the lowest positions.
     lowest: Vec<(u64, WrongScore)>,
-    choice: CaptureChoice,
+    choice: CaptureStatistics,
 }
 
 impl RuleCheckTally {

@@ -1,17 +1,17 @@
 //! `awari archive` and `awari restore`: databases in their smallest form, and back.
 
 use crate::args::{ArchiveArgs, RestoreArgs};
-use crate::databases::{artifact, building, cache_bytes, chosen, library, refuse_file, threads};
+use crate::databases::{artifact, cache_bytes, chosen, holds_databases, library, report, sound, stopped_at, threads};
 use crate::error::CliError;
-use crate::output::{print, say};
-use crate::quantity;
-use crate::request::command_line;
-use crate::signals;
+use crate::request::refuse_file;
+use crate::shell::{building, command_line};
+use crate::terminal::say;
+use crate::{quantity, signals};
 use disk::{Disk, RealDisk};
 use engines::Tables;
 use exchange::{BestCaptures, ExchangeError, Exported, RestoreTarget};
 use game::{Index, PositionSet, Rules};
-use oracle::{Library, LibraryFile, OracleError};
+use oracle::{Library, OracleError};
 use pipeline::Exit;
 use pipeline::directory::Directory;
 use stages::files;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use store::{Archive, BlockCache, CachedScores, Codec, FileKind, Scores, StoreError, Unverified};
 
-/// What archives are called: `12.archive`.
+/// The suffix of archives: `12.archive`.
 const SUFFIX: &str = ".archive";
 
 pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
@@ -34,21 +34,17 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
     let threads = threads(args.databases.threads)?;
     let (rules, set) = (library.rules(), library.set());
     let tables = Tables::new(rules, set, chosen.iter().copied().max().unwrap_or(0));
-    let mut smaller = SmallerDatabases::new(&args.databases.dir, rules, set);
+    let mut smaller = CaptureSources::new(&args.databases.dir, rules, set);
     for stones in chosen {
-        let scores = match library.files().get(&stones) {
-            Some(LibraryFile::Sound(scores)) => scores,
-            Some(LibraryFile::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
-            None => return Err(library.missing(stones).into()),
-        };
+        let scores = sound(&library, stones)?;
         let path = args.out.join(format!("{stones:02}{SUFFIX}"));
         let one = || {
             let captures = smaller.captures(&disk, &tables, stones, &stop)?;
             Ok(exchange::archive(&disk, scores, &captures, &path, args.force, &stop)?)
         };
         match threads.install(one) {
-            Ok(file) => told(&file)?,
-            Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped(stones)),
+            Ok(file) => report(&file)?,
+            Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped_at(stones)),
             Err(error) => return Err(error),
         }
     }
@@ -69,13 +65,12 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let (rules, set) = Library::kind_of(path, first.identity())?;
     let stop = signals::stop_flag()?;
     let threads = threads(args.threads)?;
-    // Nobody else writes databases there meanwhile.
-    let databases = || Ok(library(&disk, &args.dir).is_ok_and(|library| !library.files().is_empty()));
-    let _held = Directory::open(&disk, &args.dir, "awari restore", &databases)?;
-    let tables = Tables::new(rules, set, chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0));
-    let mut smaller = SmallerDatabases::new(&args.dir, rules, set);
+    // Held until the end, so that no other command writes databases there.
+    let _lock = Directory::open(&disk, &args.dir, "awari restore", &|| Ok(holds_databases(&disk, &args.dir)))?;
     let stones_max = chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0);
-    // Databases that are there with another codec than the one asked for.
+    let tables = Tables::new(rules, set, stones_max);
+    let mut smaller = CaptureSources::new(&args.dir, rules, set);
+    // Existing databases with another codec than the requested one.
     let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut is_new = false;
     for (stones, (path, file)) in chosen {
@@ -94,7 +89,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
                 if args.codec.is_some_and(|codec| codec != there.codec()) {
                     others.entry(there.codec().to_string()).or_default().push(stones);
                 }
-                told(&Exported { path: to, bytes, is_new: false })?;
+                report(&Exported { path: to, bytes, is_new: false })?;
                 continue;
             }
             return Err(CliError::OtherDatabase { path: to });
@@ -108,7 +103,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
         match threads.install(one) {
             Ok(file) => {
                 is_new = true;
-                told(&file)?;
+                report(&file)?;
             }
             Err(CliError::Oracle(OracleError::Missing { stones, .. })) => {
                 return Err(CliError::NoSmaller {
@@ -120,7 +115,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
             Err(CliError::Exchange(ExchangeError::Store(error))) if error.path() == Some(&path) => {
                 return Err(damaged_archive(*error, &path));
             }
-            Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped(stones)),
+            Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped_at(stones)),
             Err(error) => return Err(error),
         }
     }
@@ -137,14 +132,14 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// The command that restores all databases up to so many stones.
+/// Returns the command that restores the databases of 0 to `stones_max` stones.
 fn restoring(args: &RestoreArgs, stones_max: u32) -> String {
     let [awari, restore, from, dir, stones] = ["awari", "restore", "--from", "--dir", "--stones"].map(OsStr::new);
     let range = OsString::from(format!("0..{stones_max}"));
     command_line([awari, restore, from, args.from.as_os_str(), dir, args.dir.as_os_str(), stones, &range])
 }
 
-/// The error of an archive that cannot be used.
+/// Returns the error of a damaged or unreadable archive.
 fn damaged_archive(error: StoreError, path: &Path) -> CliError {
     if let StoreError::Disk(error) = error {
         return error.into();
@@ -161,18 +156,8 @@ fn damaged_archive(error: StoreError, path: &Path) -> CliError {
     }
 }
 
-fn told(file: &Exported) -> Result<(), CliError> {
-    let what = if file.is_new { "written" } else { "identical" };
-    print(&format!("{} {what} {}\n", file.path.display(), file.bytes))
-}
-
-fn stopped(stones: u32) -> Exit {
-    say(format_args!("stopped at {}; files written before it are complete", artifact(stones)));
-    Exit::Stopped
-}
-
-/// The databases that captures lead to, opened as they are needed.
-struct SmallerDatabases<'a> {
+/// The databases that captures lead to, opened on demand.
+struct CaptureSources<'a> {
     dir: &'a Path,
     rules: Rules,
     set: PositionSet,
@@ -180,12 +165,12 @@ struct SmallerDatabases<'a> {
     open: Vec<CachedScores>,
 }
 
-impl<'a> SmallerDatabases<'a> {
-    fn new(dir: &'a Path, rules: Rules, set: PositionSet) -> SmallerDatabases<'a> {
-        SmallerDatabases { dir, rules, set, cache: BlockCache::new(cache_bytes()), open: Vec::new() }
+impl<'a> CaptureSources<'a> {
+    fn new(dir: &'a Path, rules: Rules, set: PositionSet) -> CaptureSources<'a> {
+        CaptureSources { dir, rules, set, cache: BlockCache::new(cache_bytes()), open: Vec::new() }
     }
 
-    /// The best captures of a database of so many stones.
+    /// Computes the best captures of the `stones`-stone database.
     fn captures(
         &mut self,
         disk: &RealDisk,
@@ -210,7 +195,7 @@ impl<'a> SmallerDatabases<'a> {
     }
 }
 
-/// The archives of a directory by their stones.
+/// Opens the archives of a directory, by stones.
 fn archives(disk: &RealDisk, dir: &Path) -> Result<BTreeMap<u32, (PathBuf, Unverified)>, CliError> {
     let mut archives = BTreeMap::new();
     for path in disk.list(dir)? {

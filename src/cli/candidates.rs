@@ -1,6 +1,6 @@
 //! Values that a shell may complete, where they are no closed set.
 
-use crate::request::BuildRequest;
+use crate::request::ResolvedBuild;
 use clap_complete::engine::CompletionCandidate;
 use disk::RealDisk;
 use engines::Kernel;
@@ -21,7 +21,7 @@ pub(crate) fn stages() -> Vec<CompletionCandidate> {
     let words = std::env::args_os().skip(1).map(PathBuf::from);
     let manifests = words.filter(|word| word.extension().is_some_and(|extension| extension == "toml"));
     let disk = RealDisk::default();
-    let mut names = manifests.map(|path| BuildRequest::stage_names(&disk, &path)).find(|names| !names.is_empty());
+    let mut names = manifests.map(|path| ResolvedBuild::stage_names(&disk, &path)).find(|names| !names.is_empty());
     let names = names.get_or_insert_with(|| {
         KINDS.iter().flat_map(|kind| (0..=STONES_MAX).map(move |stones| format!("{kind}:{stones}"))).collect()
     });

@@ -1,10 +1,8 @@
-//! Finished databases whose codec is another than the manifest asks for.
+//! Finished databases with another codec than the manifest requests.
 //!
-//! A codec says how scores are stored, not what they are: it makes nothing stale. Somebody who changes it expects
-//! something to happen all the same.
+//! A codec does not change scores, so a changed codec makes nothing stale. A message says so.
 
-use crate::databases::artifact;
-use crate::plan::databases;
+use crate::databases::{artifact, solved};
 use crate::quantity;
 use disk::Disk;
 use pipeline::Plan;
@@ -13,13 +11,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use store::Scores;
 
-/// What there is to say about the databases that a plan leaves as they are, if anything.
+/// Describes the databases that keep another codec, if there are any.
 pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan) -> Option<String> {
     let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    let solved = databases(plan);
+    let solved = solved(plan);
     for stones in (0..=settings.stones_max()).filter(|stones| !solved.contains(stones)) {
         let Ok(file) = Scores::open_windowed(disk, &artifact(stones).below(dir)) else { continue };
-        // Of other positions, it will be replaced.
+        // A database of other positions will be replaced.
         if file.codec() != settings.codec && file.identity().positions == settings.set.to_string() {
             others.entry(file.codec().to_string()).or_default().push(stones);
         }

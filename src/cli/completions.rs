@@ -2,7 +2,7 @@
 
 use crate::args::{CommandLine, CompletionsArgs};
 use crate::error::CliError;
-use crate::output::print_commands;
+use crate::output::print_controls;
 use clap::CommandFactory;
 use clap_complete::env::{CompleteEnv, Shells};
 use pipeline::Exit;
@@ -27,6 +27,6 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, CliError> {
     if shell == "bash" {
         script.extend_from_slice(BASH_WORDS.as_bytes());
     }
-    print_commands(&String::from_utf8_lossy(&script))?;
+    print_controls(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

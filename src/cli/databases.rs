@@ -1,13 +1,17 @@
-//! The databases of a run directory, opened.
+//! Access to the databases of a run directory.
 
 use crate::args::DatabasesArgs;
 use crate::error::CliError;
-use crate::request::command_line;
+use crate::output::print;
+use crate::request::refuse_file;
+use crate::shell::building;
+use crate::terminal::say;
 use check::Databases;
 use disk::{Disk, clock, heap};
+use exchange::Exported;
 use oracle::{Library, LibraryFile};
-use pipeline::ArtifactName;
-use pipeline::directory::manifest_path;
+use pipeline::{ArtifactName, Exit, Plan};
+use planner::Method;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,46 +19,49 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{BlockCache, CachedScores, Scores};
 
-/// The databases of a library, ready to be checked, and the files that are not.
+/// The databases of a library, with indices for checks.
 pub(crate) struct OpenedDatabases {
-    /// Those whose frame is sound.
+    /// Databases with a sound header and block index.
     pub(crate) sound: Databases<CachedScores>,
-    /// The others by their stones.
+    /// The other databases by stones.
     pub(crate) damaged: BTreeMap<u32, DamagedDatabase>,
 }
 
-/// A file that cannot be used.
+/// A database whose file is damaged or cannot be opened.
 pub(crate) struct DamagedDatabase {
     pub(crate) path: PathBuf,
-    /// The message on it, with its path and the remedy.
+    /// The message, with path and remedy.
     pub(crate) message: String,
-    /// What is wrong, without them.
+    /// The message without path and remedy.
     pub(crate) what: String,
-    /// Whether its bytes are wrong, as against a file that cannot be opened.
+    /// Whether its bytes are wrong; otherwise it cannot be opened.
     pub(crate) is_damage: bool,
 }
 
 impl OpenedDatabases {
-    /// Takes over a library. Decoded blocks of all its databases share a bounded cache.
+    /// Indexes the databases of a library. Their decoded blocks share a bounded cache.
     pub(crate) fn new(library: Library) -> Result<OpenedDatabases, CliError> {
         let cache = BlockCache::new(cache_bytes());
-        let mut shelf =
+        let mut databases =
             OpenedDatabases { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
         for (stones, held) in library.into_files() {
             match held {
                 LibraryFile::Sound(scores) => {
-                    shelf.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
+                    databases.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
                 }
                 LibraryFile::Damaged { path, what, brief, is_damage } => {
-                    shelf.damaged.insert(stones, DamagedDatabase { path, message: what, what: brief, is_damage });
+                    databases.damaged.insert(stones, DamagedDatabase { path, message: what, what: brief, is_damage });
                 }
             }
         }
-        Ok(shelf)
+        Ok(databases)
     }
 }
 
 /// Opens all databases of a directory.
+///
+/// # Errors
+/// [`CliError::NoDatabases`] if there are none.
 pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> {
     refuse_file(disk, dir)?;
     let paths = disk.list(&dir.join("databases"))?;
@@ -66,10 +73,39 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> 
     Ok(library)
 }
 
-/// The numbers of stones that are asked for: those of the range, or of all databases that are there.
+/// Whether a directory holds databases, sound or damaged.
+pub(crate) fn holds_databases(disk: &dyn Disk, dir: &Path) -> bool {
+    library(disk, dir).is_ok()
+}
+
+/// Returns the scores of a database.
 ///
 /// # Errors
-/// [`CliError::NoDatabases`] if there is none of the range.
+/// If the database is damaged or missing.
+pub(crate) fn sound(library: &Library, stones: u32) -> Result<&Scores, CliError> {
+    match library.files().get(&stones) {
+        Some(LibraryFile::Sound(scores)) => Ok(scores),
+        Some(LibraryFile::Damaged { what, .. }) => Err(CliError::Damaged { what: what.clone() }),
+        None => Err(library.missing(stones).into()),
+    }
+}
+
+/// Prints the line of a written file.
+pub(crate) fn report(file: &Exported) -> Result<(), CliError> {
+    let what = if file.is_new { "written" } else { "identical" };
+    print(&format!("{} {what} {}\n", file.path.display(), file.bytes))
+}
+
+/// Reports that writing files stopped on request.
+pub(crate) fn stopped_at(stones: u32) -> Exit {
+    say(format_args!("stopped at {}; files written before it are complete", artifact(stones)));
+    Exit::Stopped
+}
+
+/// Returns the requested stones: those of the range, or of all databases.
+///
+/// # Errors
+/// [`CliError::NoDatabases`] if the range has no database.
 pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>, CliError> {
     let there = |range: &RangeInclusive<u32>| library.files().keys().any(|stones| range.contains(stones));
     match &args.stones {
@@ -83,34 +119,12 @@ pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>
     }
 }
 
-/// Refuses a run directory that is a file.
-///
-/// # Errors
-/// [`CliError::NotADirectory`].
-pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<(), CliError> {
-    match disk.bytes(dir) {
-        Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
-        _ => Ok(()),
-    }
-}
-
-/// The command that builds databases in a directory, up to so many stones if the manifest does not ask for them.
-pub(crate) fn building(dir: &Path, stones: Option<u32>) -> String {
-    let path = manifest_path(dir);
-    let manifest = if path.is_file() { path.into_os_string() } else { "MANIFEST".into() };
-    let mut words = vec!["awari".into(), "run".into(), manifest, "--dir".into(), dir.as_os_str().to_owned()];
-    if let Some(stones) = stones {
-        words.extend(["--set".into(), format!("build.stones=0..{stones}").into()]);
-    }
-    command_line(words)
-}
-
-/// The name under which a run knows a database.
+/// Returns the artifact of a database.
 pub(crate) fn artifact(stones: u32) -> ArtifactName {
     name(format!("databases/{stones:02}.awari"))
 }
 
-/// The name under which a run knows the statistics of a database.
+/// Returns the artifact of the statistics of a database.
 pub(crate) fn statistics(stones: u32) -> ArtifactName {
     name(format!("stats/{stones:02}.json"))
 }
@@ -119,16 +133,23 @@ fn name(text: String) -> ArtifactName {
     ArtifactName::new(text).expect("names of artifacts are made of letters, digits and slashes")
 }
 
-/// As many threads as asked for; 0 is one for each core.
+/// Makes a pool of threads; 0 is one per core.
 pub(crate) fn threads(asked: u16) -> Result<ThreadPool, CliError> {
     let threads = if asked == 0 { clock::cores() } else { usize::from(asked) };
     heap::room_for_threads(threads).map_err(CliError::Thread)?;
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
 
-/// Bytes for decoded blocks: enough for the rows at hand, little beside what the machine has.
+/// Returns the size of a cache for decoded blocks: a quarter of the available memory, within limits.
 pub(crate) fn cache_bytes() -> u64 {
     const LEAST: u64 = 64 << 20;
     const MOST: u64 = 4 << 30;
     clock::available_bytes().map_or(LEAST, |available| (available / 4).clamp(LEAST, MOST))
+}
+
+/// Returns the stones of the databases that a plan solves.
+pub(crate) fn solved(plan: &Plan) -> Vec<u32> {
+    let solves = |kind: &str| kind == "merge" || Method::ALL.iter().any(|method| method.word() == kind);
+    let solved = plan.steps.iter().filter(|step| solves(step.stage.kind()));
+    solved.filter_map(|step| step.stage.parameters().first().copied()).collect()
 }

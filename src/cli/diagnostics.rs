@@ -1,6 +1,6 @@
 //! Mistakes in a manifest: with the piece of text at fault on a terminal, a line each elsewhere.
 
-use crate::output::{is_command, say, say_commands};
+use crate::terminal::{is_control, say, say_controls};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use pipeline::manifest::{Diagnostic, Origin};
 use std::fmt;
@@ -17,7 +17,7 @@ pub(crate) fn show(name: &str, text: &str, diagnostics: &[Diagnostic]) {
         if plain || is_option || is_long(text, diagnostic) {
             say(diagnostic);
         } else {
-            say_commands(rendered(name, text, diagnostic));
+            say_controls(rendered(name, text, diagnostic));
         }
     }
 }
@@ -38,7 +38,7 @@ fn is_long(text: &str, diagnostic: &Diagnostic) -> bool {
 fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_command(c) {
+        match is_control(c) {
             true => masked.extend(std::iter::repeat_n('?', c.len_utf8())),
             false => masked.push(c),
         }

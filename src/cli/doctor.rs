@@ -1,6 +1,7 @@
-//! `awari doctor`: what the machine and a directory offer to a run, and what stands in its way.
+//! `awari doctor`: checks whether the machine and a directory are fit for a run.
 
 use crate::args::DoctorArgs;
+use crate::databases::holds_databases;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
@@ -11,13 +12,13 @@ use pipeline::{Budget, Directory, Exit, PathText};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// With less than this, not even the databases of a few stones have room.
+/// The least free space: enough for the databases of a few stones.
 const FREE_BYTES_MIN: u64 = 16 << 20;
 
-/// A run has a few files open for each thread.
+/// The least limit on open files: a run needs a few per thread.
 const OPEN_FILES_MIN: u64 = 256;
 
-/// A sync that takes longer makes every stage wait.
+/// The longest sync that does not delay stages.
 const SYNC_SECONDS_MAX: f64 = 0.05;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
@@ -70,19 +71,19 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
             ));
         }
     }
-    let seen = MachineReport { machine, kernels, place_at, place, speeds, exists, dir, findings };
+    let report = MachineReport { machine, kernels, place_at, place, speeds, exists, dir, findings };
     if args.json {
-        print_json(&seen.json())?;
+        print_json(&report.json())?;
     } else {
-        print_text(&seen.text())?;
+        print_text(&report.text())?;
     }
     let is_problem = |finding: &DoctorFinding| finding.is_problem;
-    Ok(if seen.findings.iter().any(is_problem) { Exit::PreflightFailed } else { Exit::Done })
+    Ok(if report.findings.iter().any(is_problem) { Exit::PreflightFailed } else { Exit::Done })
 }
 
-/// What is not as it could be.
+/// A finding about the machine or the directory.
 struct DoctorFinding {
-    /// A run could not work; otherwise it works, but slower or less safely.
+    /// Whether a run would fail; otherwise it is slower or less safe.
     is_problem: bool,
     what: String,
 }
@@ -97,23 +98,17 @@ impl DoctorFinding {
     }
 }
 
-/// The directory, or the nearest one above it that exists.
+/// Returns the directory, or its nearest existing ancestor.
 pub(crate) fn nearest(dir: &Path) -> PathBuf {
     let there = dir.ancestors().find(|at| at.is_dir());
     there.filter(|at| !at.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// Whether a run would take the directory.
+/// Checks whether a run could use the directory.
 fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<DoctorFinding>) {
-    let is_artifact = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "awari");
-    let holds_artifacts = || {
-        Ok(["databases", "captures"]
-            .iter()
-            .any(|folder| disk.list(&dir.join(folder)).is_ok_and(|paths| paths.iter().any(is_artifact))))
-    };
     if dir.exists() && !dir.is_dir() {
         findings.push(DoctorFinding::problem(format!("{} is a file; --dir names a directory", dir.display())));
-    } else if let Err(error) = Directory::check(disk, dir, &holds_artifacts) {
+    } else if let Err(error) = Directory::check(disk, dir, &|| Ok(holds_databases(disk, dir))) {
         findings.push(DoctorFinding::problem(error.to_string()));
     }
 }
@@ -171,20 +166,20 @@ fn of_place(place: &FileSystem, findings: &mut Vec<DoctorFinding>) {
     }
 }
 
-/// Whether a lock can be had, without making a run directory of what is none.
+/// Checks the lock, without creating a run directory.
 fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<DoctorFinding>) {
-    let noticed = match disk.lock_holder(&place_at.join("lock")) {
+    let finding = match disk.lock_holder(&place_at.join("lock")) {
         Ok(Some(holder)) if exists => Some(DoctorFinding::note(format!("in use by {holder}"))),
         Err(error) if exists => Some(DoctorFinding::problem(error.to_string())),
         _ => None,
     };
-    findings.extend(noticed);
+    findings.extend(finding);
     if let Err(error) = probe_lock(place_at) {
         findings.push(DoctorFinding::problem(error.to_string()));
     }
 }
 
-/// All that was seen.
+/// The report of `awari doctor`.
 struct MachineReport<'a> {
     machine: MachineFacts,
     kernels: Vec<String>,

@@ -1,10 +1,10 @@
 //! What ends a command early, as text and exit code.
 
 use crate::args::Listen;
-use crate::databases::building;
 use crate::diagnostics;
-use crate::output::say;
 use crate::quantity::plural;
+use crate::shell::building;
+use crate::terminal::say;
 use check::CheckError;
 use disk::{DiskError, reason};
 use exchange::ExchangeError;

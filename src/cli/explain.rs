@@ -4,7 +4,7 @@ use crate::args::ExplainArgs;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
-use crate::request::BuildRequest;
+use crate::request::ResolvedBuild;
 use crate::screen::Width;
 use crate::table::TextTable;
 use disk::{RealDisk, clock};
@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    let request = BuildRequest::read(&disk, &args.manifest)?;
+    let request = ResolvedBuild::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let options = request.options(Some(&args.selection));
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);

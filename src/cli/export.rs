@@ -1,21 +1,19 @@
-//! `awari export`: databases in layouts that other programs read.
+//! `awari export`: databases in formats that other programs read.
 
 use crate::args::{ExportArgs, ExportFormat};
-use crate::databases::{artifact, chosen, library, threads};
+use crate::databases::{chosen, library, report, sound, stopped_at, threads};
 use crate::error::CliError;
-use crate::output::{print, say};
 use crate::signals;
 use disk::{Disk, RealDisk};
 use exchange::{ExchangeError, Format, Options};
 use game::Index;
-use oracle::LibraryFile;
 use pipeline::Exit;
 
 pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let library = library(&disk, &args.databases.dir)?;
     let chosen = chosen(&library, &args.databases)?;
-    // A file on its way has to be removed first.
+    // A stop removes the unfinished file first.
     let stop = signals::stop_flag()?;
     let options = Options {
         format: match args.format {
@@ -31,24 +29,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
     disk.create_dir(&args.out)?;
     let threads = threads(args.databases.threads)?;
     for stones in chosen {
-        let scores = match library.files().get(&stones) {
-            Some(LibraryFile::Sound(scores)) => scores,
-            Some(LibraryFile::Damaged { what, .. }) => return Err(CliError::Damaged { what: what.clone() }),
-            None => return Err(library.missing(stones).into()),
-        };
+        let scores = sound(&library, stones)?;
         let index = Index::new(stones, library.set());
         let exported = threads.install(|| exchange::export(&disk, scores, &index, &args.out, &options));
         match exported {
-            Ok(files) => {
-                for file in files {
-                    let what = if file.is_new { "written" } else { "identical" };
-                    print(&format!("{} {what} {}\n", file.path.display(), file.bytes))?;
-                }
-            }
-            Err(ExchangeError::Stopped) => {
-                say(format_args!("stopped at {}; files written before it are complete", artifact(stones)));
-                return Ok(Exit::Stopped);
-            }
+            Ok(files) => files.iter().try_for_each(report)?,
+            Err(ExchangeError::Stopped) => return Ok(stopped_at(stones)),
             Err(error) => return Err(error.into()),
         }
     }

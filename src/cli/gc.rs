@@ -2,9 +2,10 @@
 
 use crate::args::GcArgs;
 use crate::error::CliError;
-use crate::output::{print_json, print_text, say};
+use crate::output::{print_json, print_text};
 use crate::quantity;
-use crate::request::BuildRequest;
+use crate::request::ResolvedBuild;
+use crate::terminal::say;
 use disk::RealDisk;
 use pipeline::orchestrator::{GarbageItem, GarbageReason};
 use pipeline::{Budget, Exit, Orchestrator};
@@ -17,7 +18,7 @@ const LISTED_MAX: usize = 8;
 pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = &args.dir;
-    let request = BuildRequest::of_directory(&disk, dir)?.ok_or_else(|| CliError::NoManifest(dir.clone()))?;
+    let request = ResolvedBuild::of_directory(&disk, dir)?.ok_or_else(|| CliError::NoManifest(dir.clone()))?;
     let orchestrator = Orchestrator::new(&disk, dir, request.work(), request.options(None));
     let mut reasons = BTreeSet::from([GarbageReason::Leftover, GarbageReason::Snapshot, GarbageReason::Unread]);
     if args.kept {

@@ -9,7 +9,6 @@
 mod analyze;
 mod archive;
 mod args;
-mod bar;
 mod candidates;
 mod codecs;
 mod completions;
@@ -26,8 +25,8 @@ mod job_table;
 mod lines;
 mod logs;
 mod method_table;
+mod observed_run;
 mod output;
-mod plain;
 mod plan;
 mod play;
 mod probe;
@@ -39,6 +38,7 @@ mod request;
 mod run;
 mod screen;
 mod serve;
+mod shell;
 mod signals;
 mod slurm_script;
 mod stage;
@@ -47,6 +47,7 @@ mod status;
 mod stop;
 mod summary;
 mod table;
+mod terminal;
 mod verify;
 mod watch;
 
@@ -94,7 +95,7 @@ fn run() -> Result<Exit, CliError> {
     // A run is work for all ranks of a job, anything else for the first.
     let is_for_all = matches!(arguments.command, Command::Run(_));
     if let Some(rank) = messaging::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
-        output::say(format_args!("awari: rank {rank} leaves this to rank 0 of the job; only `run` is for all ranks"));
+        terminal::say(format_args!("awari: rank {rank} leaves this to rank 0 of the job; only `run` is for all ranks"));
         return Ok(Exit::Done);
     }
     if is_for_all || matches!(arguments.command, Command::Stage(_)) {

@@ -4,9 +4,9 @@
 //! happens between stages. Logs are for people: nothing reads them, they are not made durable, and one that cannot be
 //! written costs nothing but itself.
 
-use crate::output::{printable, say};
 use crate::progress::StagePace;
 use crate::quantity;
+use crate::terminal::{printable, say};
 use disk::{Disk, OutputFile, RealDisk};
 use pipeline::{Budget, Event, Observer};
 use std::fmt::{self, Write as _};

@@ -1,16 +1,17 @@
 //! `awari plan`: what `run` would do.
 
 use crate::args::PlanArgs;
-use crate::codecs;
+use crate::databases::solved;
 use crate::doctor::nearest;
 use crate::error::CliError;
 use crate::job_table::JobTable;
 use crate::method_table::{JsonMachine, JsonPrediction, MethodTable, heading};
-use crate::output::{print_json, print_text, say};
-use crate::quantity;
-use crate::request::BuildRequest;
+use crate::output::{print_json, print_text};
+use crate::request::ResolvedBuild;
 use crate::screen::Width;
 use crate::table::TextTable;
+use crate::terminal::say;
+use crate::{codecs, quantity};
 use disk::{Disk, RealDisk};
 use pipeline::plan::PlannedStage;
 use pipeline::preflight::Resources;
@@ -24,7 +25,7 @@ const THIS: &str = "this";
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    let request = BuildRequest::read_to_plan(&disk, args)?;
+    let request = ResolvedBuild::read_to_plan(&disk, args)?;
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
     if let Some(stones) = args.databases() {
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let plan = orchestrator.plan()?;
     if args.json {
         let methods =
-            databases(&plan).into_iter().map(|stones| MethodChoice::new(request.work().plan(), stones)).collect();
+            solved(&plan).into_iter().map(|stones| MethodChoice::new(request.work().plan(), stones)).collect();
         print_json(&JsonPlan {
             plan: &plan,
             counts: plan.counts(),
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
             print_text(&heading(machine, settings))?;
         }
         print_text(&text(&plan, args.all))?;
-        print_text(&methods(request.work().plan(), &databases(&plan), args.all))?;
+        print_text(&methods(request.work().plan(), &solved(&plan), args.all))?;
     }
     if let Some(kept) = codecs::kept(&disk, settings, &dir, &plan) {
         say(kept);
@@ -109,13 +110,6 @@ impl MethodChoice {
 /// Returns the predictions for solving a database by each method.
 fn predictions(build: &BuildPlan, stones: u32) -> [MethodPrediction; 5] {
     DatabasePlan::by_each_method(build.settings(), stones).map(|plan| *plan.solving())
-}
-
-/// Returns the databases that a plan solves, by number of stones.
-pub(crate) fn databases(plan: &Plan) -> Vec<u32> {
-    let solves = |kind: &str| kind == "merge" || Method::ALL.iter().any(|method| method.word() == kind);
-    let solved = plan.steps.iter().filter(|step| solves(step.stage.kind()));
-    solved.filter_map(|step| step.stage.parameters().first().copied()).collect()
 }
 
 /// Number of databases whose methods are shown, the largest ones.

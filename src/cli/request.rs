@@ -1,9 +1,8 @@
-//! What is asked for: a manifest, with what the command line changes in it.
+//! The manifest of a command, with the changes of the command line.
 
 use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
-use crate::databases::refuse_file;
 use crate::error::CliError;
-use crate::output::is_command;
+use crate::shell::command_line;
 use disk::{Disk, DiskError};
 use game::{PositionSet, STONES_MAX};
 use pipeline::manifest::{Diagnostic, Origin};
@@ -11,26 +10,24 @@ use pipeline::{Budget, Manifest, RunOptions, StageName, Work};
 use planner::{Hardware, Settings, schema};
 use stages::Awari;
 use stages::distributed::JobLeader;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A longer file is no manifest.
+/// A longer file is not a manifest.
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 
-/// A manifest, read and understood.
-pub(crate) struct BuildRequest {
+/// A resolved manifest, and the stages that build it.
+pub(crate) struct ResolvedBuild {
     manifest: Manifest,
     work: Awari,
 }
 
-impl BuildRequest {
-    /// Reads the manifest of a command line, to build what it asks for.
-    pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<BuildRequest, CliError> {
+impl ResolvedBuild {
+    /// Reads the manifest of a command line, for a build.
+    pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<ResolvedBuild, CliError> {
         let text = read_manifest(disk, &args.manifest)?;
         let overrides = with_directory(&args.manifest, &text, args.changes.overrides()?);
-        let request = BuildRequest::parse(&args.manifest, text.clone(), &overrides, |_| {})?;
+        let request = ResolvedBuild::parse(&args.manifest, text.clone(), &overrides, |_| {})?;
         let settings = request.settings();
         refuse_file(disk, &settings.dir)?;
         if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
@@ -43,13 +40,13 @@ impl BuildRequest {
     }
 
     /// The same, to be built by all ranks of a job.
-    pub(crate) fn led(mut self, job: Arc<JobLeader>) -> BuildRequest {
+    pub(crate) fn led(mut self, job: Arc<JobLeader>) -> ResolvedBuild {
         self.work = Awari::led(self.settings().clone(), job);
         self
     }
 
-    /// Reads what a command line wants to be planned, and for which machine.
-    pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<BuildRequest, CliError> {
+    /// Reads the manifest of a command line, for a plan on a given machine.
+    pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<ResolvedBuild, CliError> {
         let (path, text) = match &args.manifest {
             Some(path) => (path.as_path(), read_manifest(disk, path)?),
             None => (Path::new(""), String::new()),
@@ -62,7 +59,7 @@ impl BuildRequest {
         if let Some(stones) = args.databases() {
             overrides.push(KeyOverride::option("--stones", "build.stones", format!("\"0..{}\"", stones.end())));
         }
-        let request = BuildRequest::parse(path, text, &overrides, |settings| {
+        let request = ResolvedBuild::parse(path, text, &overrides, |settings| {
             let Some(hardware) = hardware else { return };
             let is_given = |key: &str| overrides.iter().any(|one| one.key == key);
             settings.hardware = hardware;
@@ -79,14 +76,14 @@ impl BuildRequest {
         Ok(request)
     }
 
-    /// Reads the resolved manifest that a run has left in its directory; none if there is none.
-    pub(crate) fn of_directory(disk: &dyn Disk, dir: &Path) -> Result<Option<BuildRequest>, CliError> {
+    /// Reads the resolved manifest of a run directory, if there is one.
+    pub(crate) fn of_directory(disk: &dyn Disk, dir: &Path) -> Result<Option<ResolvedBuild>, CliError> {
         refuse_file(disk, dir)?;
         let path = pipeline::directory::manifest_path(dir);
         match read_text(disk, &path) {
             Err(CliError::Unreadable(error)) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
-            Ok(text) => BuildRequest::parse(&path, text, &[], |_| {}).map(Some),
+            Ok(text) => ResolvedBuild::parse(&path, text, &[], |_| {}).map(Some),
         }
     }
 
@@ -95,45 +92,45 @@ impl BuildRequest {
         text: String,
         overrides: &[KeyOverride],
         adapt: impl FnOnce(&mut Settings),
-    ) -> Result<BuildRequest, CliError> {
+    ) -> Result<ResolvedBuild, CliError> {
         match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
                 let mut settings = Settings::new(&manifest);
                 adapt(&mut settings);
-                Ok(BuildRequest { manifest, work: Awari::new(settings) })
+                Ok(ResolvedBuild { manifest, work: Awari::new(settings) })
             }
             Err(diagnostics) => Err(mistaken(path, text, diagnostics, overrides)),
         }
     }
 
-    /// The stages of a manifest, in the order in which they run; none if it cannot be used.
+    /// Returns the stages of a manifest in order; none if it is invalid.
     pub(crate) fn stage_names(disk: &dyn Disk, path: &Path) -> Vec<String> {
-        let request = read_text(disk, path).and_then(|text| BuildRequest::parse(path, text, &[], |_| {}));
+        let request = read_text(disk, path).and_then(|text| ResolvedBuild::parse(path, text, &[], |_| {}));
         let Ok(request) = request else { return Vec::new() };
         request.work().graph().stages().iter().map(|stage| stage.name.to_string()).collect()
     }
 
-    /// What it asks for.
+    /// Returns the settings.
     pub(crate) fn settings(&self) -> &Settings {
         self.work.settings()
     }
 
-    /// The stages.
+    /// Returns the stages.
     pub(crate) fn work(&self) -> &Awari {
         &self.work
     }
 
-    /// The run directory.
+    /// Returns the run directory.
     pub(crate) fn dir(&self) -> PathBuf {
         self.settings().dir.clone()
     }
 
-    /// Threads a rank, as asked; 0 is one for each core of its machine.
+    /// Returns the requested threads per rank; 0 is one per core.
     pub(crate) fn threads_asked(&self) -> i64 {
         self.manifest.integer("build.threads")
     }
 
-    /// How to run it.
+    /// Returns the options of a run.
     pub(crate) fn options(&self, selection: Option<&SelectionArgs>) -> RunOptions {
         let settings = self.settings();
         RunOptions {
@@ -153,7 +150,7 @@ impl BuildRequest {
 }
 
 impl ChangeArgs {
-    /// The keys that are changed, in order. Options count as `--set` of the key they stand for, after all others.
+    /// Returns the changed keys in order. Options count as `--set` of their key, after all others.
     fn overrides(&self) -> Result<Vec<KeyOverride>, CliError> {
         let given =
             |(key, value): &(String, String)| KeyOverride { option: None, key: key.clone(), value: value.clone() };
@@ -172,10 +169,10 @@ impl ChangeArgs {
     }
 }
 
-/// A key of a manifest with the value that the command line gives it.
+/// A key of a manifest with its value on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyOverride {
-    /// The option that stands for the key; none where it is set by `--set`.
+    /// The option that sets the key; `None` for `--set`.
     option: Option<&'static str>,
     key: String,
     value: String,
@@ -186,19 +183,19 @@ impl KeyOverride {
         KeyOverride { option: Some(option), key: key.to_owned(), value }
     }
 
-    /// `--memory`.
+    /// Makes the override of `--memory`.
     pub(crate) fn memory(memory: Budget) -> KeyOverride {
         KeyOverride::option("--memory", "build.memory", quoted(&memory.to_string()))
     }
 }
 
-/// Reads a manifest with what the command line changes in it.
+/// Parses a manifest with the changes of the command line.
 fn parse_manifest(path: &Path, text: &str, overrides: &[KeyOverride]) -> Result<Manifest, Vec<Diagnostic>> {
     let pairs: Vec<_> = overrides.iter().map(|one| (one.key.clone(), one.value.clone())).collect();
     Manifest::parse(text, &path.display().to_string(), &schema(), &pairs)
 }
 
-/// Mistakes in a manifest, or on the command line. A mistake in the value of an option names the option.
+/// Returns the error of mistakes in a manifest or on the command line. A mistake in the value of an option names the option.
 fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrides: &[KeyOverride]) -> CliError {
     for diagnostic in &mut diagnostics {
         let Origin::Set(argument) = &diagnostic.origin else { continue };
@@ -213,22 +210,21 @@ fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrid
     }
 }
 
-/// Reads a manifest that the program has written, with what the command line changes in it.
+/// Parses a manifest that the program has made, with the changes of the command line.
 ///
 /// # Errors
-/// [`CliError::CommandLine`] if that makes no sense.
+/// [`CliError::CommandLine`].
 pub(crate) fn read_own_manifest(text: &str, overrides: &[KeyOverride]) -> Result<Manifest, CliError> {
     let none = Path::new("");
     parse_manifest(none, text, overrides).map_err(|diagnostics| mistaken(none, text.to_owned(), diagnostics, overrides))
 }
 
-/// The same where the run directory is given: if nothing else says where it is, it is named after the manifest, so that
-/// two manifests do not share one.
+/// Adds the default run directory, which is named after the manifest so that two manifests do not share one.
 fn with_directory(path: &Path, text: &str, mut overrides: Vec<KeyOverride>) -> Vec<KeyOverride> {
     const KEY: &str = "run.dir";
     let name = path.file_stem().and_then(|stem| stem.to_str());
     let Some(name) = name.filter(|name| !name.starts_with('-')) else { return overrides };
-    // A manifest with mistakes is reported as it stands.
+    // The mistakes of an invalid manifest are reported later.
     let given = parse_manifest(path, text, &overrides).map(|manifest| manifest.is_given(KEY));
     if given == Ok(false) {
         let value = quoted(&format!("runs/{name}"));
@@ -237,7 +233,7 @@ fn with_directory(path: &Path, text: &str, mut overrides: Vec<KeyOverride>) -> V
     overrides
 }
 
-/// The machine that a command line names, or that a file describes.
+/// Returns the hardware of a known name, or of a file that describes it.
 fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware, CliError> {
     if let Some(known) = Hardware::named(name) {
         return Ok(known);
@@ -260,7 +256,7 @@ fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<String, CliError> {
     })
 }
 
-/// What a command line names instead of a manifest, and what to write.
+/// Returns the error of a path that is not a manifest.
 fn no_manifest(disk: &dyn Disk, path: &Path, error: &DiskError) -> CliError {
     let shown = path.display();
     if path.is_dir() {
@@ -288,45 +284,18 @@ fn read_text(disk: &dyn Disk, path: &Path) -> Result<String, CliError> {
     String::from_utf8(bytes).map_err(|_| CliError::NotText { path: path.to_path_buf() })
 }
 
-/// A TOML string: JSON has the same escapes.
+/// Refuses a run directory that is a file.
+///
+/// # Errors
+/// [`CliError::NotADirectory`].
+pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<(), CliError> {
+    match disk.bytes(dir) {
+        Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
+        _ => Ok(()),
+    }
+}
+
+/// Quotes a TOML string: JSON has the same escapes.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
-}
-
-/// Arguments as somebody would write them to a shell.
-pub(crate) fn command_line(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
-    let words: Vec<String> = arguments.into_iter().map(|word| shell_word(word.as_ref())).collect();
-    words.join(" ")
-}
-
-fn shell_word(word: &OsStr) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    match word.to_str() {
-        Some(word) if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
-        Some(word) if !word.contains(is_command) => format!("'{}'", word.replace('\'', "'\\''")),
-        // No text, or none to be shown: by its bytes, as shells read them.
-        _ => {
-            let byte = |&byte: &u8| match byte {
-                b' '..=b'~' if byte != b'\'' && byte != b'\\' => char::from(byte).to_string(),
-                byte => format!("\\x{byte:02x}"),
-            };
-            format!("$'{}'", word.as_bytes().iter().map(byte).collect::<String>())
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_can_be_pasted() {
-        let words = ["awari", "run", "a b.toml", "--set", "build.methods.\"1..2\"=sweep", "it's", ""];
-        assert_eq!(
-            command_line(words.map(str::to_owned)),
-            "awari run 'a b.toml' --set 'build.methods.\"1..2\"=sweep' 'it'\\''s' ''"
-        );
-        let odd = [OsStr::from_bytes(b"it's \xff"), OsStr::new("\u{1b}[31m\\"), OsStr::new("\u{202e}")];
-        assert_eq!(command_line(odd), r"$'it\x27s \xff' $'\x1b[31m\x5c' $'\xe2\x80\xae'");
-    }
 }

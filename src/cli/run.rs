@@ -1,17 +1,16 @@
 //! `awari run`: builds what a manifest says.
 
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
-use crate::codecs;
 use crate::error::CliError;
 use crate::job_role::JobRole;
 use crate::logs::{self, LogObserver};
-use crate::output::{say, say_unwrapped};
 use crate::progress::{ProgressDisplay, exit_of};
-use crate::quantity;
-use crate::request::{BuildRequest, command_line};
+use crate::request::ResolvedBuild;
 use crate::screen::Width;
-use crate::signals;
+use crate::shell::command_line;
 use crate::summary::DatabaseSummary;
+use crate::terminal::{say, say_unwrapped};
+use crate::{codecs, quantity, signals};
 use disk::{DiskError, RealDisk, machine};
 use messaging::Communicator;
 use pipeline::journal::JournalError;
@@ -44,8 +43,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
 /// Does what the first rank of a job wants. Whatever there is to say, that one says.
 fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
-    let request = BuildRequest::read(&disk, &args.manifest);
-    let settings = request.as_ref().map(BuildRequest::settings).map_err(ToString::to_string);
+    let request = ResolvedBuild::read(&disk, &args.manifest);
+    let settings = request.as_ref().map(ResolvedBuild::settings).map_err(ToString::to_string);
     let done = stages::distributed::follow(settings, &disk, &mut *communicator, stop);
     let rank = communicator.rank();
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
@@ -56,7 +55,7 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
 
 fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
-    let mut request = BuildRequest::read(&disk, &args.manifest)?;
+    let mut request = ResolvedBuild::read(&disk, &args.manifest)?;
     if let Some(job) = job {
         request = request.led(Arc::clone(job));
     }

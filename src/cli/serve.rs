@@ -3,9 +3,9 @@
 use crate::args::ServeArgs;
 use crate::databases::{cache_bytes, library};
 use crate::error::CliError;
-use crate::output::{print, say};
-use crate::signals;
-use crate::stats;
+use crate::output::print;
+use crate::terminal::say;
+use crate::{signals, stats};
 use disk::{RealDisk, clock, machine};
 use oracle::Oracle;
 use oracle::http::{Catalogue, Server, ServerLimits, ServerStop, Site, router};

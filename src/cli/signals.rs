@@ -1,7 +1,7 @@
 //! Signals: the first asks to stop, the second stops at once. Those of limits ask to stop, or become errors.
 
 use crate::error::CliError;
-use crate::output::say;
+use crate::terminal::say;
 use disk::machine::is_signal_ignored;
 use pipeline::Exit;
 use signal_hook::consts::{SIGBUS, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ};

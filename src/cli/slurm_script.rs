@@ -5,8 +5,10 @@
 
 use crate::args::{ChangeArgs, SlurmScriptArgs};
 use crate::error::CliError;
-use crate::output::{print, say};
-use crate::request::{BuildRequest, command_line};
+use crate::output::print;
+use crate::request::ResolvedBuild;
+use crate::shell::command_line;
+use crate::terminal::say;
 use disk::RealDisk;
 use pipeline::Exit;
 use std::fmt::Write;
@@ -29,7 +31,7 @@ exit \"$code\"
 ";
 
 pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit, CliError> {
-    let request = BuildRequest::read(&RealDisk::default(), &args.manifest)?;
+    let request = ResolvedBuild::read(&RealDisk::default(), &args.manifest)?;
     let script = JobScript {
         name: job_name(&args.manifest.manifest),
         nodes: args.nodes,

@@ -2,11 +2,12 @@
 
 use crate::args::StageArgs;
 use crate::error::CliError;
-use crate::output::{print, say};
+use crate::output::print;
 use crate::progress::{ProgressDisplay, exit_of};
-use crate::quantity;
-use crate::request::{BuildRequest, command_line};
-use crate::signals;
+use crate::request::ResolvedBuild;
+use crate::shell::command_line;
+use crate::terminal::say;
+use crate::{quantity, signals};
 use disk::RealDisk;
 use pipeline::orchestrator::{OutputComparison, ScratchDirectory, StageOutput, StageRerun};
 use pipeline::{Exit, Orchestrator, PipelineError, StageName};
@@ -15,7 +16,7 @@ use std::path::Path;
 
 pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
-    let request = BuildRequest::read(&disk, &args.manifest)?;
+    let request = ResolvedBuild::read(&disk, &args.manifest)?;
     let dir = request.dir();
     let scratch = match &args.scratch {
         Some(scratch) => ScratchDirectory::Directory(scratch.clone()),

@@ -6,10 +6,11 @@
 use crate::args::{StatsArgs, StatsFormat};
 use crate::databases::{OpenedDatabases, artifact, chosen, library, statistics, threads};
 use crate::error::CliError;
-use crate::output::{print, say};
+use crate::output::print;
 use crate::quantity::plural;
 use crate::screen::Width;
-use check::{CaptureChoice, CheckError, Extent, Histogram, Sample, Statistics};
+use crate::terminal::say;
+use check::{CaptureStatistics, CheckError, Extent, Histogram, Sample, Statistics};
 use disk::{Digest, Disk, RealDisk};
 use oracle::{Library, LibraryFile};
 use pipeline::Exit;
@@ -97,7 +98,7 @@ fn count(shelf: &OpenedDatabases, stones: u32) -> Result<Statistics, CliError> {
         Err(CheckError::Missing { stones: missing }) => {
             let with = plural(stones.into(), "stone");
             say(format_args!("cannot value captures with {with}: {} does not exist", artifact(missing)));
-            Ok(Statistics::new(stones, Histogram::of(database)?, CaptureChoice::default()))
+            Ok(Statistics::new(stones, Histogram::of(database)?, CaptureStatistics::default()))
         }
         counted => Ok(counted?),
     }

@@ -1,22 +1,20 @@
 //! `awari status`: how far a run directory is.
 
 use crate::args::StatusArgs;
-use crate::databases::{artifact, building};
 use crate::error::CliError;
-use crate::output::{print_json, print_text, say};
+use crate::observed_run::{ObservedRun, look};
+use crate::output::{print_json, print_text};
 use crate::progress::StagePace;
-use crate::quantity;
-use crate::rank_traffic;
-use crate::request::BuildRequest;
 use crate::screen::Width;
+use crate::shell::building;
 use crate::summary::DatabaseSummary;
-use crate::watch;
+use crate::{quantity, rank_traffic, watch};
 use disk::{Disk, RealDisk, clock};
 use oracle::Library;
-use pipeline::directory::{journal_path, manifest_path};
+use pipeline::directory::manifest_path;
 use pipeline::journal::Measured;
-use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status, status};
-use pipeline::{Budget, Exit, Heartbeat, Keep, Standing, Work};
+use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status};
+use pipeline::{Budget, Exit, Heartbeat, Standing};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -69,33 +67,6 @@ fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String, CliError> {
         Budget::show(bytes),
         building(dir, None)
     ))
-}
-
-/// A run directory at one moment.
-pub(crate) struct ObservedRun {
-    /// What it is built for, if that is known.
-    pub(crate) request: Option<BuildRequest>,
-    pub(crate) status: Status,
-}
-
-/// Looks at a run directory.
-pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<ObservedRun, CliError> {
-    let request = match BuildRequest::of_directory(disk, dir) {
-        Ok(request) => request,
-        Err(error @ CliError::NotADirectory(_)) => return Err(error),
-        Err(error) => {
-            error.show();
-            say("showing the journal without the manifest");
-            None
-        }
-    };
-    let is_run = disk.bytes(&journal_path(dir))?.is_some() || request.is_some();
-    if !is_run && disk.bytes(&artifact(0).below(dir))?.is_none() {
-        return Err(CliError::NoRunDirectory(dir.to_path_buf()));
-    }
-    let keep = request.as_ref().map_or(Keep::Targets, |request| request.settings().keep);
-    let status = status(disk, dir, request.as_ref().map(|request| request.work() as &dyn Work), keep)?;
-    Ok(ObservedRun { request, status })
 }
 
 /// The latest run, and the stages that are not done.

@@ -2,9 +2,9 @@
 
 use crate::args::StopArgs;
 use crate::error::CliError;
-use crate::output::say;
-use crate::request::command_line;
-use crate::status::look;
+use crate::observed_run::look;
+use crate::shell::command_line;
+use crate::terminal::say;
 use disk::RealDisk;
 use pipeline::status::{RunState, holder};
 use pipeline::{Exit, StopRequest};

@@ -8,17 +8,18 @@ mod files;
 mod rebuild;
 
 use crate::args::VerifyArgs;
-use crate::databases::{DamagedDatabase, OpenedDatabases, artifact, building, library, threads};
+use crate::databases::{DamagedDatabase, OpenedDatabases, artifact, library, threads};
 use crate::error::CliError;
-use crate::output::{print, say};
-use crate::quantity;
-use crate::request::{BuildRequest, command_line};
-use crate::signals;
+use crate::output::print;
+use crate::request::ResolvedBuild;
+use crate::shell::{building, command_line};
+use crate::terminal::say;
+use crate::{quantity, signals};
 use check::{CheckError, Extent, Published, Sample, WrongScore};
 use disk::{Disk, RealDisk, clock};
 use files::ScoreFiles;
 use oracle::Library;
-use pipeline::directory::{journal_path, manifest_path};
+use pipeline::directory::journal_path;
 use pipeline::journal::{Contents, JournalState, Record};
 use pipeline::{ArtifactName, Directory, Exit, Orchestrator, PipelineError, Reason};
 use rebuild::{Rebuild, RebuildComparison, RebuildOrder, built_alike};
@@ -211,7 +212,7 @@ impl Verifier<'_> {
             .map(|(stones, what)| format!("stones {}: {what}", quantity::ranges(&stones, |stones| stones + 1)))
             .collect();
         if !unsound.is_empty() {
-            say(format_args!("{}; to rebuild them:\n  {}", unsound.join("; "), rebuilding(disk, dir)));
+            say(format_args!("{}; to rebuild them:\n  {}", unsound.join("; "), building(dir, None)));
             return Ok(Exit::Integrity);
         }
         if !differing.is_empty() {
@@ -546,7 +547,7 @@ impl OutcomeJournal<'_> {
 /// What the next run rebuilds because it was made from something wrong, by what that is. Nothing where there is no
 /// manifest to say what is made from what.
 fn doubtful(disk: &dyn Disk, dir: &Path) -> Vec<String> {
-    let Ok(Some(request)) = BuildRequest::of_directory(disk, dir) else { return Vec::new() };
+    let Ok(Some(request)) = ResolvedBuild::of_directory(disk, dir) else { return Vec::new() };
     let plan = Orchestrator::new(disk, dir, request.work(), request.options(None)).plan();
     let mut by_source: BTreeMap<(ArtifactName, Option<u64>), Vec<ArtifactName>> = BTreeMap::new();
     for step in plan.map(|plan| plan.steps).unwrap_or_default() {
@@ -562,15 +563,4 @@ fn doubtful(disk: &dyn Disk, dir: &Path) -> Vec<String> {
         format!("made from {source} {since}: {}; the next run rebuilds them too", made.join(", "))
     };
     by_source.into_iter().map(line).collect()
-}
-
-/// The command that rebuilds what is damaged.
-fn rebuilding(disk: &dyn Disk, dir: &Path) -> String {
-    let manifest = manifest_path(dir);
-    let manifest = match disk.bytes(&manifest) {
-        Ok(Some(_)) => manifest.display().to_string(),
-        _ => "MANIFEST".to_owned(),
-    };
-    let words = ["awari", "run", &manifest, "--dir", &dir.display().to_string()];
-    command_line(words.map(str::to_owned))
 }

@@ -1,10 +1,11 @@
 //! `awari status --watch`: a run as it goes on, seen from another terminal.
 
 use crate::error::CliError;
-use crate::output::{print, print_commands, print_json_line, printable, say};
+use crate::observed_run::{ObservedRun, look};
+use crate::output::{print, print_controls, print_json_line};
 use crate::progress::{StagePace, left_in_all};
 use crate::quantity;
-use crate::status::{ObservedRun, look};
+use crate::terminal::{printable, say};
 use console::{Alignment, Term, pad_str, truncate_str};
 use disk::{Disk, RealDisk};
 use pipeline::status::{RunState, StageState, StageStatus, Status};
@@ -62,7 +63,7 @@ fn show(term: &Term, frame: &[String]) -> Result<(), CliError> {
     }
     let lines: Vec<String> = frame.iter().map(|line| format!("{line}\u{1b}[K")).collect();
     term.move_cursor_to(0, 0).map_err(CliError::Stdout)?;
-    print_commands(&(lines.join("\n") + "\n\u{1b}[J"))
+    print_controls(&(lines.join("\n") + "\n\u{1b}[J"))
 }
 
 /// A run on a screen of so many lines and columns.

@@ -2,9 +2,9 @@
 
 use super::chart::{ChartSeries, ChartStyle, ChartUnit, chart};
 use super::timeline::timeline;
+use crate::observed_run::ObservedRun;
 use crate::quantity;
 use crate::screen::Width;
-use crate::status::ObservedRun;
 use crate::summary::DatabaseSummary;
 use check::Statistics;
 use disk::clock;

@@ -20,7 +20,7 @@ pub(crate) struct ScoreFiles<'a> {
 }
 
 /// What a comparison has to say.
-pub(crate) struct FileComparison {
+pub(crate) struct ExternalComparison {
     /// That all scores are the same, if they are.
     pub(crate) agreement: String,
     /// How many are not, and the first of them.
@@ -58,7 +58,7 @@ impl<'a> ScoreFiles<'a> {
         &self,
         database: &Database<CachedScores>,
         stop: &AtomicBool,
-    ) -> Result<FileComparison, CliError> {
+    ) -> Result<ExternalComparison, CliError> {
         let scores = database.scores().scores();
         let index = database.index();
         let found = exchange::compare(self.disk, scores, index, self.directory, MEMORY_BYTES, stop)?;
@@ -66,7 +66,7 @@ impl<'a> ScoreFiles<'a> {
         let path = self.directory.join(&name);
         let agreement = format!("{name} has the same {}", quantity::plural(found.positions, "score"));
         if found.differing == 0 {
-            return Ok(FileComparison { agreement, differences: Vec::new() });
+            return Ok(ExternalComparison { agreement, differences: Vec::new() });
         }
         let mut head = format!(
             "{} has other scores of {} of {}",
@@ -86,6 +86,6 @@ impl<'a> ScoreFiles<'a> {
         if found.differing > found.first.len() as u64 {
             differences.push(format!("and {} more", quantity::grouped(found.differing - found.first.len() as u64)));
         }
-        Ok(FileComparison { agreement, differences })
+        Ok(ExternalComparison { agreement, differences })
     }
 }

@@ -6,10 +6,11 @@
 use crate::args::{ProgressMode, VerifyArgs};
 use crate::databases::artifact;
 use crate::error::CliError;
-use crate::output::say;
 use crate::progress::ProgressDisplay;
 use crate::quantity;
-use crate::request::{KeyOverride, command_line, read_own_manifest};
+use crate::request::{KeyOverride, read_own_manifest};
+use crate::shell::command_line;
+use crate::terminal::say;
 use check::{CheckError, Database, Databases, Differences};
 use disk::{Digest, Disk};
 use game::{PositionSet, Rules};

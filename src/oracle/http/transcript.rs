@@ -68,7 +68,7 @@ pub(super) async fn read(State(site): State<Arc<Site>>, request: Request) -> Res
     Ok(reply::json(StatusCode::OK, &read))
 }
 
-/// The first end of a game, and after how many moves it came.
+/// Returns the first end of a game, and the number of moves before it.
 fn over(game: &Game) -> Option<(usize, GameOutcome)> {
     let mut again = Game::from(*game.rules(), &game.start().text());
     for (after, turn) in game.turns().iter().enumerate() {

@@ -1,6 +1,6 @@
 //! Progress as a bar on a terminal: the stage at hand, its speed, and the time left for all.
 
-use crate::progress::{RunPosition, StagePace, remark};
+use crate::progress::pace::{RunPosition, StagePace, remark};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pipeline::progress::StepProgress;
 use pipeline::{Event, Observer};
@@ -38,7 +38,7 @@ impl Observer for BarObserver {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         place.follow(event);
         if let Some(line) = remark(event) {
-            self.bar.suspend(|| crate::output::say(line));
+            self.bar.suspend(|| crate::terminal::say(line));
         }
         match event {
             Event::StageStarted { stage, .. } => {

@@ -1,8 +1,8 @@
 //! Progress as plain lines: one for each database that is done, and one every few seconds.
 
-use crate::output::say;
-use crate::progress::{RunPosition, StagePace, remark};
+use crate::progress::pace::{RunPosition, StagePace, remark};
 use crate::quantity;
+use crate::terminal::say;
 use pipeline::journal::Measured;
 use pipeline::{Event, Observer, StageName};
 use std::sync::{Mutex, PoisonError};
