@@ -1,4 +1,4 @@
-//! `awari analyze`: a game, move by move.
+//! `awari analyze`: compares every move of a game with the best one.
 
 use crate::args::AnalyzeArgs;
 use crate::databases::library;
@@ -18,10 +18,10 @@ use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 
-/// A longer text is no game.
+/// The longest text of a game.
 const GAME_BYTES_MAX: u64 = 1 << 20;
 
-/// A game touches some hundred blocks.
+/// The cache of decoded blocks; a game reads some hundred.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
     Ok(if review.turns.iter().any(|one| one.best.is_some()) { Exit::Done } else { Exit::NoAnswer })
 }
 
-/// A game from a file, from stdin, or as it stands on the command line.
+/// Reads a game from a file, from stdin, or from the command line.
 fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
     let text = match words {
         [dash] if dash == "-" => {
@@ -46,7 +46,7 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
             text
         }
         [word] if !word.contains(char::is_whitespace) && !is_moves(word) => {
-            // Or a pipe, as a shell makes one for <(...).
+            // Or a pipe, such as <(...) in a shell.
             disk.read(Path::new(word), GAME_BYTES_MAX).map_err(|error| match error.is_not_found() {
                 true => CliError::NoGame(word.into()),
                 false => error.into(),
@@ -57,7 +57,7 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
         }
         words => words.join(" ").into_bytes(),
     };
-    // Names of players may be written in any way; moves are plain letters.
+    // Names of players may have any encoding; moves are ASCII.
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

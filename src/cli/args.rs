@@ -1,4 +1,4 @@
-//! The command line: stable, so nothing here changes its meaning.
+//! The command line. It is stable: options keep their meaning.
 
 mod build;
 mod read;
@@ -24,7 +24,7 @@ pub(crate) use read::{
 };
 pub(crate) use values::Listen;
 
-/// The variable that stands for `--dir`.
+/// The environment variable with the default of `--dir`.
 pub(crate) const DIR_VARIABLE: &str = "AWARI_DIR";
 
 /// Builds endgame databases of awari from a manifest, and answers questions from them.
@@ -69,10 +69,10 @@ pub(crate) struct CommandLine {
 }
 
 impl CommandLine {
-    /// The arguments of this process.
+    /// Parses the arguments of this process.
     ///
     /// # Errors
-    /// What is wrong with them, or what they ask to be printed.
+    /// The mistakes, or the requested help or version.
     pub(crate) fn of_process() -> Result<CommandLine, clap::Error> {
         let variable = std::env::var_os(DIR_VARIABLE);
         let mut program = without_empty_variable(CommandLine::command(), variable.as_deref());
@@ -88,7 +88,7 @@ impl CommandLine {
         let mut matches = matches.map_err(|error| with_directory_named(program, &words, error))?;
         let arguments = CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(program))?;
         match &arguments.command {
-            // Said here: clap would name the earlier name of --stones too.
+            // Instead of the message of clap, which would show the hidden alias of --stones.
             Command::Plan(plan) if plan.ranks.is_some() && plan.databases().is_none() => {
                 let plan = program.find_subcommand_mut("plan").expect("its arguments were read");
                 Err(plan.error(ErrorKind::MissingRequiredArgument, "--ranks needs --stones <A..B>"))
@@ -98,7 +98,7 @@ impl CommandLine {
     }
 }
 
-/// The program, which takes no directory from an empty variable.
+/// Returns the parser. An empty environment variable counts as unset.
 fn without_empty_variable(program: clap::Command, variable: Option<&OsStr>) -> clap::Command {
     if variable.is_none_or(|value| !value.is_empty()) {
         return program;
@@ -109,7 +109,7 @@ fn without_empty_variable(program: clap::Command, variable: Option<&OsStr>) -> c
     })
 }
 
-/// The same error, with the option that names the run directory where a directory stands without it.
+/// Adds a hint if an argument is a directory without the option for it.
 fn with_directory_named(program: &clap::Command, words: &[OsString], mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
     let is_unknown = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
@@ -169,7 +169,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The run directory of a command that reads databases.
+    /// Returns the run directory of a command that reads databases.
     pub(crate) fn databases_dir(&self) -> Option<&Path> {
         match self {
             Command::Verify(args) => Some(&args.databases.dir),
@@ -196,7 +196,7 @@ pub(crate) struct ManifestArgs {
     pub(crate) changes: ChangeArgs,
 }
 
-/// What the command line changes in a manifest.
+/// Overrides of a manifest.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeArgs {
     /// The run directory, relative to the current one [default: run.dir of the manifest]
@@ -230,9 +230,9 @@ pub(crate) struct CompletionsArgs {
 mod tests {
     use super::*;
 
-    /// A value such as -5 is refused for what it is, by the option that it was given to.
+    /// A value such as -5 is refused as a value of its option.
     #[test]
-    fn a_value_may_begin_with_a_hyphen_where_a_number_or_a_size_is_expected() {
+    fn numbers_and_sizes_may_begin_with_a_hyphen() {
         let program = CommandLine::command();
         let options = program.get_subcommands().flat_map(clap::Command::get_opts);
         let is_number = |option: &&clap::Arg| {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_its_option_is_met_with_a_hint() {
+    fn a_directory_without_its_option_gets_a_hint() {
         let said = |line: &str| {
             let words = words(&format!("awari {line}"));
             CommandLine::read(&mut CommandLine::command(), words).unwrap_err().to_string()
@@ -277,9 +277,9 @@ mod tests {
         }
     }
 
-    /// An empty variable is one that is not set.
+    /// An empty variable counts as unset.
     #[test]
-    fn an_empty_directory_in_the_environment_is_none() {
+    fn an_empty_variable_sets_no_directory() {
         let program = without_empty_variable(CommandLine::command(), Some(OsStr::new("")));
         assert!(program.try_get_matches_from(["awari", "run", "m.toml"]).is_ok());
         let program = || CommandLine::command();
@@ -298,11 +298,11 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_parser_is_consistent() {
         CommandLine::command().debug_assert();
     }
 
-    /// The help texts of the program and of every command, each with its name.
+    /// Returns the help texts of the program and of every command, with their names.
     fn helps(width: usize) -> Vec<(String, String)> {
         let mut program = CommandLine::command().term_width(width);
         program.build();
@@ -316,7 +316,7 @@ mod tests {
         [("awari".to_owned(), program.clone().render_long_help().to_string())].into_iter().chain(commands).collect()
     }
 
-    /// A paragraph is one line of the source, so that it is broken once, at the width of the terminal.
+    /// A paragraph is one line of the source, so that only clap breaks it.
     #[test]
     fn paragraphs_of_help_are_broken_at_the_width_of_the_terminal_alone() {
         let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
@@ -328,7 +328,7 @@ mod tests {
         }
         for width in [60, 80, 100] {
             for (name, help) in helps(width) {
-                // Clap breaks no line of the usage.
+                // Clap does not wrap the usage.
                 let is_too_long = |line: &&str| line.chars().count() > width && !line.starts_with("Usage: ");
                 let too_long = help.lines().find(is_too_long);
                 assert!(too_long.is_none(), "awari {name} at {width} columns: {too_long:?}");
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// Examples and tables: a broken command is two commands, and a broken row of a table has no columns.
+    /// Examples and tables must not be wrapped.
     #[test]
     fn examples_and_tables_of_help_fit_a_terminal_of_60_columns() {
         let texts = |command: &clap::Command| command.get_after_help().map(ToString::to_string);
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// The words of a command, without what the shell does with its output.
+    /// Splits a command into words, without redirections and pipes.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quote = None;

@@ -1,4 +1,4 @@
-//! Values that a shell may complete, where they are no closed set.
+//! Completions of values that are not a closed set.
 
 use crate::request::ResolvedBuild;
 use clap_complete::engine::CompletionCandidate;
@@ -8,15 +8,15 @@ use game::STONES_MAX;
 use planner::schema;
 use std::path::PathBuf;
 
-/// The kinds of stages that every method has.
+/// The kinds of stages of every method.
 const KINDS: [&str; 4] = ["capture", "sweep", "verify", "stats"];
 
-/// The kernels of this processor.
+/// Returns the kernels that this processor supports.
 pub(crate) fn kernels() -> Vec<CompletionCandidate> {
     Kernel::available().map(|kernel| CompletionCandidate::new(kernel.to_string())).collect()
 }
 
-/// The stages of the manifest on the command line; without one, those that most manifests have.
+/// Returns the stages of the manifest on the command line; without one, common stages.
 pub(crate) fn stages() -> Vec<CompletionCandidate> {
     let words = std::env::args_os().skip(1).map(PathBuf::from);
     let manifests = words.filter(|word| word.extension().is_some_and(|extension| extension == "toml"));
@@ -28,7 +28,7 @@ pub(crate) fn stages() -> Vec<CompletionCandidate> {
     names.iter().enumerate().map(|(at, name)| CompletionCandidate::new(name).display_order(Some(at))).collect()
 }
 
-/// The keys of a manifest, each with the equals sign that follows it.
+/// Returns the keys of a manifest, each with an equals sign.
 pub(crate) fn keys() -> Vec<CompletionCandidate> {
     schema().paths().map(|path| CompletionCandidate::new(format!("{path}="))).collect()
 }

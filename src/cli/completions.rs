@@ -1,4 +1,4 @@
-//! `awari completions`: the script with which a shell asks this program for completions, and the answers.
+//! `awari completions`: the shell script for completions, and the answers to its requests.
 
 use crate::args::{CommandLine, CompletionsArgs};
 use crate::error::CliError;
@@ -7,13 +7,13 @@ use clap::CommandFactory;
 use clap_complete::env::{CompleteEnv, Shells};
 use pipeline::Exit;
 
-/// The variable with which a shell asks.
+/// The variable with which a shell requests completions.
 const VARIABLE: &str = "AWARI_COMPLETE";
 
-/// In bash a colon ends a word, and `sweep:14` would be completed as three.
+/// Bash code that keeps colons in words, as in `sweep:14`.
 const BASH_WORDS: &str = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:/}\n";
 
-/// Answers a shell that asks for completions, and ends the process. Returns if none asks.
+/// Answers a request of a shell and ends the process. Returns if there is none.
 pub(crate) fn answer() {
     CompleteEnv::with_factory(CommandLine::command).var(VARIABLE).bin("awari").completer("awari").complete();
 }

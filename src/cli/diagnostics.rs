@@ -1,4 +1,4 @@
-//! Mistakes in a manifest: with the piece of text at fault on a terminal, a line each elsewhere.
+//! Mistakes in a manifest: with an excerpt on a terminal, one line each elsewhere.
 
 use crate::terminal::{is_control, say, say_controls};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
@@ -6,7 +6,7 @@ use pipeline::manifest::{Diagnostic, Origin};
 use std::fmt;
 use std::io::IsTerminal;
 
-/// The longest line of a manifest that is shown.
+/// The longest line of a manifest that is printed as an excerpt.
 const LINE_BYTES_MAX: usize = 400;
 
 /// Shows all mistakes on stderr.
@@ -22,19 +22,19 @@ pub(crate) fn show(name: &str, text: &str, diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Whether a line around a mistake is too long to be shown.
+/// Whether a line of the excerpt is too long.
 fn is_long(text: &str, diagnostic: &Diagnostic) -> bool {
     let text = match &diagnostic.origin {
         Origin::File(_) => text,
         Origin::Set(argument) => argument,
         Origin::Option(_) => return false,
     };
-    // The line itself, and those that are shown around it.
+    // The line itself and its neighbours.
     let line = diagnostic.line.saturating_sub(1);
     text.lines().skip(line.saturating_sub(1)).take(3).any(|line| line.len() > LINE_BYTES_MAX)
 }
 
-/// A text of as many bytes without characters that command a terminal.
+/// Replaces control characters without changing the length in bytes.
 fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     for c in text.chars() {
@@ -46,7 +46,7 @@ fn masked(text: &str) -> String {
     masked
 }
 
-/// A mistake with the text around it.
+/// Renders a mistake with an excerpt.
 fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
     let source = match &diagnostic.origin {
         Origin::File(_) => NamedSource::new(masked(name), masked(text)),
@@ -64,7 +64,7 @@ fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
     }
 }
 
-/// A mistake as miette wants it.
+/// A mistake as a `miette` diagnostic.
 struct RenderedDiagnostic<'a> {
     diagnostic: &'a Diagnostic,
     source: NamedSource<String>,
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_at_fault_is_shown() {
+    fn excerpts_show_the_mistake() {
         let text = "[build]\nstone = \"0..3\"\n";
         let diagnostic = Diagnostic {
             origin: Origin::File("x.toml".to_owned()),

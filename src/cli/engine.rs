@@ -1,7 +1,7 @@
-//! `awari engine`: the dialect of UCI that oware programs speak, on stdin and stdout.
+//! `awari engine`: the UCI dialect of oware programs, on stdin and stdout.
 //!
-//! Moves are pits, `A` to `F` for South and `a` to `f` for North, written without spaces between; positions the long
-//! form. Every answer is one look into the databases, so there is nothing to wait for, and `stop` has nothing to stop.
+//! Moves are pits without separators, `A` to `F` for South and `a` to `f` for North; positions have the long form. Answers
+//! are looked up at once, so `stop` does nothing.
 
 use crate::args::EngineArgs;
 use crate::databases::library;
@@ -18,10 +18,10 @@ use oracle::{Level, Oracle, OracleError};
 use pipeline::Exit;
 use std::fmt::Write;
 
-/// Decoded blocks of compressed databases.
+/// The cache of decoded blocks.
 const CACHE_BYTES_MAX: u64 = 256 << 20;
 
-/// Moves of the line that is told.
+/// The most moves of the principal line.
 const LINE_MOVES_MAX: usize = 30;
 
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit, CliError> {
@@ -47,7 +47,7 @@ struct Engine {
 }
 
 impl Engine {
-    /// What there is to say to a command.
+    /// Executes a command and returns the reply.
     fn obey(&mut self, line: &str) -> Result<String, CliError> {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         Ok(match command {
@@ -101,7 +101,7 @@ impl Engine {
         let answer = match self.oracle.answer(&now.board) {
             Ok(answer) => answer,
             Err(error @ OracleError::Missing { .. }) => {
-                // It has to move all the same.
+                // It has to move all the same, so at random.
                 let first = self.game.moves().first().map_or_else(|| "0000".to_owned(), |(pit, _)| name(*pit));
                 return Ok(format!("info string {error}\nbestmove {first}\n"));
             }
@@ -128,12 +128,12 @@ impl Engine {
     }
 }
 
-/// The game of `startpos moves FfBd` or `fen 4-4-...-S moves FfBd`.
+/// Parses the game of `startpos moves FfBd` or `fen 4-4-...-S moves FfBd`.
 fn position(rules: Rules, text: &str) -> Result<Game, String> {
     let (start, moves) = text.split_once("moves").unwrap_or((text, ""));
     let start = start.trim();
     let head = match start.strip_prefix("fen") {
-        // Quotes would end the tag early; no position has any.
+        // Quotes would end the tag early, and no position has any.
         Some(position) => format!("[FEN \"{}\"]\n", position.trim().replace('"', "")),
         None if start == "startpos" => String::new(),
         None => return Err(format!("expected startpos or fen POSITION, found {start}")),

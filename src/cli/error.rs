@@ -1,4 +1,4 @@
-//! What ends a command early, as text and exit code.
+//! Errors that end a command, with their messages and exit codes.
 
 use crate::args::Listen;
 use crate::diagnostics;
@@ -16,102 +16,102 @@ use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic, Origin};
 use pipeline::{Exit, PipelineError, StageError};
 use std::path::{Path, PathBuf};
 
-/// Why a command did not do what was asked.
+/// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// A manifest or a description of hardware cannot be read.
+    /// A manifest or a hardware description cannot be read.
     #[error("{0}; nothing was done")]
     Unreadable(DiskError),
-    /// The path of a manifest on the command line leads to none.
+    /// The path of a manifest on the command line is not a manifest.
     #[error("{what}; nothing was done ({help})")]
     NoManifestThere {
-        /// What there is instead.
+        /// What the path is.
         what: String,
-        /// What to write.
+        /// The correct command line.
         help: String,
     },
-    /// A file stands where the run directory should be.
+    /// The path of the run directory is a file.
     #[error("{} is a file; --dir wants a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// No machine has the name, and the file that would describe one cannot be read.
+    /// The hardware is neither a known name nor a readable file.
     #[error(
         "the hardware {name} is neither a known name ({}) nor a readable file: {error}; nothing was done \
          (such a file needs cores and memory in the table [machine], and free, read, write and operations in [disk])",
         planner::Hardware::NAMES.join(", ")
     )]
     NoHardware {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Why there is no such file.
+        /// The error of reading the file.
         error: DiskError,
     },
-    /// The manifest is no text.
+    /// The manifest is not UTF-8.
     #[error("{} is not UTF-8 text; nothing was done", path.display())]
     NotText {
         /// The manifest.
         path: PathBuf,
     },
-    /// The manifest has mistakes, all of them.
+    /// The manifest has mistakes.
     #[error("{} {}; nothing was done", mistakes(diagnostics.len()), place(name, diagnostics))]
     Manifest {
         /// The name of the manifest.
         name: String,
-        /// Its text.
+        /// The text of the manifest.
         text: String,
-        /// What is wrong with it.
+        /// All its mistakes.
         diagnostics: Vec<Diagnostic>,
     },
-    /// The command line asks for what no manifest may say, and there is no manifest.
+    /// Options have values that no manifest may have.
     #[error("{} on the command line; nothing was done", mistakes(diagnostics.len()))]
     CommandLine {
-        /// What is wrong with it.
+        /// The mistakes.
         diagnostics: Vec<Diagnostic>,
     },
-    /// A path that is no text cannot stand in a manifest, nor in a script.
+    /// A path that would have to be written to a manifest or a script is not UTF-8.
     #[error("the path {} is not UTF-8 and cannot be written to a manifest or a script; choose another", .0.display())]
     PathNotText(PathBuf),
-    /// Nobody knows where paths begin.
+    /// The current directory cannot be found.
     #[error("cannot find the current directory: {}; change to an existing one", reason(.0))]
     CurrentDirectory(std::io::Error),
-    /// A launcher of MPI started this program, which has none.
-    #[cfg_attr(feature = "mpi", expect(dead_code, reason = "it has one"))]
+    /// An MPI launcher started a program built without MPI.
+    #[cfg_attr(feature = "mpi", expect(dead_code, reason = "built with MPI"))]
     #[error(
         "built without MPI: cannot join an MPI job; nothing was done (build with `cargo build --release --features \
          mpi`, or start the program without the MPI launcher)"
     )]
     NoMpi,
-    /// The ranks of a job lost each other.
+    /// The communication of a job failed.
     #[error(transparent)]
     Ranks(#[from] CommunicationError),
-    /// A rank of a job had to give up.
+    /// A rank of a job failed.
     #[error("rank {rank}: {error}")]
     Rank {
-        /// Which.
+        /// Its number.
         rank: usize,
-        /// Why.
+        /// The reason.
         error: Box<StageError>,
     },
-    /// The pipeline.
+    /// An error of the pipeline.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
     /// A run ended early.
     #[error("{error}{}", lines(next))]
     Run {
-        /// Why, and what it means for what was done.
+        /// The reason.
         error: Box<PipelineError>,
-        /// What to do next.
+        /// Advice on what to do next.
         next: Vec<String>,
     },
-    /// There is nothing to look at.
+    /// The directory is not a run directory.
     #[error("{} is not a run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` creates \
         one",
         .0.display(), .0.display())]
     NoRunDirectory(PathBuf),
-    /// There is nothing to stop.
+    /// No run is active.
     #[error("no run is active in {}; `awari status --dir {}` shows how the last one ended",
         .0.display(), .0.display())]
     NothingRuns(PathBuf),
-    /// What works in the directory is no run, or not yet.
+    /// The directory is locked by something other than a run, or by a run that is starting.
     #[error(
         "{holder} holds {}, but is not a run, or has just started; nothing was done (try again, or stop it where it \
          was started)", dir.display()
@@ -119,27 +119,27 @@ pub(crate) enum CliError {
     NoRun {
         /// The run directory.
         dir: PathBuf,
-        /// Who holds its lock.
+        /// The holder of the lock.
         holder: String,
     },
-    /// Without a manifest nobody knows what is needed.
+    /// Without a manifest, the needed files are unknown.
     #[error(
         "there is no manifest.toml in {}, so the files that are needed are not known; nothing was removed (`awari run \
          MANIFEST --dir {}` writes it)",
         .0.display(), .0.display()
     )]
     NoManifest(PathBuf),
-    /// There are no databases to look at.
+    /// There are no databases.
     #[error("no databases{} in {}; to build them: {build}", of_stones(stones), dir.join("databases").display())]
     NoDatabases {
         /// The run directory.
         dir: PathBuf,
-        /// The stones that were asked for.
+        /// The requested stones.
         stones: Option<std::ops::RangeInclusive<u32>>,
         /// The command that builds them.
         build: String,
     },
-    /// One database that is needed does not exist.
+    /// A required database does not exist.
     #[error("no database of {} in {}{}; to build it: {build}", plural(u64::from(*stones), "stone"),
         dir.join("databases").display(), of_largest(*largest))]
     NoDatabase {
@@ -147,12 +147,12 @@ pub(crate) enum CliError {
         dir: PathBuf,
         /// Its stones.
         stones: u32,
-        /// The stones of the largest database, where known.
+        /// The stones of the largest database, if known.
         largest: Option<u32>,
         /// The command that builds it.
         build: String,
     },
-    /// A database that an archive needs does not exist.
+    /// A database required by an archive does not exist.
     #[error("{} needs {}, which does not exist; to restore it too: {restore}", archive.display(), needed.display())]
     NoSmaller {
         /// The archive.
@@ -162,15 +162,15 @@ pub(crate) enum CliError {
         /// The command that restores both.
         restore: String,
     },
-    /// There are no archives to restore.
+    /// There are no archives.
     #[error("no archives{} in {}; `awari archive` writes them", of_stones(stones), dir.display())]
     NoArchives {
         /// The directory.
         dir: PathBuf,
-        /// The stones that were asked for.
+        /// The requested stones.
         stones: Option<std::ops::RangeInclusive<u32>>,
     },
-    /// Another database has the name already.
+    /// Restoring would replace a different database.
     #[error(
         "{} exists and differs from the archive, or is damaged (see `awari verify`); restore into another directory, \
          or remove it", path.display()
@@ -179,78 +179,78 @@ pub(crate) enum CliError {
         /// The database.
         path: PathBuf,
     },
-    /// A database that is needed is damaged.
+    /// A required database is damaged.
     #[error("{what}")]
     Damaged {
-        /// What is wrong with it, with the remedy.
+        /// The damage and its remedy.
         what: String,
     },
     /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The position makes no sense.
+    /// The position is invalid.
     #[error("invalid position: {0}")]
     Position(#[from] NotationError),
-    /// The game makes no sense.
+    /// The game is invalid.
     #[error("invalid game: {0}")]
     Game(#[from] TranscriptError),
-    /// Neither a file nor moves.
+    /// The argument is neither a file nor moves.
     #[error("{} is neither a file nor a game; a game is moves such as F4 f4 B5", .0.display())]
     NoGame(PathBuf),
-    /// What a person or a program was to say could not be read.
+    /// Stdin cannot be read.
     #[error("cannot read stdin: {}", reason(.0))]
     Stdin(std::io::Error),
-    /// The oracle.
+    /// An error of the oracle.
     #[error(transparent)]
     Oracle(#[from] OracleError),
-    /// A check.
+    /// A failed check.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// An exchange with other programs.
+    /// An error of an export, archive or restore.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// A thread cannot be had.
+    /// A thread cannot be started.
     #[error("a thread cannot be started: {}; allow more (ulimit -u, ulimit -v, or the pids control group)", reason(.0))]
     Thread(std::io::Error),
-    /// The stack of the first thread is too small for the program.
+    /// The stack limit is too small.
     #[error(
         "the stack limit (ulimit -s) is {}, which is too little; nothing was done (raise it to {} or more)",
         pipeline::Budget::show(*limit), pipeline::Budget::show(*least)
     )]
     Stack {
-        /// Bytes that are allowed.
+        /// The limit in bytes.
         limit: u64,
-        /// Bytes that are needed.
+        /// The required bytes.
         least: u64,
     },
-    /// Threads cannot be had.
+    /// A thread pool cannot be started.
     #[error(
         "cannot start threads: {}; allow more (ulimit -u, ulimit -v, or the pids control group), or choose fewer with \
          --threads",
         reason(.0)
     )]
     Threads(#[from] rayon::ThreadPoolBuildError),
-    /// Nothing can be served there.
+    /// The server cannot listen.
     #[error("cannot listen at {address}: {}; choose another address with --listen", reason(error))]
     Serve {
-        /// Where.
+        /// The address.
         address: Listen,
-        /// Why not.
+        /// The reason.
         error: std::io::Error,
     },
     /// Signals cannot be caught.
     #[error("cannot install signal handlers: {}", reason(.0))]
     Signals(std::io::Error),
-    /// A result could not be written.
+    /// Stdout cannot be written.
     #[error("cannot write the result to stdout: {}", reason(.0))]
     Stdout(std::io::Error),
-    /// A result could not be said in JSON.
+    /// A result cannot be written as JSON.
     #[error("cannot write the result as JSON: {0}")]
     Json(serde_json::Error),
 }
 
 impl CliError {
-    /// The exit code that tells scripts what happened.
+    /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             CliError::Unreadable(_)
@@ -307,7 +307,7 @@ impl CliError {
         }
     }
 
-    /// The same error with the directory of the databases, if one of them does not exist.
+    /// Adds the directory to errors about missing databases.
     pub(crate) fn of_directory(self, dir: &Path) -> CliError {
         let (stones, largest) = match self {
             CliError::Oracle(OracleError::Missing { stones, largest }) => (stones, largest),
@@ -317,7 +317,7 @@ impl CliError {
         CliError::NoDatabase { dir: dir.to_path_buf(), stones, largest, build: building(dir, Some(stones)) }
     }
 
-    /// Tells a person.
+    /// Prints the message on stderr.
     pub(crate) fn show(&self) {
         match self {
             CliError::Manifest { name, text, diagnostics } => diagnostics::show(name, text, diagnostics),
@@ -344,7 +344,7 @@ fn of_largest(largest: Option<u32>) -> String {
     largest.map_or_else(String::new, |largest| format!(" (the largest has {largest})"))
 }
 
-/// Where the mistakes were made.
+/// Returns the sources of the mistakes.
 fn place(name: &str, diagnostics: &[Diagnostic]) -> String {
     let in_file = diagnostics.iter().filter(|diagnostic| matches!(diagnostic.origin, Origin::File(_))).count();
     match in_file {

@@ -1,4 +1,4 @@
-//! `awari explain`: why a stage is or is not up to date.
+//! `awari explain`: explains why a stage is or is not up to date.
 
 use crate::args::ExplainArgs;
 use crate::error::CliError;

@@ -1,4 +1,4 @@
-//! `awari export`: databases in formats that other programs read.
+//! `awari export`: writes databases in formats that other programs read.
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::databases::{chosen, library, report, sound, stopped_at, threads};
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let library = library(&disk, &args.databases.dir)?;
     let chosen = chosen(&library, &args.databases)?;
-    // A stop removes the unfinished file first.
+    // A stop removes the unfinished file.
     let stop = signals::stop_flag()?;
     let options = Options {
         format: match args.format {

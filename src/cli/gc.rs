@@ -1,4 +1,4 @@
-//! `awari gc`: what in a run directory nothing needs any more.
+//! `awari gc`: lists and deletes files of a run directory that are not needed any more.
 
 use crate::args::GcArgs;
 use crate::error::CliError;
@@ -12,7 +12,7 @@ use pipeline::{Budget, Exit, Orchestrator};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The most files of one reason that are listed.
+/// The most files that are listed for one reason.
 const LISTED_MAX: usize = 8;
 
 pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// The reasons, and what to do to be rid of such files.
+/// Describes a reason, with the options that delete such files.
 const REASONS: [(GarbageReason, &str); 5] = [
     (GarbageReason::Leftover, "temporary files of a dead run; --delete removes them, as does the next run"),
     (GarbageReason::Snapshot, "snapshots of stages that are up to date; --delete removes them"),

@@ -1,12 +1,12 @@
-//! Which place this process has in a job: launchers of MPI start a program once a rank.
+//! The role of this process in a job: an MPI launcher starts the program once per rank.
 
 use crate::error::CliError;
 use messaging::Communicator;
 
-/// A place in a job.
+/// The role of a process.
 #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "there is no job without MPI"))]
 pub(crate) enum JobRole {
-    /// There is no job.
+    /// No job, or a job of one rank.
     Alone,
     /// Rank 0.
     First(Box<dyn Communicator>),

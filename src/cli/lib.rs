@@ -1,8 +1,7 @@
-//! `awari`: arguments to calls, results to text and exit codes.
+//! The command line of `awari`: parses arguments, calls the other crates, and turns results into text and exit codes.
 //!
-//! One module a subcommand. What a command was asked to show (`plan`, `status`, `stats`, `probe`, and whatever is JSON)
-//! goes to stdout; what a person may want to know while something is done goes to stderr. A reader of stdout that goes
-//! away is no error. Nothing is computed here: that is the business of the other crates.
+//! Each subcommand has a module. Results go to stdout, progress and remarks to stderr; a closed pipe on stdout is not
+//! an error.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -59,17 +58,17 @@ use pipeline::Exit;
 use std::process::ExitCode;
 use tracing_subscriber::filter::LevelFilter;
 
-/// The least stack that the program starts with.
+/// The smallest stack limit that the program accepts.
 const STACK_BYTES_MIN: u64 = 512 << 10;
 
-/// The program, with the arguments of this process.
+/// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
     heap::share_arena();
     heap::exit_with(Exit::PreflightFailed.code());
     let limit = machine::stack_bytes_max().filter(|&limit| limit < STACK_BYTES_MIN);
     let done = match limit {
         Some(limit) => Err(CliError::Stack { limit, least: STACK_BYTES_MIN }),
-        // The text of a panic is shown by then.
+        // The panic hook has printed the message.
         None => std::panic::catch_unwind(run).unwrap_or(Ok(Exit::Internal)),
     };
     match done {
@@ -92,7 +91,7 @@ fn run() -> Result<Exit, CliError> {
             return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
         }
     };
-    // A run is work for all ranks of a job, anything else for the first.
+    // All ranks of a job take part in a run; rank 0 alone executes the other commands.
     let is_for_all = matches!(arguments.command, Command::Run(_));
     if let Some(rank) = messaging::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
         terminal::say(format_args!("awari: rank {rank} leaves this to rank 0 of the job; only `run` is for all ranks"));
@@ -103,7 +102,7 @@ fn run() -> Result<Exit, CliError> {
     }
     if let Some(kernel) = arguments.kernel {
         kernel.choose();
-        // Those of the files are for AVX-512.
+        // The vector kernels of `store` need AVX-512.
         if kernel < Kernel::Avx512 {
             store::use_portable_kernels();
         }

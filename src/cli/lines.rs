@@ -1,34 +1,34 @@
-//! Lines of stdin, of bounded length.
+//! Lines of text of bounded length.
 
 use std::io::{self, BufRead, Read};
 
-/// The most bytes of a line, without its end. A game of a thousand moves has a tenth of them.
+/// The longest line without its end: ten times a game of a thousand moves.
 const BYTES_MAX: usize = 64 << 10;
 
-/// Reads lines. Holds [`BYTES_MAX`] bytes of a line at most, whatever its length.
+/// Reads lines, with at most [`BYTES_MAX`] bytes in memory.
 pub(crate) struct Lines<R>(R);
 
-/// Why a line is not used. The next one is read as if it did not exist.
+/// The reason for skipping a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RejectedLine {
-    /// It is too long for a command.
+    /// Longer than [`BYTES_MAX`].
     #[error("the line has more than {BYTES_MAX} bytes and was ignored")]
     TooLong,
-    /// It is no text.
+    /// Not UTF-8.
     #[error("the line is not UTF-8 and was ignored")]
     NotText,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Lines of a reader.
+    /// Reads the lines of a reader.
     pub(crate) fn new(reader: R) -> Lines<R> {
         Lines(reader)
     }
 
-    /// The next line without the white space around it; `None` at the end of the input.
+    /// Returns the next line, trimmed; `None` at the end of the input.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// If reading fails.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<String, RejectedLine>>> {
         let mut line = Vec::new();
         let taken = BYTES_MAX as u64 + 1;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_up_to_their_bound() {
+    fn lines_have_a_largest_length() {
         let most = "x".repeat(BYTES_MAX);
         let text = [b" a b\r\n\n", most.as_bytes(), b"\nx", most.as_bytes(), b"\n\xff\nlast"].concat();
         let mut lines = Lines::new(&text[..]);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_not_held() {
+    fn long_lines_are_not_kept_in_memory() {
         let endless = io::BufReader::new(io::repeat(b'a').take(1 << 30));
         let mut lines = Lines::new(endless);
         assert_eq!(lines.next().unwrap(), Some(Err(RejectedLine::TooLong)));

@@ -1,8 +1,7 @@
-//! Logs: what libraries say with `tracing`, warnings as lines of stderr, and all of it in a file for each stage.
+//! Logs: `tracing` events of libraries, as warnings on stderr and in a file for each stage.
 //!
-//! `logs/STAGE.log` in the run directory holds every attempt at a stage, one below the other; `logs/run.log` what
-//! happens between stages. Logs are for people: nothing reads them, they are not made durable, and one that cannot be
-//! written costs nothing but itself.
+//! `logs/STAGE.log` in the run directory holds every attempt at a stage, `logs/run.log` the events between stages.
+//! Logs are for people: nothing reads them, they are not synced, and a run continues if they cannot be written.
 
 use crate::progress::StagePace;
 use crate::quantity;
@@ -22,29 +21,29 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The log being written. One, as there is one run a process.
+/// The open log: one, as a process has one run.
 static OPEN: Mutex<Option<Box<dyn OutputFile>>> = Mutex::new(None);
 
-/// Shows warnings from now on, and writes to the open log.
+/// Starts printing warnings and writing to the open log.
 pub(crate) fn begin(level: LevelFilter) {
     let files = tracing_subscriber::fmt::layer().with_ansi(false).with_target(false).with_writer(LogFiles);
-    // Only fails if somebody else has taken the place, and then they show them.
+    // Fails only if another subscriber is installed.
     let _ = tracing_subscriber::registry().with(Warnings).with(files.with_filter(level)).try_init();
 }
 
-/// The log of a stage, or of what happens between stages.
+/// Returns the path of the log of a stage, or of the events between stages.
 pub(crate) fn path(dir: &Path, stage: Option<&pipeline::StageName>) -> PathBuf {
     let name = stage.map_or_else(|| "run".to_owned(), log_name);
     dir.join("logs").join(name + ".log")
 }
 
-/// Names of stages as names of files that sort as the stages do: `process-08-03`.
+/// Returns a file name for a stage that sorts as the stages do: `process-08-03`.
 fn log_name(stage: &pipeline::StageName) -> String {
     let parameters = stage.parameters().iter().map(|parameter| format!("-{parameter:02}"));
     std::iter::once(stage.kind().to_owned()).chain(parameters).collect()
 }
 
-/// An observer that keeps the right log open and writes the events of the run into it.
+/// An observer that opens the log of each stage and writes the events of the run to it.
 pub(crate) struct LogObserver<'a> {
     disk: &'a RealDisk,
     dir: &'a Path,
@@ -52,7 +51,7 @@ pub(crate) struct LogObserver<'a> {
 }
 
 impl<'a> LogObserver<'a> {
-    /// Logs to files of `dir`, and passes all on to another.
+    /// Logs to files of `dir`, and forwards all events.
     pub(crate) fn new(disk: &'a RealDisk, dir: &'a Path, inner: &'a dyn Observer) -> LogObserver<'a> {
         LogObserver { disk, dir, inner }
     }
@@ -127,7 +126,7 @@ impl Observer for LogObserver<'_> {
     }
 }
 
-/// What a stage took and counted.
+/// Formats the measurements and counters of a stage.
 fn measures(measured: &pipeline::journal::Measured) -> String {
     let mut text = format!("{:.3} s, {:.3} s of processor time", measured.wall_seconds, measured.cpu_seconds);
     let bytes = [
@@ -146,7 +145,7 @@ fn measures(measured: &pipeline::journal::Measured) -> String {
     text
 }
 
-/// Writes to the open log, if there is one.
+/// A writer to the open log, if there is one.
 struct LogFiles;
 
 impl<'a> MakeWriter<'a> for LogFiles {
@@ -157,7 +156,7 @@ impl<'a> MakeWriter<'a> for LogFiles {
     }
 }
 
-/// The end of the open log.
+/// A writer that appends to the open log.
 struct LogWriter;
 
 impl Write for LogWriter {
@@ -173,7 +172,7 @@ impl Write for LogWriter {
     }
 }
 
-/// Shows warnings and errors that nobody else shows.
+/// Prints warnings and errors of libraries on stderr.
 struct Warnings;
 
 impl<S: Subscriber> Layer<S> for Warnings {
@@ -191,7 +190,7 @@ impl<S: Subscriber> Layer<S> for Warnings {
 
 struct Warning {
     text: String,
-    /// Whoever shows the run has said it already.
+    /// Whether the progress display prints the event.
     is_shown: bool,
 }
 

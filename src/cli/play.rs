@@ -16,10 +16,10 @@ use pipeline::Exit;
 use std::fmt::Display;
 use std::path::Path;
 
-/// Decoded blocks of compressed databases.
+/// The cache of decoded blocks.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
 
-/// What to say to words that are none.
+/// The reply to unknown commands.
 const HELP: &str =
     "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, undo, board, save FILE, quit\n";
 
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// A game, and who plays it.
+/// A game between a person and the program.
 struct PlayedGame<'a> {
     game: Game,
     oracle: Oracle,
@@ -74,18 +74,18 @@ impl PlayedGame<'_> {
     fn show(&self) -> Result<(), CliError> {
         let now = self.game.now();
         let seats = now.seats;
-        // Always from South's seat, who sits below.
+        // South is always below.
         let seen = if seats.side == Side::South { now.board } else { now.board.turned() };
         let stores = format!("\n     North {:>2}   South {:>2}\n", seats.north_store, seats.south_store);
         print(&format!("\n{}{stores}\n", board(&PositionText::of_board(seen))))
     }
 
-    /// The program's move.
+    /// Plays the move of the program.
     fn reply(&mut self) -> Result<(), CliError> {
         let now = self.game.now().board;
         let pit = match self.oracle.answer(&now) {
             Ok(answer) => self.oracle.choose(&answer, self.args.level, self.chance.next())?,
-            // Where nothing is known, any move is as good as another.
+            // Without a database, a random move.
             Err(OracleError::Missing { .. }) => None,
             Err(error) => return Err(error.into()),
         };
@@ -98,7 +98,7 @@ impl PlayedGame<'_> {
         Ok(())
     }
 
-    /// Shows a move that was played, or why it was not.
+    /// Shows a played move, or the reason why it is illegal.
     fn played(&self, turn: Result<GameTurn, impl Display>) -> Result<(), CliError> {
         match turn {
             Err(reason) => print(&format!("{reason}\n")),
@@ -110,7 +110,7 @@ impl PlayedGame<'_> {
         }
     }
 
-    /// Does what a person says. Returns whether the game goes on.
+    /// Executes a command. Returns whether the game continues.
     fn obey(&mut self, said: &str) -> Result<bool, CliError> {
         let now = self.game.now();
         let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
@@ -130,7 +130,7 @@ impl PlayedGame<'_> {
                 }
             },
             "undo" => {
-                // Back to where this person was to move.
+                // Back to the previous turn of the person.
                 match self.game.take_back() {
                     None => print("there is no move to undo\n")?,
                     Some(_) => {
@@ -160,7 +160,7 @@ impl PlayedGame<'_> {
     }
 }
 
-/// How a game ended, in a sentence.
+/// Describes the end of a game.
 pub(crate) fn outcome(outcome: &GameOutcome) -> String {
     let how = match outcome.end {
         GameEnd::CannotMove(side) => format!("{} cannot move", side_name(side)),
@@ -173,10 +173,10 @@ pub(crate) fn outcome(outcome: &GameOutcome) -> String {
     }
 }
 
-/// A position as it stands, or any with so many stones.
+/// Parses a position, or draws a random one for `random:STONES`.
 fn position(text: &str, chance: &mut RandomChoices) -> Result<PositionText, CliError> {
     let Some(stones) = text.strip_prefix("random:") else { return Ok(text.parse()?) };
-    // More stones than an index can have are no number of stones: the position says what was expected.
+    // For an invalid number of stones, the parser of positions reports what it expects.
     let Some(stones) = stones.trim().parse().ok().filter(|&stones: &u32| stones <= game::STONES_MAX) else {
         return Ok(text.parse()?);
     };
@@ -187,13 +187,13 @@ fn position(text: &str, chance: &mut RandomChoices) -> Result<PositionText, CliE
     Ok(PositionText::of_board(index.unrank(number, Orientation::OpponentMajor)))
 }
 
-/// Numbers by chance (xorshift): good enough for a game.
+/// A generator of random numbers, good enough for a game.
 pub(crate) struct RandomChoices(pub(crate) u64);
 
 impl RandomChoices {
-    /// The next one, from 0 up to 1.
+    /// Returns the next number, from 0 up to 1.
     pub(crate) fn next(&mut self) -> f64 {
-        // Zero would stay zero.
+        // The increment lets a zero seed work.
         self.0 = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         ((mixed ^ (mixed >> 32)) >> 11) as f64 / (1u64 << 53) as f64

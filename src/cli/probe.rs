@@ -1,4 +1,4 @@
-//! `awari probe`: what a position scores, and what its moves are worth.
+//! `awari probe`: shows the score of a position and the value of each move.
 
 use crate::args::ProbeArgs;
 use crate::databases::library;
@@ -16,10 +16,10 @@ use pipeline::Exit;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// A question touches a dozen blocks at most.
+/// The cache of decoded blocks; an answer reads a dozen at most.
 const CACHE_BYTES_MAX: u64 = 1 << 20;
 
-/// Moves of the line that is shown.
+/// The most moves of the principal line.
 const LINE_MOVES_MAX: usize = 40;
 
 pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// The answer as JSON. Fields may be added, none is ever changed.
+/// The answer as JSON. Fields may be added but never changed.
 #[derive(Serialize)]
 struct ProbeReply {
     position: String,
@@ -62,7 +62,7 @@ struct ForbiddenMove {
     reason: &'static str,
 }
 
-/// A score, or where it lies.
+/// A score or its bounds.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PositionValue {
@@ -134,7 +134,7 @@ pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
     text
 }
 
-/// The board as the player to move sees it.
+/// Draws the board from the side of the player to move.
 pub(crate) fn board(position: &PositionText) -> String {
     let board = position.board();
     let (mover, opponent) = (position.side(), position.side().other());
@@ -152,7 +152,7 @@ pub(crate) fn board(position: &PositionText) -> String {
         .concat()
 }
 
-/// The principal line: `F4 a1 E5x2 ...`, and how it ends.
+/// Formats the principal line and its end: `F4 a1 E5x2 ...`.
 pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String, CliError> {
     let PrincipalLine { moves, end } = oracle.line(&position.board(), LINE_MOVES_MAX)?;
     let (mut side, mut board) = (position.side(), position.board());
@@ -173,7 +173,7 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String, C
     Ok(words.join(" ").replace(" ;", ";").trim_start_matches("; ").to_owned())
 }
 
-/// A pit by its name at the board: A to F are South's, a to f North's.
+/// Returns the name of a pit: A to F for South, a to f for North.
 pub(crate) fn pit_name(pit: Pit, side: Side) -> String {
     MoveText { pit, side }.to_string()
 }

@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Numbers, formatted for people.
 
 pub(crate) use game::quantity::{grouped, plural};
 
-/// A time: `3.4 ms`, `0.30 s`, `12.3 s`, `5 min 20 s`, `3 h 07 min`, `4 d 03 h`.
+/// Formats a time: `3.4 ms`, `0.30 s`, `12.3 s`, `5 min 20 s`, `3 h 07 min`, `4 d 03 h`.
 pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match seconds {
@@ -18,17 +18,17 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
-/// A time that is only foreseen, so in whole seconds at best: `1 s`, `5 min 20 s`.
+/// Formats a predicted time, in whole seconds at best: `1 s`, `5 min 20 s`.
 pub(crate) fn about(seconds: f64) -> String {
     if seconds < 59.5 { format!("{:.0} s", seconds.max(0.0).ceil()) } else { time(seconds) }
 }
 
-/// An amount of memory in whole mebibytes, as budgets are given: `143 MiB`.
+/// Formats an amount of memory in whole mebibytes: `143 MiB`.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", grouped(bytes.div_ceil(1 << 20)))
 }
 
-/// A rate of positions: `24.1 M/s`.
+/// Formats positions per second: `24.1 M/s`.
 pub(crate) fn rate(positions_a_second: f64) -> String {
     match positions_a_second {
         r if r >= 1e9 => format!("{:.2} G/s", r / 1e9),
@@ -39,23 +39,23 @@ pub(crate) fn rate(positions_a_second: f64) -> String {
     }
 }
 
-/// Less time than this does not tell a rate.
+/// The shortest time for which a rate is computed.
 const RATE_SECONDS_MIN: f64 = 0.1;
 
-/// The rate of so many positions in so many seconds, if there were some and the time was long enough.
+/// Computes positions per second. Returns `None` without positions, or if the time was too short.
 pub(crate) fn rate_over(positions: u64, seconds: f64) -> Option<String> {
     (positions > 0 && seconds >= RATE_SECONDS_MIN).then(|| rate(positions as f64 / seconds))
 }
 
-/// What a database of fewer positions takes, in time and in its file, is not for its positions.
+/// The least positions for a rate: the cost of a smaller database does not depend on its positions.
 pub(crate) const POSITIONS_MIN: u64 = 100_000;
 
-/// The databases that fit a machine: `5 fits`, `5..7 fit`.
+/// Formats the databases that fit a machine: `5 fits`, `5..7 fit`.
 pub(crate) fn fitting(first: u32, last: u32) -> String {
     if first == last { format!("{first} fits") } else { format!("{first}..{last} fit") }
 }
 
-/// Numbers as ranges: `1, 3..5, 9`.
+/// Formats numbers as ranges: `1, 3..5, 9`.
 pub(crate) fn ranges<T: Copy + PartialEq + std::fmt::Display>(numbers: &[T], next: impl Fn(T) -> T) -> String {
     let mut parts: Vec<(T, T)> = Vec::new();
     for &number in numbers {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rate_is_told_of_nothing_or_of_no_time() {
+    fn rates_need_positions_and_time() {
         assert_eq!(rate_over(10_000_000, 0.0005), None);
         assert_eq!(rate_over(0, 5.0), None);
         assert_eq!(rate_over(10_000_000, 0.5).unwrap(), "20.0 M/s");

@@ -1,4 +1,4 @@
-//! `awari report`: one page with what the runs of a directory did and found.
+//! `awari report`: writes a page about the runs of a directory and their results.
 
 mod chart;
 mod page;
@@ -18,7 +18,7 @@ use pipeline::journal::{Contents, History};
 use pipeline::{Exit, Heartbeat};
 use std::path::Path;
 
-/// Names of stdout.
+/// The names of stdout.
 const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// The statistics of databases as they are now, by stones. What cannot be trusted is left out: the page shows what is known.
+/// Reads the statistics of the present databases, by stones. Leaves out unreadable and outdated ones.
 fn statistics(disk: &RealDisk, dir: &Path) -> Vec<Statistics> {
     let Ok(library) = library(disk, dir) else { return Vec::new() };
     let all: Vec<u32> = library.files().keys().copied().collect();

@@ -1,4 +1,4 @@
-//! `awari run`: builds what a manifest says.
+//! `awari run`: builds the databases of a manifest.
 
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::error::CliError;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
-    // First of all: to join a job takes its time, and a signal may come meanwhile. Rank 0 says for all what there is to say.
+    // Signals are caught before joining the job, which takes a while. Only rank 0 prints.
     let is_first = messaging::launched_rank().unwrap_or(0) == 0;
     let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
     match JobRole::of_this_process()? {
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// Does what the first rank of a job wants. Whatever there is to say, that one says.
+/// Takes part in a run that rank 0 leads. Prints nothing.
 fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &AtomicBool) -> Result<Exit, CliError> {
     let disk = RealDisk::new(args.io)?;
     let request = ResolvedBuild::read(&disk, &args.manifest);
@@ -48,8 +48,8 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     let done = stages::distributed::follow(settings, &disk, &mut *communicator, stop);
     let rank = communicator.rank();
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
-    // How the run ended says the code of the first rank. Some launchers end all ranks when one says that it failed, and
-    // the first would have no time to say why.
+    // Only rank 0 exits with the outcome of the run: some launchers kill all ranks when one fails, before rank 0 could
+    // print the reason.
     Ok(Exit::Done)
 }
 
@@ -60,7 +60,7 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
         request = request.led(Arc::clone(job));
     }
     let dir = request.dir();
-    // Those of a stage, the one that shows progress, and one that writes.
+    // Besides the threads of a stage, one draws progress and one writes.
     machine::probe_threads(request.settings().threads + 2).map_err(CliError::Thread)?;
     let shown = ProgressDisplay::new(args.progress);
     let options = request.options(Some(&args.selection));
@@ -69,7 +69,7 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
     let beating = HeartbeatObserver::new(&disk, &dir, &shown, stop);
     let logged = LogObserver::new(&disk, &dir, &beating);
     let done = orchestrator.observer(&logged).stop(stop).run();
-    // Takes the bar away before anything is said about the end.
+    // Removes the bar before anything else is printed.
     let is_shown = shown.end();
     let done = done.map_err(|error| {
         let next = NextSteps { args, dir: &dir }.of(&error);
@@ -85,7 +85,7 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
     }
     if let Some(peak) = done.memory_peak_bytes.filter(|_| !done.ran.is_empty() && !is_quiet) {
         let (peak, budget) = (Budget::show(peak), Budget::show(budget));
-        // A run that stopped says below how far it came.
+        // The message about a stopped run has the counts.
         match done.exit() {
             Exit::Stopped => say(format_args!("peak {peak} of {budget} budget")),
             _ => say(format_args!("{}; peak {peak} of {budget} budget", done.plan.counts())),
@@ -113,14 +113,14 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
     Ok(exit_of(done.exit(), is_shown))
 }
 
-/// What to do about a run that ended early.
+/// Advice on a run that ended early.
 struct NextSteps<'a> {
     args: &'a RunArgs,
     dir: &'a Path,
 }
 
 impl NextSteps<'_> {
-    /// Lines to be pasted, each with a word on what it is good for.
+    /// Returns lines with commands to paste, each with its purpose.
     fn of(&self, error: &PipelineError) -> Vec<String> {
         let dir = self.dir.display().to_string();
         let command = |words: &[&str]| command_line(words.iter().map(|word| (*word).to_owned()));
@@ -153,9 +153,9 @@ impl NextSteps<'_> {
     }
 }
 
-/// The command that plans what another runs.
+/// Returns the `awari plan` command for an `awari run` command.
 fn planning(run: &str) -> String {
-    // How a run is shown, logged and reached does not matter to a plan, which knows no such options.
+    // Options that `plan` does not have.
     const OF_RUNS_ONLY: [&str; 3] = ["--progress", "--io", "--log"];
     let mut words = Vec::new();
     let mut rest = run.split(' ');
@@ -169,7 +169,7 @@ fn planning(run: &str) -> String {
     words.join(" ")
 }
 
-/// Why there was nothing to do, and what has been looked at.
+/// Describes a run that had nothing to do, and what it checked.
 fn idle(plan: &Plan, bytes: u64) -> String {
     format!(
         "nothing to do: {}; {} match the journal (size, header, index); `awari verify` reads every byte",
@@ -178,7 +178,7 @@ fn idle(plan: &Plan, bytes: u64) -> String {
     )
 }
 
-/// The command that goes on: the same one, but what was forced and is done is not forced again.
+/// Returns the command that resumes the run: the same one, without `--force` for stages that are done.
 fn resuming(args: &RunArgs, ran: &BTreeSet<String>) -> String {
     let SelectionArgs { force, .. } = &args.selection;
     let done: Vec<&String> = force.iter().filter(|name| ran.contains(*name)).collect();
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_takes_what_a_run_takes_but_for_its_looks() {
+    fn plan_commands_omit_options_of_runs_only() {
         let run = "awari run 'a b.toml' --progress none --dir x --log=debug --memory 1GiB --io plain";
         assert_eq!(planning(run), "awari plan 'a b.toml' --dir x --memory 1GiB");
     }

@@ -1,31 +1,31 @@
-//! The width of what text is shown on.
+//! The width of output.
 
 use console::{Term, measure_text_width};
 
-/// Columns of a terminal that does not say how many it has.
+/// The columns of a terminal of unknown width.
 const COLUMNS_USUAL: usize = 80;
 
-/// Tables have about so many columns where there is no terminal.
+/// The target width of tables without a terminal.
 const COLUMNS_PIPED: usize = 100;
 
-/// A terminal that says it has fewer does not know.
+/// The least width that a terminal is believed to have.
 const COLUMNS_MIN: usize = 20;
 
-/// How wide lines may be.
+/// The width of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Width {
     pub(crate) columns: usize,
-    /// Whether text is wrapped to fit. In a file or a pipe each thing stays on its line.
+    /// Whether text is wrapped, as on a terminal but not in files and pipes.
     pub(crate) wraps: bool,
 }
 
 impl Width {
-    /// The width of stdout.
+    /// Returns the width of stdout.
     pub(crate) fn stdout() -> Width {
         Width::of(&Term::stdout())
     }
 
-    /// The width of stderr.
+    /// Returns the width of stderr.
     pub(crate) fn stderr() -> Width {
         Width::of(&Term::stderr())
     }
@@ -38,8 +38,7 @@ impl Width {
         Width { columns: if columns < COLUMNS_MIN { COLUMNS_USUAL } else { columns }, wraps: true }
     }
 
-    /// Text with lines that are too long wrapped at blanks. What follows of a line is indented a little more than its begin;
-    /// a word that is longer than a line stays whole, so that paths and commands can be copied.
+    /// Wraps long lines at blanks and indents the continuations. Never breaks words, so that paths can be copied.
     pub(crate) fn wrap(self, text: &str) -> String {
         if !self.wraps {
             return text.to_owned();
@@ -55,7 +54,7 @@ impl Width {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let hanging = " ".repeat((indent + 2).min(self.columns / 2));
         let (mut done, mut current) = (String::new(), String::new());
-        // Blanks within a line, as between columns, stay as they are.
+        // Blanks between words stay as they are.
         for word in line.split_inclusive(' ') {
             let is_full = measure_text_width(&current) + measure_text_width(word.trim_end()) > self.columns;
             if is_full && !current.trim().is_empty() {

@@ -25,24 +25,24 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     });
     let limits = ServerLimits::default();
     let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, limits);
-    // Those that read, those that search, and two of its own. Known before anyone can connect.
+    // The threads that read, those that search, and two of the server; checked before clients can connect.
     machine::probe_threads(clock::cores() + limits.searches_max + 2).map_err(CliError::Thread)?;
     let failed = |error| CliError::Serve { address: args.listen.clone(), error };
     let server = Server::bind((args.listen.host.as_str(), args.listen.port), limits).map_err(failed)?;
     stop_at_signals(server.stop())?;
     let warm = Arc::clone(&site);
-    // Questions that come before it is done wait for no more than the tables they need.
+    // Requests meanwhile wait only for the tables that they need.
     signals::thread("warm", move || warm.warm())?;
     print(&format!("http://{}/\n", server.address().map_err(failed)?))?;
     server.run(router(site)).map_err(failed)?;
     Ok(Exit::Done)
 }
 
-/// The first signal ends politely, the second at once.
+/// Shuts the server down at the first signal, and ends the process at the second.
 fn stop_at_signals(stop: ServerStop) -> Result<(), CliError> {
     let stopping = Arc::new(AtomicBool::new(false));
     for signal in signals::asking() {
-        // In this order: the handler of the second signal finds the flag that the first has raised.
+        // In this order, so that only the second signal finds the flag raised.
         let exit = i32::from(Exit::SecondSignal.code());
         flag::register_conditional_shutdown(signal, exit, Arc::clone(&stopping)).map_err(CliError::Signals)?;
         flag::register(signal, Arc::clone(&stopping)).map_err(CliError::Signals)?;

@@ -1,7 +1,6 @@
-//! `awari slurm-script`: a job script for Slurm, that runs a manifest on several machines until it is built.
+//! `awari slurm-script`: a Slurm job script that runs a manifest on several machines until it is built.
 //!
-//! Whatever a person wrote stands quoted for the shell below the lines of `#SBATCH`, and never in one of them: how Slurm
-//! reads quotes there is its own affair.
+//! User input is quoted for the shell and appears only below the `#SBATCH` lines, where quoting is up to Slurm.
 
 use crate::args::{ChangeArgs, SlurmScriptArgs};
 use crate::error::CliError;
@@ -14,13 +13,13 @@ use pipeline::Exit;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Bytes of what Slurm calls M.
+/// The bytes of Slurm's unit M.
 const MEBIBYTE: u64 = 1 << 20;
 
-/// The longest part of a job's name that is taken from the manifest, in characters.
+/// The longest part of the job name that comes from the manifest, in characters.
 const NAME_CHARACTERS_MAX: usize = 60;
 
-/// What follows the command of the job. The shell itself is sent no signal, so it is there to see how the ranks end.
+/// The end of the script, after the command. The shell itself receives no signal, so it sees how the ranks end.
 const TAIL: &str = "\
 code=$?
 # Stopped with work left: requeue the job, and this script resumes.
@@ -48,18 +47,18 @@ pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// What a job script says.
+/// The contents of a job script.
 struct JobScript<'a> {
     name: String,
     nodes: u32,
-    /// A rank; 0 is as many as a node has cores.
+    /// Threads per rank; 0 is one per core.
     threads: i64,
-    /// Of a rank.
+    /// Memory per rank.
     memory_bytes: u64,
     time: Option<&'a str>,
-    /// Where paths of the command begin.
+    /// The working directory of the command.
     directory: String,
-    /// The words that run the manifest.
+    /// The command that runs the manifest.
     command: Vec<String>,
 }
 
@@ -77,14 +76,14 @@ impl JobScript<'_> {
             format!("--mem={}M", memory_bytes.div_ceil(MEBIBYTE)),
         ];
         options.extend(time.map(|time| format!("--time={time}")));
-        // Without B: the signal goes to the ranks and not to this shell; Slurm may send it up to a minute early.
+        // Without `B:`, the signal goes to the ranks and not to this shell. Slurm may send it up to a minute early.
         options.extend(["--signal=USR1@600", "--requeue", "--open-mode=append"].map(str::to_owned));
         let mut text = "#!/bin/bash\n".to_owned();
         for option in options {
             let _ = writeln!(text, "#SBATCH {option}");
         }
-        // Ranks leave one after the other, which is no reason to kill the rest. srun has not taken over cpus-per-task since
-        // Slurm 22.05; without it, it may bind a rank to one core.
+        // Ranks exit one after the other, which must not kill the rest. Since Slurm 22.05, srun does not inherit
+        // cpus-per-task; without it, srun may bind a rank to one core.
         let mut words = vec!["srun".to_owned(), "--kill-on-bad-exit=0".to_owned()];
         words.push(match threads {
             0 => "--cpu-bind=none".to_owned(),
@@ -97,11 +96,11 @@ impl JobScript<'_> {
     }
 }
 
-/// The command that runs a manifest with the changes of this one.
+/// Returns the `awari run` command with the changes of this command.
 fn command(manifest: String, changes: &ChangeArgs) -> Result<Vec<String>, CliError> {
     let program = std::env::args_os().next().map_or_else(|| Ok("awari".to_owned()), |name| text(Path::new(&name)))?;
     let mut words = vec![program, "run".to_owned(), manifest];
-    // With `=`, a value may begin with a dash.
+    // With `=`, the value may begin with a hyphen.
     words.extend(changes.set.iter().map(|(key, value)| format!("--set={key}={value}")));
     words.extend(changes.threads.map(|threads| format!("--threads={threads}")));
     words.extend(changes.memory.map(|memory| format!("--memory={memory}")));
@@ -111,7 +110,7 @@ fn command(manifest: String, changes: &ChangeArgs) -> Result<Vec<String>, CliErr
     Ok(words)
 }
 
-/// A job is named after its manifest, in characters that need no quotes.
+/// Names a job after its manifest, in characters that need no quotes.
 fn job_name(manifest: &Path) -> String {
     let stem = manifest.file_stem().unwrap_or_default().to_string_lossy();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_asks_for_what_the_manifest_needs() {
+    fn scripts_request_the_resources_of_the_manifest() {
         let script = JobScript {
             name: job_name(Path::new("some where/it's\n#SBATCH.toml")),
             nodes: 4,

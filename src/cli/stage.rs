@@ -1,4 +1,4 @@
-//! `awari stage`: one stage again, aside.
+//! `awari stage`: reruns one stage in a scratch directory.
 
 use crate::args::StageArgs;
 use crate::error::CliError;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
     Ok(exit_of(if single.is_identical() { Exit::Done } else { Exit::Integrity }, is_shown))
 }
 
-/// The command that builds what the stage reads.
+/// Returns the command that builds the inputs of the stage.
 fn building(args: &StageArgs, dir: &Path, maker: &StageName) -> String {
     let mut words: Vec<OsString> = vec!["awari".into(), "run".into(), args.manifest.manifest.clone().into()];
     words.extend(["--dir".into(), dir.into(), "--until".into(), maker.to_string().into()]);
@@ -52,7 +52,7 @@ fn building(args: &StageArgs, dir: &Path, maker: &StageName) -> String {
     command_line(words)
 }
 
-/// `databases/14.awari identical DIGEST`
+/// Formats an output: `databases/14.awari identical DIGEST`.
 fn line(output: &StageOutput) -> String {
     let StageOutput { artifact, digest, comparison } = output;
     match comparison {

@@ -1,7 +1,6 @@
-//! `awari stats`: the distribution of scores.
+//! `awari stats`: shows the distribution of scores.
 //!
-//! A run has counted already, and put it into `stats/`. What is not there, or was not counted from the database as it is
-//! now, is counted again.
+//! Runs write statistics to `stats/`. Those that are missing or belong to an older database are counted again.
 
 use crate::args::{StatsArgs, StatsFormat};
 use crate::databases::{OpenedDatabases, artifact, chosen, library, statistics, threads};
@@ -19,10 +18,10 @@ use pipeline::journal::{Contents, JournalState};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A longer file is none of a run's statistics.
+/// The longest statistics file.
 const STATISTICS_BYTES_MAX: u64 = 1 << 20;
 
-/// Captures are weighed at every position of databases no larger than this, at a sample of others.
+/// The largest database of which all positions are examined for captures; larger ones are sampled.
 const WEIGHED_POSITIONS_MAX: u64 = 1 << 22;
 
 pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// The table, and what its last columns show where there is room for them.
+/// Adds notes on the last columns, if the table has room for these.
 fn explained(table: String) -> String {
     let head = table.lines().next().unwrap_or_default().to_owned();
     let columns = [
@@ -66,9 +65,9 @@ fn explained(table: String) -> String {
     if notes.is_empty() { table } else { format!("{table}\n{notes}{sampled}") }
 }
 
-/// What runs have counted from the databases as they are now.
+/// Reads the statistics that runs have written, if they belong to the present databases.
 pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &[u32]) -> BTreeMap<u32, Statistics> {
-    // Without a journal nobody knows what was counted from what, and everything is counted again.
+    // Without a journal, the sources of statistics are unknown.
     let state = Contents::read(disk, &journal_path(dir)).map(|journal| JournalState::replay(&journal.entries));
     let Ok(state) = state else { return BTreeMap::new() };
     let read = |stones: u32| {

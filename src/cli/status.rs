@@ -1,4 +1,4 @@
-//! `awari status`: how far a run directory is.
+//! `awari status`: the progress of a run directory.
 
 use crate::args::StatusArgs;
 use crate::error::CliError;
@@ -18,7 +18,7 @@ use pipeline::{Budget, Exit, Heartbeat, Standing};
 use std::fmt::Write;
 use std::path::Path;
 
-/// The most stages that are listed one by one.
+/// The most stages that are listed individually.
 const STAGES_LISTED_MAX: usize = 12;
 
 pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// The databases of a directory whose journal names no file, as after `restore`, and how to adopt them.
+/// Lists the databases of a directory whose journal names no file, as after `restore`, and how to adopt them.
 fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String, CliError> {
     let mut stones = Vec::new();
     let mut bytes = 0u64;
@@ -69,7 +69,7 @@ fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String, CliError> {
     ))
 }
 
-/// The latest run, and the stages that are not done.
+/// Describes the latest run and the stages that are not done.
 fn head(status: &Status, has_manifest: bool) -> String {
     let mut text = format!("{}\n", status.directory.display());
     match &status.run {
@@ -138,7 +138,7 @@ fn is_open(state: &StageState) -> bool {
     !matches!(state, StageState::Done | StageState::NotNeeded)
 }
 
-/// What the stages read and wrote, in a line for each kind.
+/// Lists the bytes that stages read and wrote, with a line for each kind.
 fn traffic(stages: &[StageStatus]) -> String {
     let mut kinds: Vec<(&str, u64, u64)> = Vec::new();
     for stage in stages {
@@ -160,14 +160,14 @@ fn traffic(stages: &[StageStatus]) -> String {
     if lines.is_empty() { lines } else { format!("bytes read and written, mapped files not counted:\n{lines}") }
 }
 
-/// How many stages have which standing, in one line; of those to run, how many are in which state.
+/// Counts the stages by standing, and those to run by state, in one line.
 fn counts(status: &Status) -> String {
     let count = |is: fn(&StageState) -> bool| status.stages.iter().filter(|stage| is(&stage.state)).count();
     let (number, counts) = match status.counts {
         Some(counts) => (counts.stages(), counts.to_string()),
         None => (status.stages.len(), format!("{} done", count(|state| *state == StageState::Done))),
     };
-    // What is known of those to run beyond that.
+    // The states of stages to run.
     let more = [
         (count(|state| *state == StageState::Running), "running"),
         (count(|state| matches!(state, StageState::Stalled(_))), "stalled"),
@@ -184,7 +184,7 @@ fn counts(status: &Status) -> String {
             let to_run = status.counts.map(|of| format!("{} {}", of.to_run, Standing::ToRun)).unwrap_or_default();
             match counts.strip_prefix(&to_run).filter(|_| !to_run.is_empty()) {
                 Some(rest) => format!("{to_run} ({more}){rest}"),
-                // Without a manifest those to run are not known.
+                // Without a manifest, the stages to run are unknown.
                 None => format!("{counts} ({more})"),
             }
         }
@@ -212,7 +212,7 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
         StageState::Stalled(what) => format!("stalled: {what}"),
         StageState::Interrupted => format!("{} (interrupted)", Standing::ToRun),
         StageState::Failed(message) => format!("failed: {message}"),
-        // What is out of date, says the reason.
+        // The reason says whether the stage is out of date.
         StageState::Stale | StageState::Pending => Standing::ToRun.to_string(),
         StageState::NotNeeded => Standing::NotNeeded.to_string(),
     };

@@ -1,4 +1,4 @@
-//! `awari stop`: asks the run that works in a directory to stop, from any machine that sees it.
+//! `awari stop`: requests a run to stop, from any machine that shares its directory.
 
 use crate::args::StopArgs;
 use crate::error::CliError;
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &StopArgs) -> Result<Exit, CliError> {
     let dir = &args.dir;
     let run = look(&disk, dir)?.status.run.filter(|run| run.state == RunState::Running);
     let Some(holder) = holder(&disk, dir) else { return Err(CliError::NothingRuns(dir.clone())) };
-    // After a run that was killed, something else may hold the lock, which heeds no requests.
+    // After a killed run, another command may hold the lock, which ignores requests.
     let process = |pid: u32, host: &str| format!("process {pid} on {host} ");
     let Some(run) = run.filter(|run| holder.starts_with(&process(run.pid, &run.host))) else {
         return Err(CliError::NoRun { dir: dir.clone(), holder });

@@ -1,4 +1,4 @@
-//! The databases of a run as a table, and how they were checked.
+//! The databases of a run and their checks, as a table.
 
 use crate::quantity;
 use crate::screen::Width;
@@ -10,18 +10,18 @@ use pipeline::status::{StageState, Status};
 use pipeline::{Budget, StageName};
 use planner::{Method, Settings, Verify};
 
-/// What is known of the databases of a build.
+/// The databases of a build.
 pub(crate) struct DatabaseSummary<'a> {
     settings: &'a Settings,
     rows: Vec<SummaryRow>,
 }
 
-/// One database that is there.
+/// A finished database.
 struct SummaryRow {
     stones: u32,
     positions: u64,
     bytes: u64,
-    /// What it took to make it, as far as the journal knows.
+    /// The cost of computing it, if the journal has it.
     made: Option<BuildCost>,
     checked: SummaryCheck,
 }
@@ -31,20 +31,20 @@ struct BuildCost {
     method: &'static str,
     seconds: f64,
     passes: Option<u64>,
-    /// The most memory of its stages.
+    /// The peak memory of its stages.
     peak_bytes: Option<u64>,
 }
 
-/// How a database was verified, by the stage of that name.
+/// The verification of a database by its `verify` stage.
 struct SummaryCheck {
-    /// Positions derived again; 0 if none.
+    /// The number of scores that were derived again; 0 if none.
     positions: u64,
-    /// Whether its counts are the published ones.
+    /// Whether its counts equal the published ones.
     matches: bool,
 }
 
 impl<'a> DatabaseSummary<'a> {
-    /// From the status of the run directory.
+    /// Creates the summary from the status of the run directory.
     pub(crate) fn new(settings: &'a Settings, status: &Status) -> DatabaseSummary<'a> {
         let mut rows = Vec::new();
         for stones in 0..=settings.stones_max() {
@@ -69,7 +69,7 @@ impl<'a> DatabaseSummary<'a> {
         self.rows.is_empty()
     }
 
-    /// The table, a line a database and one for all.
+    /// Renders a table with a row for each database and a total.
     pub(crate) fn table(&self, width: Width) -> String {
         let headings = [
             "stones",
@@ -107,7 +107,7 @@ impl<'a> DatabaseSummary<'a> {
         }
     }
 
-    /// How the counts compare with the published ones, in a sentence.
+    /// Describes how the counts compare with the published ones.
     pub(crate) fn published(&self) -> String {
         let is_published =
             |stones: u32| Published::compare(stones, PositionSet::All, &Histogram::EMPTY) != Published::Absent;
@@ -142,7 +142,7 @@ impl<'a> DatabaseSummary<'a> {
 }
 
 impl SummaryRow {
-    /// The row as text, under a name and with a word on its verification.
+    /// Returns the cells of a row.
     fn cells(&self, name: String, verified: String) -> Vec<String> {
         let unknown = || "-".to_owned();
         let seconds = self.made.as_ref().map(|made| made.seconds);
@@ -177,10 +177,10 @@ impl SummaryRow {
     }
 }
 
-/// The stages that make a database, bound after bound.
+/// The stages that compute a database bound after bound.
 const OF_BOUNDS: [&str; 5] = ["seeds", "preprocess", "process", "postprocess", "merge"];
 
-/// What the stages that make a database took, and what they count; if all of them are known.
+/// Adds up the stages that compute a database; `None` unless all of them were measured.
 fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<BuildCost> {
     let maker = maker?;
     let kinds: &[&str] = if maker.kind() == "merge" { &OF_BOUNDS } else { &[maker.kind()] };
@@ -205,7 +205,7 @@ fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<Build
     measured(status, maker).map(|_| made)
 }
 
-/// The method by which a database was made.
+/// Returns the method by which a database was computed.
 fn method(status: &Status, maker: &StageName, stones: u32) -> &'static str {
     let bits = measured(status, &StageName::new("process", &[stones, 1])).and_then(|of| counter(of, "bits in memory"));
     let of_bounds = match bits {

@@ -1,27 +1,27 @@
-//! Tables that fit where they are shown.
+//! Text tables that fit a width.
 
 use crate::screen::Width;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use console::measure_text_width;
 
-/// Blanks around the cells of a column.
+/// The blanks around the cells of a column.
 const PADDING: usize = 2;
 
-/// Text is wrapped to no less, unless every column that can be left out is.
+/// The least width of wrapped text while columns can still be left out.
 const TEXT_COLUMNS: usize = 28;
 
-/// A table without lines.
+/// A table without rules.
 pub(crate) struct TextTable {
     headings: Vec<String>,
-    /// Columns of numbers: flush right, and never wrapped.
+    /// Columns of numbers: aligned right, never wrapped.
     numbers: Vec<bool>,
-    /// Columns that are left out where the table would be too wide, the first ones first.
+    /// Columns that are left out of a table that is too wide, in this order.
     optional: Vec<usize>,
     rows: Vec<Vec<String>>,
 }
 
 impl TextTable {
-    /// A table with these headings and no rows, all columns of text.
+    /// Creates a table of text columns, without rows.
     pub(crate) fn new(headings: &[&str]) -> TextTable {
         TextTable {
             headings: headings.iter().map(|&heading| heading.to_owned()).collect(),
@@ -31,26 +31,25 @@ impl TextTable {
         }
     }
 
-    /// Sets columns flush right, as numbers are.
+    /// Aligns columns right.
     pub(crate) fn numbers(mut self, columns: impl IntoIterator<Item = usize>) -> TextTable {
         columns.into_iter().for_each(|column| self.numbers[column] = true);
         self
     }
 
-    /// Leaves out columns of these headings where the table would be too wide, the first ones first.
+    /// Sets the columns to leave out of a table that is too wide, in this order.
     pub(crate) fn optional(mut self, headings: &[&str]) -> TextTable {
         let places = headings.iter().filter_map(|of| self.headings.iter().position(|heading| heading == of));
         self.optional = places.collect();
         self
     }
 
-    /// Adds a row of as many cells as there are headings.
+    /// Adds a row, with a cell for each heading.
     pub(crate) fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The table as lines of at most so many columns, without trailing blanks. Where text is not wrapped, a line may be
-    /// longer.
+    /// Renders lines without trailing blanks, of at most this width if text is wrapped.
     pub(crate) fn fit(&self, width: Width) -> String {
         let widest: Vec<usize> = (0..self.headings.len())
             .map(|at| {
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wrapped_stays_on_its_line() {
+    fn unwrapped_rows_stay_on_one_line() {
         assert_eq!(lines(40, false).len(), 3);
         assert!(!lines(40, false)[0].contains("memory"));
     }

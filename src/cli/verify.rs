@@ -1,8 +1,8 @@
-//! `awari verify`: whether databases are what they should be, told from the databases alone.
+//! `awari verify`: checks databases without their intermediate files.
 //!
-//! Each in turn, smaller ones first: every checksum and the digest, scores by the plain rules, counts by the published
-//! tables, and on request the certificate, a rebuild by another method and files of others. What is wrong is put into the
-//! journal, so that the next run rebuilds it; a difference from files is not, for the files may be wrong.
+//! From smaller to larger databases: all checksums and the digest, scores by the plain rules, counts by the published
+//! tables, and on request the certificate, a rebuild by another method and external files. The journal records wrong
+//! databases, so that the next run rebuilds them. It does not record differences from external files, which may be wrong.
 
 mod files;
 mod rebuild;
@@ -32,10 +32,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use store::StoreError;
 
-/// Databases that take longer are announced before they are checked.
+/// The checks of databases that take longer are announced.
 const ANNOUNCED_POSITIONS_MIN: u64 = 10_000_000;
 
-/// The chance that a sample is said to have of meeting what is wrong.
+/// The probability of detection that is quoted for a sample.
 const CHANCE: f64 = 0.95;
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     let dir = &args.databases.dir;
     let asked = args.databases.stones.clone();
     let library = match library(&disk, dir) {
-        // The journal may know some.
+        // The journal may list missing ones.
         Err(CliError::NoDatabases { .. }) => Library::new([])?,
         other => other?,
     };
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     }
     let (rules, set) = (library.rules(), library.set());
     let shelf = OpenedDatabases::new(library)?;
-    // Whoever only reads may be ended by a signal at any time; a rebuild has a directory to remove first.
+    // Only a rebuild has to catch signals: it removes its directory.
     let stop = match args.against {
         Some(_) => signals::stop_flag()?,
         None => Arc::default(),
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     }
     let verifier = Verifier { shelf, gone, args, rebuild, files, stop: Arc::clone(&stop) };
     let exit = verifier.verify_all(&disk, chosen);
-    // Removes what was rebuilt.
+    // Removes the rebuilt databases.
     drop(verifier);
     match exit {
         Err(CliError::Check(CheckError::Stopped)) => {
@@ -99,26 +99,26 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// What became of one database. Printed on stdout, so the words never change.
+/// The outcome for one database. The words are output of the command and stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VerifyStatus {
     /// Every score follows from the rules.
     Verified,
-    /// Those of a sample do.
+    /// The scores of a sample follow from the rules.
     Sampled,
-    /// Every score is proved, here and in all smaller databases.
+    /// Every score is proved, in this and all smaller databases.
     Certified,
-    /// Another method makes the same scores.
+    /// Another method computed the same scores.
     Rebuilt,
-    /// The file is not what was written.
+    /// The file is not as it was written.
     Damaged,
-    /// The file is what was written, but that is wrong.
+    /// The file is as it was written, but its scores are wrong.
     Wrong,
-    /// Files of others have other scores; nobody knows yet whose are wrong.
+    /// External files have other scores; either may be wrong.
     Differs,
-    /// Databases that its captures lead to are missing, damaged or wrong; its checksums are right.
+    /// The checksums are right, but databases that its captures lead to are missing, damaged or wrong.
     Unchecked,
-    /// There is no such database, or it cannot be opened.
+    /// The database is missing or cannot be opened.
     Missing,
 }
 
@@ -138,13 +138,13 @@ impl fmt::Display for VerifyStatus {
     }
 }
 
-/// The status of a database, and what there is to say about it.
+/// The status of a database, with a message.
 struct DatabaseVerdict {
     status: VerifyStatus,
     lines: Vec<String>,
-    /// What the journal is to say of it, which names the file itself.
+    /// The message for the journal, without the path.
     recorded: String,
-    /// Whether a stage that read it did not notice what is wrong.
+    /// Whether readers could not notice the damage, so that files made from it are doubtful.
     silent: bool,
 }
 
@@ -154,9 +154,9 @@ impl DatabaseVerdict {
         DatabaseVerdict { status, lines, recorded, silent: status == VerifyStatus::Wrong }
     }
 
-    /// Of a damaged file: what is wrong with it, the sum first.
+    /// Creates the verdict of a damaged file. The first line is a summary.
     fn damaged(path: &Path, mut lines: Vec<String>) -> DatabaseVerdict {
-        // The sum and the first block; tables show it.
+        // The summary and the first block, which fit a table.
         let recorded = lines.iter().take(2).cloned().collect::<Vec<_>>().join("; ");
         lines[0] = format!("{} is damaged: {}", path.display(), lines[0]);
         DatabaseVerdict { recorded, ..DatabaseVerdict::new(VerifyStatus::Damaged, lines) }
@@ -165,7 +165,7 @@ impl DatabaseVerdict {
 
 struct Verifier<'a> {
     shelf: OpenedDatabases,
-    /// Databases that the journal calls finished and that are no files, by their stones: what is wrong.
+    /// The messages of finished databases without a file, by stones.
     gone: BTreeMap<u32, String>,
     args: &'a VerifyArgs,
     rebuild: Option<Rebuild<'a>>,
@@ -229,7 +229,7 @@ impl Verifier<'_> {
         Ok(Exit::Done)
     }
 
-    /// Verifies a database, once more if others change one meanwhile.
+    /// Verifies a database, again if another process replaces one meanwhile.
     fn verify_unchanged(
         &self,
         stones: u32,
@@ -238,7 +238,7 @@ impl Verifier<'_> {
         let databases = &self.shelf.sound;
         let editions = databases.editions();
         let outcome = self.verify(stones, smaller)?;
-        // Damage is found by comparing what was read with a checksum, whatever changes.
+        // Replacing a file cannot cause a wrong checksum.
         if outcome.status == VerifyStatus::Damaged || databases.unchanged(&editions).is_ok() {
             return Ok(outcome);
         }
@@ -248,7 +248,7 @@ impl Verifier<'_> {
         Ok(outcome)
     }
 
-    /// Verifies a database, given what became of smaller ones.
+    /// Verifies a database after all smaller ones.
     fn verify(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<DatabaseVerdict, CliError> {
         let begun = Instant::now();
         let outcome = |status, line: String| Ok(DatabaseVerdict::new(status, vec![line]));
@@ -271,7 +271,7 @@ impl Verifier<'_> {
             say(format_args!("{stones:>3}  {} ...", quantity::plural(positions, "position")));
         }
         if let Err(error) = check::check_integrity(scores) {
-            // Blocks are checked by all who read them, the digest of the whole is not.
+            // Every reader verifies blocks, but not the digest.
             let silent =
                 matches!(&error, CheckError::Store(error) if matches!(**error, StoreError::DigestDiffers { .. }));
             return Ok(DatabaseVerdict { silent, ..DatabaseVerdict::damaged(scores.path(), damage(error)?) });
@@ -311,7 +311,7 @@ impl Verifier<'_> {
         outcome(status, format!("{}: {}", quantity::plural(positions, "position"), parts.join(", ")))
     }
 
-    /// What the rules, the published counts and the certificate say of a database whose file is sound.
+    /// Checks a sound file by the rules, the published counts and the certificate.
     fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<RuleFindings, CliError> {
         let databases = &self.shelf.sound;
         let watch = || match self.stop.load(Ordering::Relaxed) {
@@ -353,7 +353,7 @@ impl Verifier<'_> {
                 Err(error) => return failed(error),
             };
             parts.push(format!("{} wins and losses derived", quantity::grouped(certified.claims())));
-            // Derived claims are a proof only together with the consistency of all scores, and on right databases.
+            // Derived claims prove scores only if all scores are consistent and smaller databases are right.
             let unproved: Vec<u32> = self
                 .smaller(stones)
                 .filter(|needed| !matches!(smaller.get(needed), Some(VerifyStatus::Certified)))
@@ -377,12 +377,12 @@ impl Verifier<'_> {
         }
     }
 
-    /// The databases that captures lead to.
+    /// Returns the stones of the databases that captures lead to.
     fn smaller(&self, stones: u32) -> std::ops::Range<u32> {
         0..(stones + 1).saturating_sub(u32::from(self.shelf.sound.rules().capture_low))
     }
 
-    /// Why scores cannot be compared with those of the databases that captures lead to, if they cannot.
+    /// Describes a database that captures lead to and that cannot be used, if there is one.
     fn unusable(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Option<String> {
         self.smaller(stones).find_map(|needed| match smaller.get(&needed) {
             Some(VerifyStatus::Damaged) => Some(format!("{} is damaged", artifact(needed))),
@@ -394,12 +394,12 @@ impl Verifier<'_> {
     }
 }
 
-/// What was found of the scores of a database.
+/// The result of checking the scores of a database.
 struct RuleFindings {
     status: VerifyStatus,
-    /// What was shown.
+    /// The results of the checks.
     parts: Vec<String>,
-    /// What is wrong.
+    /// Descriptions of wrong scores or counts.
     wrong: Vec<String>,
 }
 
@@ -414,21 +414,20 @@ impl RuleFindings {
     }
 }
 
-/// Scores that do not follow from the rules, or an error about another database.
+/// Turns the error of a check into findings; stops and failures of the disk remain errors.
 fn failed(error: CheckError) -> Result<RuleFindings, CliError> {
     match error {
         CheckError::Stopped => Err(CheckError::Stopped.into()),
         CheckError::Store(error) => match &*error {
             StoreError::Disk(disk) if !disk.is_unreadable() => Err(CheckError::Store(error).into()),
-            // Not of the database at hand: its blocks have just been found sound.
+            // In another database: all blocks of this one are sound.
             _ => Ok(RuleFindings::unchecked(error.to_string())),
         },
         wrong => Ok(RuleFindings::wrong(wrong.to_string())),
     }
 }
 
-/// Databases that the journal calls finished and has not seen removed, and that are no files: what is wrong with each, by
-/// its stones. The library was read before.
+/// Returns messages about databases that are finished in the journal but have no file, by stones.
 fn gone(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String> {
     let journal = match Contents::read(disk, &journal_path(dir)) {
         Ok(journal) => journal,
@@ -448,7 +447,7 @@ fn gone(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String>
             return None;
         }
         match disk.bytes(&path) {
-            // A run has finished it since.
+            // A run may have finished it since the library was read.
             Ok(Some(_)) => None,
             Ok(None) => {
                 Some((stones, format!("finished according to the journal, but no such file: {}", artifact(stones))))
@@ -459,23 +458,23 @@ fn gone(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String>
     finished.filter_map(of_file).collect()
 }
 
-/// The first characters of a digest, enough for a person to compare.
+/// Returns the first characters of a digest.
 fn short(digest: disk::Digest) -> String {
     digest.to_string().chars().take(12).collect()
 }
 
-/// What differs from the rebuilt database.
+/// Describes the differences from the rebuilt database.
 fn differing(rebuild: &Rebuild<'_>, first: &[WrongScore], positions: u64) -> String {
     let first: Vec<String> = first.iter().map(ToString::to_string).collect();
     let count = quantity::plural(positions, "position");
     match positions {
-        // Only a digest that was not of these scores, and it has just been compared.
+        // Impossible: the digest matches the scores.
         0 => format!("{} makes the same scores, but another digest of them", rebuild.method()),
         _ => format!("{} scores {count} otherwise: {}", rebuild.method(), first.join("; ")),
     }
 }
 
-/// Everything that is damaged in a file.
+/// Lists all damages of a file.
 fn damage(error: CheckError) -> Result<Vec<String>, CliError> {
     match error {
         CheckError::Store(error) if matches!(&*error, StoreError::Disk(disk) if !disk.is_unreadable()) => {
@@ -496,7 +495,7 @@ fn damage(error: CheckError) -> Result<Vec<String>, CliError> {
     }
 }
 
-/// The journal of the directory, if there is one that can be written.
+/// Records verdicts in the journal of the directory.
 struct OutcomeJournal<'a> {
     disk: &'a dyn Disk,
     dir: &'a Path,
@@ -504,7 +503,7 @@ struct OutcomeJournal<'a> {
 }
 
 impl OutcomeJournal<'_> {
-    /// Records what became of a database. Holds the lock only for that, so a run may go on meanwhile.
+    /// Records a verdict. Locks the directory only for that.
     fn note(&mut self, verifier: &Verifier<'_>, stones: u32, outcome: &DatabaseVerdict) {
         let (how, sampled) = match outcome.status {
             VerifyStatus::Damaged | VerifyStatus::Wrong => {
@@ -531,7 +530,7 @@ impl OutcomeJournal<'_> {
         let digest = verifier.shelf.sound.get(stones).map(|database| database.scores().scores().digest());
         if let (true, Ok(digest)) = (self.exists, digest) {
             let record = Record::Verified { artifact: artifact(stones), digest, how, sampled };
-            // A directory that cannot be written, or is in use, loses nothing by it.
+            // An unwritable or locked directory is no failure: the verdict is printed too.
             let _ = self.append(record);
         }
     }
@@ -544,8 +543,7 @@ impl OutcomeJournal<'_> {
     }
 }
 
-/// What the next run rebuilds because it was made from something wrong, by what that is. Nothing where there is no
-/// manifest to say what is made from what.
+/// Lists the files that the next run rebuilds because they were made from wrong ones. Empty without a manifest.
 fn doubtful(disk: &dyn Disk, dir: &Path) -> Vec<String> {
     let Ok(Some(request)) = ResolvedBuild::of_directory(disk, dir) else { return Vec::new() };
     let plan = Orchestrator::new(disk, dir, request.work(), request.options(None)).plan();

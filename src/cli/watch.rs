@@ -1,4 +1,4 @@
-//! `awari status --watch`: a run as it goes on, seen from another terminal.
+//! `awari status --watch`: follows a run from another terminal.
 
 use crate::error::CliError;
 use crate::observed_run::{ObservedRun, look};
@@ -14,16 +14,16 @@ use planner::Settings;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often to look.
+/// The time between refreshes.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Columns and lines where nobody tells, as of a file.
+/// Lines and columns when stdout is not a terminal.
 const SIZE: (u16, u16) = (24, 80);
 
-/// Shows a directory until the run in it ends. Where none is active, waits for one to begin, and for the directory to exist.
+/// Shows a directory until its run ends. If no run is active, or the directory does not exist, waits for a run.
 pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliError> {
     let term = Term::stdout();
-    // The last run that had ended at the first look: it is not the one to wait for.
+    // The run that had already ended at the first look, which is not the one to wait for.
     let mut old = None;
     for is_first in std::iter::once(true).chain(std::iter::repeat(false)) {
         match look(disk, dir) {
@@ -56,7 +56,7 @@ pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliEr
     Ok(Exit::Done)
 }
 
-/// Draws over what was drawn before; where there is no screen, one below the other.
+/// Redraws the screen; prints frames one after the other if stdout is not a terminal.
 fn show(term: &Term, frame: &[String]) -> Result<(), CliError> {
     if !term.is_term() {
         return print(&(frame.join("\n") + "\n\n"));
@@ -66,7 +66,7 @@ fn show(term: &Term, frame: &[String]) -> Result<(), CliError> {
     print_controls(&(lines.join("\n") + "\n\u{1b}[J"))
 }
 
-/// A run on a screen of so many lines and columns.
+/// Renders a run for a screen of this size.
 fn frame(seen: &ObservedRun, free_bytes: Option<u64>, lines: usize, columns: usize) -> Vec<String> {
     let ObservedRun { status, request } = seen;
     let mut frame = head(status, columns);
@@ -78,7 +78,7 @@ fn frame(seen: &ObservedRun, free_bytes: Option<u64>, lines: usize, columns: usi
     frame.push(format!("{memory}files {}{free}", Budget::show(stored)));
     if let Some(request) = request {
         let databases = databases(status, request.settings());
-        // The cursor stands on a line of its own.
+        // One more line is for the cursor.
         let room = lines.saturating_sub(frame.len() + 4).max(3);
         frame.push(String::new());
         frame.push(row(&["stones", "positions", "state", "time", "memory"].map(str::to_owned)));
@@ -87,7 +87,7 @@ fn frame(seen: &ObservedRun, free_bytes: Option<u64>, lines: usize, columns: usi
     frame.iter().map(|line| truncate_str(&printable(line), columns, "…").into_owned()).collect()
 }
 
-/// Which run, how far it is, and what it does just now.
+/// Renders the state of the run and its current stage.
 fn head(status: &Status, columns: usize) -> Vec<String> {
     let Some(run) = &status.run else {
         return vec![status.directory.display().to_string(), "no run yet; waiting for one to begin".into()];
@@ -124,7 +124,7 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
     head
 }
 
-/// The stage at hand.
+/// Describes the current stage.
 fn at_hand(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
     let is_open = |stage: &&StageStatus| matches!(stage.state, StageState::Running | StageState::Stalled(_));
     let stage = status.stages.iter().find(is_open)?;
@@ -143,14 +143,14 @@ fn bar(share: f64, columns: usize) -> String {
     format!("[{}{}]", "#".repeat(filled), "-".repeat(columns - filled))
 }
 
-/// A database on a line.
+/// The line of a database.
 struct DatabaseLine {
     cells: [String; 5],
-    /// It is not as it will be.
+    /// Whether stages of the database remain.
     is_open: bool,
 }
 
-/// One line for each database of the build.
+/// Returns a line for each database of the build.
 fn databases(status: &Status, settings: &Settings) -> Vec<DatabaseLine> {
     let of = |stones: u32| {
         let stages = status.stages.iter().filter(|stage| stage.stage.parameters().first() == Some(&stones));
@@ -172,7 +172,7 @@ fn databases(status: &Status, settings: &Settings) -> Vec<DatabaseLine> {
     (0..=settings.stones_max()).map(of).collect()
 }
 
-/// What the stages of a database come to, in a few words.
+/// Summarizes the states of the stages of a database.
 fn state(stages: &[&StageStatus]) -> String {
     let count = |is: fn(&StageState) -> bool| stages.iter().filter(|stage| is(&stage.state)).count();
     let first = |is: fn(&StageState) -> bool| stages.iter().find(|stage| is(&stage.state));
@@ -195,7 +195,7 @@ fn state(stages: &[&StageStatus]) -> String {
     }
 }
 
-/// The lines that a person looks for, in the room there is: those around the first that is open.
+/// Returns at most `room` lines, around the first open one.
 fn fitting(lines: &[DatabaseLine], room: usize) -> Vec<String> {
     let open = lines.iter().position(|line| line.is_open).unwrap_or(lines.len().saturating_sub(1));
     let last = (open + 1 + room / 4).max(room).min(lines.len());
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_database_at_hand_is_among_those_shown() {
+    fn the_current_database_is_shown() {
         for done in 0..=30 {
             let lines: Vec<DatabaseLine> = (0..30).map(|stones| line(stones, stones >= done)).collect();
             for room in 3..40 {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_never_too_long() {
+    fn bars_have_a_fixed_length() {
         assert_eq!(bar(-1.0, 4), "[----]");
         assert_eq!(bar(0.5, 4), "[##--]");
         assert_eq!(bar(f64::INFINITY, 4), "[####]");

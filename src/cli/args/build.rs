@@ -1,4 +1,4 @@
-//! The commands that build, and those that look after what is built.
+//! The arguments of commands that build and maintain databases.
 
 use crate::candidates;
 use clap::{Args, ValueEnum, ValueHint};
@@ -11,7 +11,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::{ChangeArgs, DIR_VARIABLE, ManifestArgs, values};
 
-/// Which stages of a build.
+/// A selection of stages.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Last stage to run, such as sweep:14
@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
     pub(crate) log: LogLevel,
 }
 
-/// How much is logged.
+/// The level of detail of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
     /// Nothing
@@ -82,7 +82,7 @@ impl From<LogLevel> for LevelFilter {
     }
 }
 
-/// How progress is shown.
+/// The display of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProgressMode {
     /// A bar on a terminal, plain lines elsewhere

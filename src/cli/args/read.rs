@@ -1,4 +1,4 @@
-//! The commands that read databases.
+//! The arguments of commands that read databases.
 
 use clap::{Args, ValueEnum};
 use oracle::Level;
@@ -11,7 +11,7 @@ use store::Codec;
 use super::values::{self, Listen};
 use super::{DIR_VARIABLE, ProgressMode};
 
-/// A directory with databases, and which of them.
+/// A selection of databases of a directory.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DatabasesArgs {
     /// Run directory
@@ -114,7 +114,7 @@ pub(crate) struct StatsArgs {
     pub(crate) format: StatsFormat,
 }
 
-/// How statistics are printed.
+/// An output format of statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatsFormat {
     /// A table
@@ -237,7 +237,7 @@ pub(crate) struct RestoreArgs {
     pub(crate) threads: u16,
 }
 
-/// A layout that other programs read.
+/// An export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// A signed byte a position
@@ -319,7 +319,7 @@ pub(crate) struct PlayArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// The side that a person plays.
+/// The side of the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlaySide {
     /// A to F, the side that begins

@@ -1,4 +1,4 @@
-//! What the values of arguments mean.
+//! Parsers of argument values.
 
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
@@ -33,7 +33,7 @@ pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
     })
 }
 
-/// A whole number within a range.
+/// Parses a whole number within a range.
 pub(super) fn number<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
     range: RangeInclusive<u64>,
 ) -> impl TypedValueParser<Value = T> {
@@ -47,30 +47,30 @@ pub(super) fn number<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
     StringValueParser::new().try_map(move |text| parse(&text).map_err(InvalidValue))
 }
 
-/// What is wrong with a value.
+/// The description of an invalid value.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct InvalidValue(String);
 
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
-    // Quoted parts of a key hold dots, never `=`: ranges are all that is ever quoted.
+    // Keys contain no `=`: only ranges are quoted.
     match text.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), value.to_owned())),
         None => Err("expected KEY=VALUE, such as build.threads=2".to_owned()),
     }
 }
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listen {
     /// A name or an address, without brackets.
     pub(crate) host: String,
-    /// The port; 0 is any that is free.
+    /// The port; 0 is any free one.
     pub(crate) port: u16,
 }
 
 impl Listen {
-    /// Only this machine can connect.
+    /// The loopback address: only this machine can connect.
     const HOST: &str = "127.0.0.1";
     const PORT: u16 = 8080;
 }
@@ -115,7 +115,7 @@ impl FromStr for Listen {
     }
 }
 
-/// A time limit that leaves a job some time before it is asked to stop.
+/// Parses a time limit, which must leave time before the signal to stop.
 pub(super) fn time_limit(text: &str) -> Result<String, String> {
     const SECONDS_MIN: u64 = 20 * 60;
     match limit_seconds(text) {
@@ -127,7 +127,7 @@ pub(super) fn time_limit(text: &str) -> Result<String, String> {
     }
 }
 
-/// A time as Slurm writes it (sbatch(1), `--time`), in seconds.
+/// Parses a time of Slurm (sbatch(1), `--time`), in seconds.
 fn limit_seconds(text: &str) -> Option<u64> {
     let number = |text: &str| {
         let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn places_to_listen_at() {
+    fn listen_addresses() {
         for (text, expect) in [
             ("127.0.0.1:8080", "127.0.0.1:8080"),
             ("localhost:80", "localhost:80"),

@@ -1,4 +1,4 @@
-//! Progress as a bar on a terminal: the stage at hand, its speed, and the time left for all.
+//! Progress as a bar on a terminal: the current stage, its speed, and the time left for the run.
 
 use crate::progress::pace::{RunPosition, StagePace, remark};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -7,24 +7,24 @@ use pipeline::{Event, Observer};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The length of the bar, in steps that the eye can tell apart.
+/// The resolution of the bar.
 const STEPS: u64 = 1000;
 
 /// Draws a bar on stderr.
 pub(crate) struct BarObserver {
     bar: ProgressBar,
-    place: Mutex<RunPosition>,
+    position: Mutex<RunPosition>,
 }
 
 impl BarObserver {
-    /// Before the start; draws nothing yet.
+    /// Creates the display without drawing it.
     pub(crate) fn new() -> BarObserver {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{prefix:>14} {bar:12} {wide_msg}")
             .expect("the template is part of the program, and a test draws it")
             .progress_chars("━╸ ");
         bar.set_style(style);
-        BarObserver { bar, place: Mutex::new(RunPosition::new()) }
+        BarObserver { bar, position: Mutex::new(RunPosition::new()) }
     }
 
     fn set(&self, share: f64, message: String) {
@@ -35,21 +35,21 @@ impl BarObserver {
 
 impl Observer for BarObserver {
     fn notice(&self, event: &Event) {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        place.follow(event);
+        let mut position = self.position.lock().unwrap_or_else(PoisonError::into_inner);
+        position.follow(event);
         if let Some(line) = remark(event) {
             self.bar.suspend(|| crate::terminal::say(line));
         }
         match event {
             Event::StageStarted { stage, .. } => {
                 self.bar.set_prefix(stage.to_string());
-                let left = place.left(StepProgress::Share(0.0), 0.0);
-                self.set(0.0, parts([place.count()].into_iter().chain(left)));
+                let left = position.left(StepProgress::Share(0.0), 0.0);
+                self.set(0.0, parts([position.count()].into_iter().chain(left)));
             }
             Event::Progress { reading, seconds, .. } => {
                 let pace = StagePace::of_event(reading, *seconds);
-                let left = place.left(reading.at_hand(), *seconds);
-                let words = pace.words().into_iter().chain([place.count()]).chain(left);
+                let left = position.left(reading.at_hand(), *seconds);
+                let words = pace.words().into_iter().chain([position.count()]).chain(left);
                 self.set(pace.share().unwrap_or(0.0), parts(words));
             }
             Event::RunEnded { .. } | Event::StageFailed { .. } | Event::StageStopped { .. } => {
@@ -70,7 +70,7 @@ fn parts(words: impl Iterator<Item = String>) -> String {
 
 impl Drop for BarObserver {
     fn drop(&mut self) {
-        // A single stage has no end of a run.
+        // A rerun of one stage sends no end of the run.
         self.bar.finish_and_clear();
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     use pipeline::SilentObserver;
 
     #[test]
-    fn it_can_be_made() {
+    fn template_is_valid() {
         let bar = BarObserver::new();
         bar.notice(&Event::JournalCut { bytes: 3 });
         assert!(bar.interval() < SilentObserver.interval());

@@ -5,7 +5,7 @@ use pipeline::progress::{BoundReading, Forecast, PassReading, StepProgress};
 use pipeline::{Event, Heartbeat, ProgressReading};
 use std::time::Instant;
 
-/// Where a run is.
+/// The position of a run among its stages.
 pub(crate) struct RunPosition {
     begun: Instant,
     forecast: Forecast,
@@ -14,12 +14,12 @@ pub(crate) struct RunPosition {
 }
 
 impl RunPosition {
-    /// Before the start.
+    /// Creates the state before the first stage.
     pub(crate) fn new() -> RunPosition {
         RunPosition { begun: Instant::now(), forecast: Forecast::default(), number: 0, steps: 0 }
     }
 
-    /// Takes notice of an event.
+    /// Updates the state from an event.
     pub(crate) fn follow(&mut self, event: &Event) {
         match event {
             Event::RunStarted { seconds, .. } => {
@@ -34,32 +34,32 @@ impl RunPosition {
         }
     }
 
-    /// The stage at hand among all: `stage 12 of 52`.
+    /// Returns the number of the current stage: `stage 12 of 52`.
     pub(crate) fn count(&self) -> String {
         format!("stage {} of {}", self.number, self.steps)
     }
 
-    /// The time left for all stages, if that of the stage at hand has run for `seconds`: `12 s left in all`.
+    /// Returns the time left for the run once its stage has run for `seconds`: `12 s left in all`.
     pub(crate) fn left(&self, at_hand: StepProgress, seconds: f64) -> Option<String> {
         left_in_all(self.forecast.left(at_hand, seconds, self.begun.elapsed().as_secs_f64()))
     }
 }
 
-/// The time left for a run, where it is known: `12 s left in all`.
+/// Formats the time left for a run, if known: `12 s left in all`.
 pub(crate) fn left_in_all(seconds: Option<f64>) -> Option<String> {
     seconds.map(|seconds| quantity::about(seconds) + " left in all")
 }
 
-/// How far a stage is, as an event or a heartbeat says.
+/// The progress of a stage, from an event or a heartbeat.
 pub(crate) struct StagePace<'a> {
     done: u64,
     total: u64,
     unit: &'a str,
     bound: Option<BoundReading>,
     pass: Option<PassReading>,
-    /// Since the stage began.
+    /// Elapsed time.
     seconds: f64,
-    /// For the stage, where that can be told.
+    /// Time left for the stage, if known.
     left_seconds: Option<f64>,
 }
 
@@ -82,12 +82,12 @@ impl<'a> StagePace<'a> {
         }
     }
 
-    /// The share that is done, of the pass at hand where there are passes.
+    /// Returns the finished share of the stage, or of its current pass.
     pub(crate) fn share(&self) -> Option<f64> {
         (self.done < self.total).then(|| self.done as f64 / self.total as f64)
     }
 
-    /// In words: `63 %`, `24.1 M/s`, `12 s left`; `bound 3 of 18`, `pass 4`, `45 % of the pass`, `0.31 % changed in the last`.
+    /// Returns the known parts as text: `63 %`, `24.1 M/s`, `12 s left`; `bound 3 of 18`, `pass 4`, `45 % of the pass`, `0.31 % changed in the last`.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         words.extend(self.bound.map(|BoundReading { bound, of }| format!("bound {bound} of {of}")));
@@ -114,13 +114,13 @@ impl<'a> StagePace<'a> {
     }
 }
 
-/// The speed of a stage, once it can be told: `24.1 M/s`.
+/// Formats the speed of a stage, if known: `24.1 M/s`.
 fn rate(done: u64, unit: &str, seconds: f64) -> Option<String> {
     let rate = quantity::rate_over(done, seconds)?;
     Some(if matches!(unit, "" | "positions") { rate } else { format!("{rate} {unit}") })
 }
 
-/// What a person wants to know of an event however progress is shown, if anything.
+/// Returns the message about an event that every text display prints, if there is one.
 pub(crate) fn remark(event: &Event) -> Option<String> {
     match event {
         Event::Adopted { artifacts } => Some(match artifacts.as_slice() {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pace_says_what_is_known() {
+    fn words_contain_what_is_known() {
         let check = |reading: ProgressReading, seconds: f64, words: &[&str]| {
             assert_eq!(StagePace::of_event(&reading, seconds).words(), words);
         };

@@ -1,4 +1,4 @@
-//! Progress as plain lines: one for each database that is done, and one every few seconds.
+//! Progress as plain lines: one for each finished database, and one every few seconds.
 
 use crate::progress::pace::{RunPosition, StagePace, remark};
 use crate::quantity;
@@ -8,29 +8,29 @@ use pipeline::{Event, Observer, StageName};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Says lines.
+/// Prints lines on stderr.
 pub(crate) struct PlainObserver {
     so_far: Mutex<PlainState>,
 }
 
-/// What was seen of a run.
+/// The events of a run so far.
 struct PlainState {
-    place: RunPosition,
-    /// The stages that were done of the database at hand.
+    position: RunPosition,
+    /// The finished stages of the current database.
     database: Option<DatabaseTally>,
 }
 
-/// What the stages of a database took.
+/// The finished stages of a database, summed up.
 struct DatabaseTally {
     stones: u32,
     seconds: f64,
     positions: u64,
-    /// Where the run was after the last of them.
+    /// The position of the run after the last of them.
     count: String,
 }
 
 impl PlainObserver {
-    /// Before the start.
+    /// Creates the display.
     pub(crate) fn new() -> PlainObserver {
         PlainObserver { so_far: Mutex::new(PlainState::new()) }
     }
@@ -49,7 +49,7 @@ impl Observer for PlainObserver {
 
 impl Drop for PlainObserver {
     fn drop(&mut self) {
-        // A single stage has no end of a run.
+        // A rerun of one stage sends no end of the run.
         let so_far = self.so_far.get_mut().unwrap_or_else(PoisonError::into_inner);
         so_far.database.take().iter().for_each(|database| say(database.line()));
     }
@@ -57,12 +57,12 @@ impl Drop for PlainObserver {
 
 impl PlainState {
     fn new() -> PlainState {
-        PlainState { place: RunPosition::new(), database: None }
+        PlainState { position: RunPosition::new(), database: None }
     }
 
-    /// The lines to say about an event.
+    /// Returns the lines to print for an event.
     fn lines(&mut self, event: &Event) -> Vec<String> {
-        self.place.follow(event);
+        self.position.follow(event);
         let mut lines = Vec::new();
         let stays = match event {
             Event::StageStarted { stage, .. } => self.database.as_ref().is_some_and(|of| of.is_of(stage)),
@@ -74,19 +74,19 @@ impl PlainState {
         }
         match event {
             Event::RunStarted { directory, counts, seconds, .. } => {
-                // Of a run without stages the end says it all.
+                // For a run without stages, the line at its end suffices.
                 if counts.to_run > 0 {
                     lines.push(format!("{}: {counts}; about {}", directory.display(), quantity::about(*seconds)));
                 }
             }
             Event::Progress { stage, reading, seconds } => {
                 let mut parts = StagePace::of_event(reading, *seconds).words();
-                parts.push(self.place.count());
-                parts.extend(self.place.left(reading.at_hand(), *seconds));
+                parts.push(self.position.count());
+                parts.extend(self.position.left(reading.at_hand(), *seconds));
                 lines.push(format!("{stage}: {}", parts.join(", ")));
             }
             Event::StageDone { stage, measured, .. } => {
-                let count = self.place.count();
+                let count = self.position.count();
                 let database = self.database.get_or_insert_with(|| DatabaseTally::new(stage));
                 database.add(measured, count);
             }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_say_how_far_it_is() {
+    fn lines_show_progress() {
         let mut so_far = PlainState::new();
         let counts = StageCounts { to_run: 4, up_to_date: 2, ..StageCounts::default() };
         let started = Event::RunStarted { directory: "x".into(), run: 1, steps: 4, counts, seconds: 100.0 };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_is_a_line() {
+    fn each_database_has_one_line() {
         let mut so_far = PlainState::new();
         let done = |so_far: &mut PlainState, name: &str, wall_seconds| {
             let measured = Measured { wall_seconds, report: StageReport::new(3_000_000), ..Measured::default() };

@@ -1,9 +1,9 @@
-//! Charts by number of stones: lines, or stacks.
+//! Charts by number of stones: lines or stacks.
 
 use crate::quantity::plural;
 use maud::{Markup, html};
 
-// The picture, in its own units; the page scales it.
+// Coordinates of the picture, which the page scales.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 78.0;
@@ -11,25 +11,25 @@ const RIGHT: f64 = 630.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 218.0;
 
-/// Most lines across.
+/// The most grid lines.
 const TICKS: f64 = 5.0;
 
-/// One value for each number of stones; `None` where there is none.
+/// A value for each number of stones, where there is one.
 pub(super) struct ChartSeries {
     pub(super) name: &'static str,
     pub(super) values: Vec<Option<f64>>,
 }
 
-/// How values are drawn.
+/// The form of a chart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChartStyle {
     /// A line for each series.
     Lines,
-    /// The series on top of each other.
+    /// Series stacked on each other.
     Stacks,
 }
 
-/// What values are, and so which of them are round.
+/// The kind of values, which decides which of them are round.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChartUnit {
     /// Seconds, positions: powers of ten.
@@ -38,7 +38,7 @@ pub(super) enum ChartUnit {
     Bytes,
 }
 
-/// A chart over the stones 0, 1, 2 and so on. `show` gives a value its unit; `limit` is drawn across.
+/// Draws a chart over the stones 0, 1, 2 and so on. `show` formats a value; `limit` is a horizontal line.
 pub(super) fn chart(
     title: &str,
     series: &[ChartSeries],
@@ -114,7 +114,7 @@ pub(super) fn chart(
     }
 }
 
-/// Names beside their colours.
+/// Draws the legend.
 pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> Markup {
     html! {
         p.legend {
@@ -125,12 +125,12 @@ pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> Markup {
     }
 }
 
-/// A coordinate, to a hundredth.
+/// Formats a coordinate, to a hundredth.
 pub(super) fn number(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// Where each value of a stack begins and ends.
+/// Returns the begin and end of each value of a stack.
 fn running(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut end = 0.0;
     let pair = |value: f64| {
@@ -141,7 +141,7 @@ fn running(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
     values.map(pair).collect()
 }
 
-/// The distance between lines across: 1, 2 or 5 times a power of ten, or a power of two.
+/// Returns the distance of grid lines: 1, 2 or 5 times a power of ten, or a power of two.
 fn step(highest: f64, unit: ChartUnit) -> f64 {
     if unit == ChartUnit::Bytes {
         return 2f64.powf((highest / TICKS).log2().ceil());
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_across_are_few_and_round() {
+    fn grid_lines_are_few_and_round() {
         for highest in [0.003, 1.0, 7.0, 12.0, 49.9, 1e9] {
             let step = step(highest, ChartUnit::Decimal);
             let bytes = self::step(highest, ChartUnit::Bytes);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_picture() {
+    fn a_chart_without_values_is_empty() {
         let series = [ChartSeries { name: "x", values: vec![None, Some(0.0)] }];
         assert_eq!(
             chart("t", &series, ChartStyle::Lines, ChartUnit::Decimal, |value| value.to_string(), None).into_string(),

@@ -1,4 +1,4 @@
-//! The page: tables and pictures, nothing from outside.
+//! The page: tables and charts without external resources.
 
 use super::chart::{ChartSeries, ChartStyle, ChartUnit, chart};
 use super::timeline::timeline;
@@ -15,10 +15,10 @@ use pipeline::status::RunState;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Remarks that are shown, the latest.
+/// The most remarks on the page, the latest ones.
 const REMARKS_MAX: usize = 50;
 
-/// Everything that is known of a run directory.
+/// The data of the page.
 pub(super) fn page(seen: &ObservedRun, history: &History, journal: &Contents, statistics: &[Statistics]) -> Markup {
     let dir = seen.status.directory.display().to_string();
     html! {
@@ -59,12 +59,12 @@ pub(super) fn page(seen: &ObservedRun, history: &History, journal: &Contents, st
     }
 }
 
-/// A picture as part of a page needs no name of its language.
+/// Removes the XML namespace, which an inline SVG does not need.
 fn inline(svg: &str) -> String {
     svg.replacen(r#" xmlns="http://www.w3.org/2000/svg""#, "", 1)
 }
 
-/// The few numbers that one looks for first.
+/// Renders the most important numbers.
 fn figures(seen: &ObservedRun, history: &History) -> Markup {
     let done: Vec<&Measured> = done(history).map(|(_, measured)| measured).collect();
     let sum = |of: fn(&Measured) -> f64| done.iter().map(|measured| of(measured)).sum::<f64>();
@@ -147,7 +147,7 @@ fn databases(seen: &ObservedRun) -> Markup {
     }
 }
 
-/// Every stage that was done, each time it was.
+/// Returns every finished execution of a stage.
 fn done(history: &History) -> impl Iterator<Item = (&StageSpan, &Measured)> {
     let stages = history.runs.iter().flat_map(|run| &run.stages);
     stages.filter_map(|stage| match &stage.outcome {
@@ -156,7 +156,7 @@ fn done(history: &History) -> impl Iterator<Item = (&StageSpan, &Measured)> {
     })
 }
 
-/// What a stage is part of.
+/// Returns the part of the build to which a kind of stage belongs, an index of [`PARTS`].
 fn part(kind: &str) -> usize {
     match kind {
         "capture" => 0,
@@ -171,7 +171,7 @@ const PARTS: [&str; 4] = ["captures", "solving", "verification", "statistics"];
 fn charts(history: &History) -> Markup {
     let stones_of = |stage: &StageSpan| stage.stage.parameters().first().map(|&stones| stones as usize);
     let count = done(history).filter_map(|(stage, _)| stones_of(stage)).max().map_or(0, |stones| stones + 1);
-    // Sums over the stages of a part; made twice, a database took as long as both together.
+    // Sums over the stages of a part, including repeated ones.
     let sums = |part_of: usize, of: &dyn Fn(&Measured) -> f64| {
         let mut sums = vec![None; count];
         for (stage, measured) in done(history).filter(|(stage, _)| part(stage.stage.kind()) == part_of) {
@@ -184,7 +184,7 @@ fn charts(history: &History) -> Markup {
     let series = |of: &dyn Fn(&Measured) -> f64| -> Vec<ChartSeries> {
         (0..PARTS.len()).map(|part| ChartSeries { name: PARTS[part], values: sums(part, of) }).collect()
     };
-    // A database solved bound after bound is worked through many times: its positions count once.
+    // The positions of a database count once, however many passes its stages make.
     let rate = |part_of: usize| -> Vec<Option<f64>> {
         let mut most = vec![0u64; count];
         for (stage, measured) in done(history).filter(|(stage, _)| part(stage.stage.kind()) == part_of) {
@@ -203,7 +203,7 @@ fn charts(history: &History) -> Markup {
         }
     }
     let budget = history.runs.last().map(|run| run.memory_bytes as f64);
-    // A budget far above what is taken would press the bars to the ground.
+    // A budget far above the use would flatten the bars.
     let highest = peaks.iter().flatten().copied().fold(0.0, f64::max);
     let budget = budget.filter(|budget| *budget <= 4.0 * highest);
     let bytes = |value: f64| Budget::show(value as u64);

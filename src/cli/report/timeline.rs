@@ -1,21 +1,21 @@
-//! What ran when: a lane for each kind of stage, the runs one after the other.
+//! The timeline of all runs: a lane for each kind of stage.
 
 use super::chart::number;
 use crate::quantity;
 use maud::{Markup, html};
 use pipeline::journal::{History, RunSpan, StageOutcome, StageSpan};
 
-// The picture, in its own units; the page scales it.
+// Coordinates of the picture, which the page scales.
 const WIDTH: f64 = 1300.0;
 const LEFT: f64 = 110.0;
 const RIGHT: f64 = 1290.0;
 const LANE: f64 = 22.0;
 const TOP: f64 = 34.0;
 
-/// Stages nearer to each other than this are drawn as one: a run may have thousands.
+/// The least gap between bars. A run may have thousands of stages; those closer together are drawn as one.
 const GAP_MIN: f64 = 0.5;
 
-/// A piece of a lane.
+/// A bar of a lane.
 struct TimelineBar {
     begin: f64,
     end: f64,
@@ -25,7 +25,7 @@ struct TimelineBar {
     class: &'static str,
 }
 
-/// The timeline of all runs. The time between them is left out.
+/// Draws the timeline, without the time between runs.
 pub(super) fn timeline(history: &History) -> Markup {
     let mut kinds: Vec<&str> = Vec::new();
     for stage in history.runs.iter().flat_map(|run| &run.stages) {
@@ -84,7 +84,7 @@ pub(super) fn timeline(history: &History) -> Markup {
     }
 }
 
-/// The bars of a lane, neighbours drawn as one.
+/// Returns the bars of a lane, with close ones merged.
 fn bars(starts: &[(f64, &RunSpan)], kind: &str, scale: f64) -> Vec<TimelineBar> {
     let mut bars: Vec<TimelineBar> = Vec::new();
     for (start, run) in starts {
@@ -125,7 +125,7 @@ impl TimelineBar {
         self.what = format!("{first} to {}", other.what);
     }
 
-    /// What went wrong is to be seen, however short it was.
+    /// Failed stages stay visible, however short.
     fn width_min(&self) -> f64 {
         if self.class == "done" { 0.4 } else { 3.0 }
     }
@@ -136,7 +136,7 @@ impl TimelineBar {
     }
 }
 
-/// The time between marks: a round number of seconds, minutes, hours or days, about eight in all.
+/// Returns the time between marks: a round number of seconds, minutes, hours or days, for about eight marks.
 fn step(seconds: f64) -> f64 {
     const STEPS: [f64; 19] = [
         0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0,

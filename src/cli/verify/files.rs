@@ -1,4 +1,4 @@
-//! Databases compared with the files of others.
+//! The comparison of databases with external files.
 
 use crate::error::CliError;
 use crate::quantity;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use store::CachedScores;
 
-/// Scores held of either side.
+/// The number of scores compared at once.
 const MEMORY_BYTES: u64 = 256 << 20;
 
 /// A directory with files `scores.N`.
@@ -19,21 +19,21 @@ pub(crate) struct ScoreFiles<'a> {
     directory: &'a Path,
 }
 
-/// What a comparison has to say.
+/// The result of a comparison.
 pub(crate) struct ExternalComparison {
-    /// That all scores are the same, if they are.
+    /// The message about equal scores.
     pub(crate) agreement: String,
-    /// How many are not, and the first of them.
+    /// The message about different scores.
     pub(crate) differences: Vec<String>,
 }
 
 impl<'a> ScoreFiles<'a> {
-    /// The files of a directory.
+    /// Creates the comparison with the files of a directory.
     pub(crate) fn new(disk: &'a dyn Disk, directory: &'a Path) -> ScoreFiles<'a> {
         ScoreFiles { disk, directory }
     }
 
-    /// Makes sure, before hours of checks, that each database has a file of the right length.
+    /// Checks that each database has a file of the right length.
     pub(crate) fn check<'d>(
         &self,
         databases: impl Iterator<Item = &'d Database<CachedScores>>,

@@ -1,7 +1,7 @@
-//! Databases once more, by another method and from nothing, to compare with those under test.
+//! Databases rebuilt by another method, to compare with those under test.
 //!
-//! They are built in a new directory, which goes with its owner, by the stages that `awari run` has. Nothing of the
-//! directory under test is read for that but rules and position set.
+//! The stages of `awari run` build them in a temporary directory. Only rules and position set are taken from the
+//! databases under test.
 
 use crate::args::{ProgressMode, VerifyArgs};
 use crate::databases::artifact;
@@ -23,23 +23,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{CachedScores, Scores};
 
-/// Decoded blocks kept of a rebuilt database: it is read once, from its first position to its last.
+/// The cache of decoded blocks of a rebuilt database, which is read once from start to end.
 const CACHE_BYTES_MAX: u64 = 1 << 20;
 
-/// What a rebuild is asked for.
+/// The requested rebuild.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RebuildOrder {
     /// The rules of the databases under test.
     pub(crate) rules: Rules,
     /// Their position set.
     pub(crate) set: PositionSet,
-    /// The most stones of them.
+    /// The largest number of stones.
     pub(crate) stones_max: u32,
     /// The method.
     pub(crate) method: Method,
 }
 
-/// Databases that are built as they are asked for, smaller ones first.
+/// Rebuilds databases on demand, from smaller to larger.
 pub(crate) struct Rebuild<'a> {
     disk: &'a dyn Disk,
     order: RebuildOrder,
@@ -50,20 +50,20 @@ pub(crate) struct Rebuild<'a> {
     progress: ProgressMode,
 }
 
-/// How a database compares with the rebuilt one.
+/// The comparison of a database with the rebuilt one.
 #[derive(Debug)]
 pub(crate) enum RebuildComparison {
     /// The content digests are the same.
     Same(Digest),
-    /// They are not; this is where scores differ.
+    /// Scores differ.
     Differs(Differences),
 }
 
-/// A directory that goes with its owner.
+/// A directory that is removed on drop.
 struct RebuildDirectory<'a> {
     disk: &'a dyn Disk,
     path: PathBuf,
-    /// The directory around it, if that was made for it.
+    /// Its parent directory, if that was created for it.
     made: Option<PathBuf>,
 }
 
@@ -80,11 +80,11 @@ impl Drop for RebuildDirectory<'_> {
 }
 
 impl<'a> Rebuild<'a> {
-    /// Prepares a rebuild, and makes sure that there is room for all of it.
+    /// Prepares a rebuild, and checks that memory and disk suffice.
     ///
     /// # Errors
-    /// [`CliError::Disk`] if the place cannot be used; [`pipeline::PipelineError::Preflight`] with what is short; [`CliError::CommandLine`] if there
-    /// is no building so many stones.
+    /// [`CliError::Disk`] if the directory cannot be used; [`pipeline::PipelineError::Preflight`] if resources are short;
+    /// [`CliError::CommandLine`] if databases of so many stones cannot be built.
     pub(crate) fn new(
         disk: &'a dyn Disk,
         order: RebuildOrder,
@@ -103,7 +103,7 @@ impl<'a> Rebuild<'a> {
             program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..RunOptions::default()
         };
-        // Made first: a place that cannot be used is better known before hours are predicted for it.
+        // An unusable directory is reported before the prediction.
         let place = args.scratch.as_ref().unwrap_or(&args.databases.dir);
         let made = (!place.is_dir()).then(|| place.clone());
         disk.create_dir(place)?;
@@ -121,27 +121,27 @@ impl<'a> Rebuild<'a> {
             Budget::show(plan.prediction.disk_bytes),
             Budget::show(plan.prediction.memory_bytes),
         ));
-        // Each database is a run of its own, and is reported when it is verified.
+        // Each database has its own run, and is reported after its verification.
         let unasked = if std::io::stderr().is_terminal() { ProgressMode::Bar } else { ProgressMode::None };
         let progress = args.progress.unwrap_or(unasked);
         Ok(Rebuild { disk, order, work, options, directory, stop, progress })
     }
 
-    /// The method.
+    /// Returns the method.
     pub(crate) fn method(&self) -> Method {
         self.order.method
     }
 
-    /// Rebuilds the database of `stones` stones, and first the smaller ones that are not there yet.
+    /// Rebuilds the databases of up to `stones` stones that are not there yet.
     ///
     /// # Errors
-    /// [`CheckError::Stopped`], or whatever ended the rebuild.
+    /// [`CheckError::Stopped`], or the error of the run.
     pub(crate) fn up_to(&self, stones: u32) -> Result<(), CliError> {
         let options = RunOptions { until: Some(format!("stats:{stones}")), ..self.options.clone() };
         let watching = ProgressDisplay::new(self.progress);
         let orchestrator = Orchestrator::new(self.disk, &self.directory.path, &self.work, options);
         let done = orchestrator.observer(&watching).stop(self.stop).run();
-        // Takes the bar away before anything is said.
+        // Removes the bar before anything else is printed.
         drop(watching);
         if self.stop.load(Ordering::Relaxed) {
             return Err(CheckError::Stopped.into());
@@ -150,7 +150,7 @@ impl<'a> Rebuild<'a> {
         Ok(())
     }
 
-    /// Compares a database with the one that was rebuilt.
+    /// Compares a database with the rebuilt one.
     pub(crate) fn compare(&self, found: &Database<CachedScores>) -> Result<RebuildComparison, CliError> {
         let stones = found.index().stones();
         let path = artifact(stones).below(&self.directory.path);
@@ -166,7 +166,7 @@ impl<'a> Rebuild<'a> {
     }
 }
 
-/// The manifest of a rebuild: the method for every database, and no more checks than the comparison.
+/// Makes the manifest of a rebuild, without checks.
 fn manifest(order: RebuildOrder, args: &VerifyArgs) -> Result<Manifest, CliError> {
     let mut text = format!(
         "[game]\nrules = \"{}\"\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = {}\n",
@@ -177,8 +177,8 @@ fn manifest(order: RebuildOrder, args: &VerifyArgs) -> Result<Manifest, CliError
     read_own_manifest(&text, &changes)
 }
 
-/// The databases of a directory that its journal says were built in the same way. Methods that solve bound after bound
-/// share most of their code, so they count as one.
+/// Returns the databases that were built by the same method, as the journal says. Methods with bounds count as one, as
+/// they share most of their code.
 pub(crate) fn built_alike(disk: &dyn Disk, dir: &Path, method: Method, stones: &[u32]) -> Vec<u32> {
     let Ok(journal) = Contents::read(disk, &pipeline::directory::journal_path(dir)) else {
         return Vec::new();
