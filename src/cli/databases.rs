@@ -134,8 +134,8 @@ fn name(text: String) -> ArtifactName {
 }
 
 /// Makes a pool of threads; 0 is one per core.
-pub(crate) fn threads(asked: u16) -> Result<ThreadPool, CliError> {
-    let threads = if asked == 0 { clock::cores() } else { usize::from(asked) };
+pub(crate) fn threads(requested: u16) -> Result<ThreadPool, CliError> {
+    let threads = if requested == 0 { clock::cores() } else { usize::from(requested) };
     heap::room_for_threads(threads).map_err(CliError::Thread)?;
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }

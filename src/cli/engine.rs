@@ -32,7 +32,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit, CliError> {
     while let Some(line) = lines.next().map_err(CliError::Stdin)? {
         match line {
             Ok(line) if line == "quit" => break,
-            Ok(line) => print(&engine.obey(&line)?)?,
+            Ok(line) => print(&engine.execute(&line)?)?,
             Err(refused) => print(&format!("info string {refused}\n"))?,
         }
     }
@@ -48,7 +48,7 @@ struct Engine {
 
 impl Engine {
     /// Executes a command and returns the reply.
-    fn obey(&mut self, line: &str) -> Result<String, CliError> {
+    fn execute(&mut self, line: &str) -> Result<String, CliError> {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         Ok(match command {
             "uci" | "ugi" => {

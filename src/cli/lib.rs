@@ -87,7 +87,7 @@ fn run() -> Result<Exit, CliError> {
     let arguments = match CommandLine::of_process() {
         Ok(arguments) => arguments,
         Err(error) => {
-            error.print().or_else(output::gone).map_err(CliError::Stdout)?;
+            error.print().or_else(output::ignore_closed_pipe).map_err(CliError::Stdout)?;
             return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
         }
     };

@@ -18,7 +18,7 @@ pub(crate) struct ObservedRun {
 }
 
 /// Reads the manifest and the status of a run directory.
-pub(crate) fn look(disk: &RealDisk, dir: &Path) -> Result<ObservedRun, CliError> {
+pub(crate) fn observe(disk: &RealDisk, dir: &Path) -> Result<ObservedRun, CliError> {
     let request = match ResolvedBuild::of_directory(disk, dir) {
         Ok(request) => request,
         Err(error @ CliError::NotADirectory(_)) => return Err(error),

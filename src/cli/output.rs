@@ -14,7 +14,7 @@ pub(crate) fn print(text: &str) -> Result<(), CliError> {
 /// As [`print`], for trusted text with control characters.
 pub(crate) fn print_controls(text: &str) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).or_else(gone).map_err(CliError::Stdout)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).or_else(ignore_closed_pipe).map_err(CliError::Stdout)
 }
 
 /// Writes text to stdout, wrapped to the width of the terminal.
@@ -49,6 +49,6 @@ fn print_escaped(json: serde_json::Result<String>) -> Result<(), CliError> {
 }
 
 /// Ignores the error of a closed pipe.
-pub(crate) fn gone(error: io::Error) -> io::Result<()> {
+pub(crate) fn ignore_closed_pipe(error: io::Error) -> io::Result<()> {
     if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
 }

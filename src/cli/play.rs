@@ -49,7 +49,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
                 return Ok(Exit::Done);
             }
             Some(Err(refused)) => print(&format!("{refused}\n"))?,
-            Some(Ok(said)) if !table.obey(&said)? => return Ok(Exit::Done),
+            Some(Ok(said)) if !table.execute(&said)? => return Ok(Exit::Done),
             Some(Ok(_)) => {}
         }
     }
@@ -111,7 +111,7 @@ impl PlayedGame<'_> {
     }
 
     /// Executes a command. Returns whether the game continues.
-    fn obey(&mut self, said: &str) -> Result<bool, CliError> {
+    fn execute(&mut self, said: &str) -> Result<bool, CliError> {
         let now = self.game.now();
         let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
         match word {

@@ -7,7 +7,7 @@ mod timeline;
 use crate::args::ReportArgs;
 use crate::databases::library;
 use crate::error::CliError;
-use crate::observed_run::look;
+use crate::observed_run::observe;
 use crate::output::print;
 use crate::stats::recorded;
 use crate::terminal::{printable, say};
@@ -23,7 +23,7 @@ const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
-    let seen = look(&disk, &args.dir)?;
+    let seen = observe(&disk, &args.dir)?;
     let journal = Contents::read(&disk, &journal_path(&args.dir)).map_err(pipeline::PipelineError::from)?;
     let mut history = History::of(&journal.entries);
     if let Some(heartbeat) = Heartbeat::read(&disk, &args.dir) {

@@ -41,13 +41,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
 /// Shuts the server down at the first signal, and ends the process at the second.
 fn stop_at_signals(stop: ServerStop) -> Result<(), CliError> {
     let stopping = Arc::new(AtomicBool::new(false));
-    for signal in signals::asking() {
+    for signal in signals::stop_signals() {
         // In this order, so that only the second signal finds the flag raised.
         let exit = i32::from(Exit::SecondSignal.code());
         flag::register_conditional_shutdown(signal, exit, Arc::clone(&stopping)).map_err(CliError::Signals)?;
         flag::register(signal, Arc::clone(&stopping)).map_err(CliError::Signals)?;
     }
-    let mut signals = Signals::new(signals::asking()).map_err(CliError::Signals)?;
+    let mut signals = Signals::new(signals::stop_signals()).map_err(CliError::Signals)?;
     signals::thread("signals", move || {
         if signals.forever().next().is_some() {
             say("stop requested; finishing the requests under way; Ctrl-C again stops immediately (safe)");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The signals that request a stop, without SIGHUP under `nohup`.
-pub(crate) fn asking() -> impl Iterator<Item = i32> {
+pub(crate) fn stop_signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGUSR1, SIGHUP].into_iter().filter(|&signal| !(signal == SIGHUP && is_signal_ignored(SIGHUP)))
 }
 
@@ -29,22 +29,22 @@ pub(crate) fn catch_file_size_limit() -> Result<(), CliError> {
 /// Returns a flag that the first signal raises, with a message. The second signal ends the process.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
     let stop = quiet_stop_flag()?;
-    let mut signals = Signals::new(asking().chain([SIGXCPU])).map_err(CliError::Signals)?;
-    let tell = move || {
+    let mut signals = Signals::new(stop_signals().chain([SIGXCPU])).map_err(CliError::Signals)?;
+    let print_message = move || {
         if signals.forever().next().is_some() {
             say("stop requested; finishing the current step; Ctrl-C again stops immediately (safe)");
         }
     };
-    thread("signals", tell)?;
+    thread("signals", print_message)?;
     Ok(stop)
 }
 
 /// As [`stop_flag`], without messages.
 pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in asking() {
+    for signal in stop_signals() {
         let raised = Arc::clone(&stop);
-        let heed = move || {
+        let handler = move || {
             // An atomic swap: of two simultaneous signals, one finds the flag raised.
             if raised.swap(true, Ordering::SeqCst) {
                 low_level::exit(i32::from(Exit::SecondSignal.code()));
@@ -52,7 +52,7 @@ pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>, CliError> {
         };
         // In the signal handler, so that a blocked thread cannot delay the second signal.
         // SAFETY: the handler only swaps an atomic and calls `_exit`, which are async-signal-safe.
-        unsafe { low_level::register(signal, heed) }.map_err(CliError::Signals)?;
+        unsafe { low_level::register(signal, handler) }.map_err(CliError::Signals)?;
     }
     // Repeated every second once the limit of processor time (`ulimit -t`) is reached, so it does not end the process.
     flag::register(SIGXCPU, Arc::clone(&stop)).map_err(CliError::Signals)?;

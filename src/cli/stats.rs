@@ -32,12 +32,12 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
     let mut known = recorded(&disk, dir, &library, &chosen);
     let unknown: Vec<u32> = chosen.into_iter().filter(|stones| !known.contains_key(stones)).collect();
     if !unknown.is_empty() {
-        let shelf = OpenedDatabases::new(library)?;
+        let opened = OpenedDatabases::new(library)?;
         threads(args.databases.threads)?.install(|| -> Result<(), CliError> {
             for stones in unknown {
-                let editions = shelf.sound.editions();
-                known.insert(stones, count(&shelf, stones)?);
-                shelf.sound.unchanged(&editions)?;
+                let editions = opened.sound.editions();
+                known.insert(stones, count(&opened, stones)?);
+                opened.sound.unchanged(&editions)?;
             }
             Ok(())
         })?;
@@ -84,16 +84,16 @@ pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &
     chosen.iter().filter_map(|&stones| read(stones)).collect()
 }
 
-fn count(shelf: &OpenedDatabases, stones: u32) -> Result<Statistics, CliError> {
-    if let Some(damaged) = shelf.damaged.get(&stones) {
+fn count(opened: &OpenedDatabases, stones: u32) -> Result<Statistics, CliError> {
+    if let Some(damaged) = opened.damaged.get(&stones) {
         return Err(CliError::Damaged { what: damaged.message.clone() });
     }
-    let database = shelf.sound.get(stones)?;
+    let database = opened.sound.get(stones)?;
     let extent = match database.positions() {
         few if few <= WEIGHED_POSITIONS_MAX => Extent::Full,
         _ => Extent::Sample(Sample::default()),
     };
-    match Statistics::of(&shelf.sound, stones, extent) {
+    match Statistics::of(&opened.sound, stones, extent) {
         Err(CheckError::Missing { stones: missing }) => {
             let with = plural(stones.into(), "stone");
             say(format_args!("cannot value captures with {with}: {} does not exist", artifact(missing)));

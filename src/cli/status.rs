@@ -2,7 +2,7 @@
 
 use crate::args::StatusArgs;
 use crate::error::CliError;
-use crate::observed_run::{ObservedRun, look};
+use crate::observed_run::{ObservedRun, observe};
 use crate::output::{print_json, print_text};
 use crate::progress::StagePace;
 use crate::screen::Width;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     if args.watch {
         return watch::run(&disk, dir, args.json);
     }
-    let seen = look(&disk, dir)?;
+    let seen = observe(&disk, dir)?;
     let ObservedRun { request, status } = &seen;
     if args.json {
         print_json(status)?;

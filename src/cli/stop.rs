@@ -2,7 +2,7 @@
 
 use crate::args::StopArgs;
 use crate::error::CliError;
-use crate::observed_run::look;
+use crate::observed_run::observe;
 use crate::shell::command_line;
 use crate::terminal::say;
 use disk::RealDisk;
@@ -12,7 +12,7 @@ use pipeline::{Exit, StopRequest};
 pub(crate) fn run(args: &StopArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = &args.dir;
-    let run = look(&disk, dir)?.status.run.filter(|run| run.state == RunState::Running);
+    let run = observe(&disk, dir)?.status.run.filter(|run| run.state == RunState::Running);
     let Some(holder) = holder(&disk, dir) else { return Err(CliError::NothingRuns(dir.clone())) };
     // After a killed run, another command may hold the lock, which ignores requests.
     let process = |pid: u32, host: &str| format!("process {pid} on {host} ");

@@ -165,10 +165,10 @@ impl SummaryRow {
         ]
     }
 
-    fn verified(&self, asked: Verify) -> String {
+    fn verified(&self, requested: Verify) -> String {
         let SummaryCheck { positions, matches } = self.checked;
         let extent = match positions {
-            0 if asked == Verify::None => "no".to_owned(),
+            0 if requested == Verify::None => "no".to_owned(),
             0 => "not yet".to_owned(),
             all if all == self.positions => "full".to_owned(),
             some => format!("sampled {}", quantity::grouped(some)),

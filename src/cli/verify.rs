@@ -41,32 +41,32 @@ const CHANCE: f64 = 0.95;
 pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = &args.databases.dir;
-    let asked = args.databases.stones.clone();
+    let requested = args.databases.stones.clone();
     let library = match library(&disk, dir) {
         // The journal may list missing ones.
         Err(CliError::NoDatabases { .. }) => Library::new([])?,
         other => other?,
     };
-    let mut gone = gone(&disk, dir, &library);
-    gone.retain(|stones, _| asked.as_ref().is_none_or(|range| range.contains(stones)));
-    let known: BTreeSet<u32> = library.files().keys().chain(gone.keys()).copied().collect();
-    let chosen: Vec<u32> = match &asked {
+    let mut missing = missing(&disk, dir, &library);
+    missing.retain(|stones, _| requested.as_ref().is_none_or(|range| range.contains(stones)));
+    let known: BTreeSet<u32> = library.files().keys().chain(missing.keys()).copied().collect();
+    let chosen: Vec<u32> = match &requested {
         None => known.into_iter().collect(),
         Some(range) if known.iter().any(|stones| range.contains(stones)) => range.clone().collect(),
         Some(_) => Vec::new(),
     };
     if chosen.is_empty() {
-        let build = building(dir, asked.as_ref().map(|range| *range.end()));
-        return Err(CliError::NoDatabases { dir: dir.clone(), stones: asked, build });
+        let build = building(dir, requested.as_ref().map(|range| *range.end()));
+        return Err(CliError::NoDatabases { dir: dir.clone(), stones: requested, build });
     }
     let (rules, set) = (library.rules(), library.set());
-    let shelf = OpenedDatabases::new(library)?;
+    let opened = OpenedDatabases::new(library)?;
     // Only a rebuild has to catch signals: it removes its directory.
     let stop = match args.against {
         Some(_) => signals::stop_flag()?,
         None => Arc::default(),
     };
-    let there = chosen.iter().copied().filter(|stones| shelf.sound.get(*stones).is_ok());
+    let there = chosen.iter().copied().filter(|stones| opened.sound.get(*stones).is_ok());
     let rebuild = match (args.against, there.max()) {
         (Some(method), Some(stones_max)) => {
             let alike = built_alike(&disk, dir, method, &chosen);
@@ -84,9 +84,9 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     };
     let files = args.against_files.as_ref().map(|directory| ScoreFiles::new(&disk, directory));
     if let Some(files) = &files {
-        files.check(chosen.iter().filter_map(|stones| shelf.sound.get(*stones).ok()))?;
+        files.check(chosen.iter().filter_map(|stones| opened.sound.get(*stones).ok()))?;
     }
-    let verifier = Verifier { shelf, gone, args, rebuild, files, stop: Arc::clone(&stop) };
+    let verifier = Verifier { opened, missing, args, rebuild, files, stop: Arc::clone(&stop) };
     let exit = verifier.verify_all(&disk, chosen);
     // Removes the rebuilt databases.
     drop(verifier);
@@ -164,9 +164,9 @@ impl DatabaseVerdict {
 }
 
 struct Verifier<'a> {
-    shelf: OpenedDatabases,
+    opened: OpenedDatabases,
     /// The messages of finished databases without a file, by stones.
-    gone: BTreeMap<u32, String>,
+    missing: BTreeMap<u32, String>,
     args: &'a VerifyArgs,
     rebuild: Option<Rebuild<'a>>,
     files: Option<ScoreFiles<'a>>,
@@ -182,7 +182,7 @@ impl Verifier<'_> {
         let threads = threads(self.args.databases.threads)?;
         print("stones,status\n")?;
         for stones in chosen {
-            if let (Some(rebuild), Ok(_)) = (&self.rebuild, self.shelf.sound.get(stones)) {
+            if let (Some(rebuild), Ok(_)) = (&self.rebuild, self.opened.sound.get(stones)) {
                 rebuild.up_to(stones)?;
             }
             let outcome = threads.install(|| self.verify_unchanged(stones, &outcomes))?;
@@ -190,7 +190,7 @@ impl Verifier<'_> {
             for line in &outcome.lines {
                 say(format_args!("{stones:>3}  {line}"));
             }
-            journal.note(self, stones, &outcome);
+            journal.record(self, stones, &outcome);
             outcomes.insert(stones, outcome.status);
         }
         let is_bad = |status: &VerifyStatus| matches!(status, VerifyStatus::Damaged | VerifyStatus::Wrong);
@@ -200,13 +200,13 @@ impl Verifier<'_> {
             .map(|(stones, _)| *stones)
             .collect();
         let bad: Vec<u32> = outcomes.iter().filter(|(_, status)| is_bad(status)).map(|(stones, _)| *stones).collect();
-        let gone: Vec<u32> = self.gone.keys().copied().collect();
+        let missing: Vec<u32> = self.missing.keys().copied().collect();
         if !bad.is_empty() {
-            for line in doubtful(disk, dir) {
+            for line in doubtful_files(disk, dir) {
                 say(line);
             }
         }
-        let unsound = [(bad, "damaged or wrong"), (gone, "finished according to the journal, but missing")];
+        let unsound = [(bad, "damaged or wrong"), (missing, "finished according to the journal, but missing")];
         let unsound = unsound.into_iter().filter(|(stones, _)| !stones.is_empty());
         let unsound: Vec<String> = unsound
             .map(|(stones, what)| format!("stones {}: {what}", quantity::ranges(&stones, |stones| stones + 1)))
@@ -235,7 +235,7 @@ impl Verifier<'_> {
         stones: u32,
         smaller: &BTreeMap<u32, VerifyStatus>,
     ) -> Result<DatabaseVerdict, CliError> {
-        let databases = &self.shelf.sound;
+        let databases = &self.opened.sound;
         let editions = databases.editions();
         let outcome = self.verify(stones, smaller)?;
         // Replacing a file cannot cause a wrong checksum.
@@ -250,19 +250,19 @@ impl Verifier<'_> {
 
     /// Verifies a database after all smaller ones.
     fn verify(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<DatabaseVerdict, CliError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let outcome = |status, line: String| Ok(DatabaseVerdict::new(status, vec![line]));
-        match self.shelf.damaged.get(&stones) {
+        match self.opened.damaged.get(&stones) {
             Some(DamagedDatabase { path, what, is_damage: true, .. }) => {
                 return Ok(DatabaseVerdict::damaged(path, vec![what.clone()]));
             }
             Some(DamagedDatabase { message, .. }) => return outcome(VerifyStatus::Missing, message.clone()),
             None => {}
         }
-        if let Some(what) = self.gone.get(&stones) {
+        if let Some(what) = self.missing.get(&stones) {
             return outcome(VerifyStatus::Missing, what.clone());
         }
-        let Ok(database) = self.shelf.sound.get(stones) else {
+        let Ok(database) = self.opened.sound.get(stones) else {
             return outcome(VerifyStatus::Missing, format!("no such file: {}", artifact(stones)));
         };
         let scores = database.scores().scores();
@@ -292,7 +292,7 @@ impl Verifier<'_> {
                 }
                 RebuildComparison::Differs(differences) => {
                     status = VerifyStatus::Wrong;
-                    wrong.push(differing(rebuild, &differences.first, differences.positions));
+                    wrong.push(difference(rebuild, &differences.first, differences.positions));
                 }
             }
         }
@@ -307,13 +307,13 @@ impl Verifier<'_> {
             parts.push(compared.agreement);
         }
         parts.push(blocks);
-        parts.push(quantity::time(begun.elapsed().as_secs_f64()));
+        parts.push(quantity::time(started.elapsed().as_secs_f64()));
         outcome(status, format!("{}: {}", quantity::plural(positions, "position"), parts.join(", ")))
     }
 
     /// Checks a sound file by the rules, the published counts and the certificate.
     fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<RuleFindings, CliError> {
-        let databases = &self.shelf.sound;
+        let databases = &self.opened.sound;
         let watch = || match self.stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -379,7 +379,7 @@ impl Verifier<'_> {
 
     /// Returns the stones of the databases that captures lead to.
     fn smaller(&self, stones: u32) -> std::ops::Range<u32> {
-        0..(stones + 1).saturating_sub(u32::from(self.shelf.sound.rules().capture_low))
+        0..(stones + 1).saturating_sub(u32::from(self.opened.sound.rules().capture_low))
     }
 
     /// Describes a database that captures lead to and that cannot be used, if there is one.
@@ -387,8 +387,8 @@ impl Verifier<'_> {
         self.smaller(stones).find_map(|needed| match smaller.get(&needed) {
             Some(VerifyStatus::Damaged) => Some(format!("{} is damaged", artifact(needed))),
             Some(VerifyStatus::Wrong) => Some(format!("{} is wrong", artifact(needed))),
-            _ if self.shelf.damaged.contains_key(&needed) => Some(format!("{} is damaged", artifact(needed))),
-            _ if self.shelf.sound.get(needed).is_err() => Some(format!("{} is missing", artifact(needed))),
+            _ if self.opened.damaged.contains_key(&needed) => Some(format!("{} is damaged", artifact(needed))),
+            _ if self.opened.sound.get(needed).is_err() => Some(format!("{} is missing", artifact(needed))),
             _ => None,
         })
     }
@@ -428,7 +428,7 @@ fn failed(error: CheckError) -> Result<RuleFindings, CliError> {
 }
 
 /// Returns messages about databases that are finished in the journal but have no file, by stones.
-fn gone(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String> {
+fn missing(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, String> {
     let journal = match Contents::read(disk, &journal_path(dir)) {
         Ok(journal) => journal,
         Err(error) => {
@@ -464,7 +464,7 @@ fn short(digest: disk::Digest) -> String {
 }
 
 /// Describes the differences from the rebuilt database.
-fn differing(rebuild: &Rebuild<'_>, first: &[WrongScore], positions: u64) -> String {
+fn difference(rebuild: &Rebuild<'_>, first: &[WrongScore], positions: u64) -> String {
     let first: Vec<String> = first.iter().map(ToString::to_string).collect();
     let count = quantity::plural(positions, "position");
     match positions {
@@ -504,7 +504,7 @@ struct OutcomeJournal<'a> {
 
 impl OutcomeJournal<'_> {
     /// Records a verdict. Locks the directory only for that.
-    fn note(&mut self, verifier: &Verifier<'_>, stones: u32, outcome: &DatabaseVerdict) {
+    fn record(&mut self, verifier: &Verifier<'_>, stones: u32, outcome: &DatabaseVerdict) {
         let (how, sampled) = match outcome.status {
             VerifyStatus::Damaged | VerifyStatus::Wrong => {
                 let what = outcome.recorded.clone();
@@ -527,7 +527,7 @@ impl OutcomeJournal<'_> {
             Some(rebuild) => format!("{how}, rebuilt by {}", rebuild.method()),
             None => how,
         };
-        let digest = verifier.shelf.sound.get(stones).map(|database| database.scores().scores().digest());
+        let digest = verifier.opened.sound.get(stones).map(|database| database.scores().scores().digest());
         if let (true, Ok(digest)) = (self.exists, digest) {
             let record = Record::Verified { artifact: artifact(stones), digest, how, sampled };
             // An unwritable or locked directory is no failure: the verdict is printed too.
@@ -544,7 +544,7 @@ impl OutcomeJournal<'_> {
 }
 
 /// Lists the files that the next run rebuilds because they were made from wrong ones. Empty without a manifest.
-fn doubtful(disk: &dyn Disk, dir: &Path) -> Vec<String> {
+fn doubtful_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
     let Ok(Some(request)) = ResolvedBuild::of_directory(disk, dir) else { return Vec::new() };
     let plan = Orchestrator::new(disk, dir, request.work(), request.options(None)).plan();
     let mut by_source: BTreeMap<(ArtifactName, Option<u64>), Vec<ArtifactName>> = BTreeMap::new();

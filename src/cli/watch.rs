@@ -1,7 +1,7 @@
 //! `awari status --watch`: follows a run from another terminal.
 
 use crate::error::CliError;
-use crate::observed_run::{ObservedRun, look};
+use crate::observed_run::{ObservedRun, observe};
 use crate::output::{print, print_controls, print_json_line};
 use crate::progress::{StagePace, left_in_all};
 use crate::quantity;
@@ -26,7 +26,7 @@ pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliEr
     // The run that had already ended at the first look, which is not the one to wait for.
     let mut old = None;
     for is_first in std::iter::once(true).chain(std::iter::repeat(false)) {
-        match look(disk, dir) {
+        match observe(disk, dir) {
             Ok(seen) => {
                 let run = seen.status.run.as_ref();
                 let is_running = run.is_some_and(|run| run.state == RunState::Running);
@@ -112,7 +112,7 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
                 }
                 None => count,
             });
-            head.extend(at_hand(status, heartbeat));
+            head.extend(current_stage(status, heartbeat));
         }
         None => head.extend(status.counts.map(|counts| counts.to_string())),
     }
@@ -125,7 +125,7 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
 }
 
 /// Describes the current stage.
-fn at_hand(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
+fn current_stage(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
     let is_open = |stage: &&StageStatus| matches!(stage.state, StageState::Running | StageState::Stalled(_));
     let stage = status.stages.iter().find(is_open)?;
     Some(match &stage.state {
@@ -238,8 +238,8 @@ mod tests {
             for room in 3..40 {
                 let shown = fitting(&lines, room);
                 assert!(shown.len() <= room + 1);
-                let at_hand = row(&lines[done.min(29) as usize].cells);
-                assert!(shown.contains(&at_hand), "{done} {room}");
+                let current = row(&lines[done.min(29) as usize].cells);
+                assert!(shown.contains(&current), "{done} {room}");
             }
         }
     }

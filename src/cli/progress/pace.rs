@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// The position of a run among its stages.
 pub(crate) struct RunPosition {
-    begun: Instant,
+    started: Instant,
     forecast: Forecast,
     number: usize,
     steps: usize,
@@ -16,7 +16,7 @@ pub(crate) struct RunPosition {
 impl RunPosition {
     /// Creates the state before the first stage.
     pub(crate) fn new() -> RunPosition {
-        RunPosition { begun: Instant::now(), forecast: Forecast::default(), number: 0, steps: 0 }
+        RunPosition { started: Instant::now(), forecast: Forecast::default(), number: 0, steps: 0 }
     }
 
     /// Updates the state from an event.
@@ -40,8 +40,8 @@ impl RunPosition {
     }
 
     /// Returns the time left for the run once its stage has run for `seconds`: `12 s left in all`.
-    pub(crate) fn left(&self, at_hand: StepProgress, seconds: f64) -> Option<String> {
-        left_in_all(self.forecast.left(at_hand, seconds, self.begun.elapsed().as_secs_f64()))
+    pub(crate) fn left(&self, progress: StepProgress, seconds: f64) -> Option<String> {
+        left_in_all(self.forecast.left(progress, seconds, self.started.elapsed().as_secs_f64()))
     }
 }
 
