@@ -1,7 +1,7 @@
 //! `awari archive` and `awari restore`: databases in their smallest form, and back.
 
 use crate::args::{ArchiveArgs, RestoreArgs};
-use crate::databases::{artifact, cache_bytes, chosen, holds_databases, library, report, sound, stopped_at, threads};
+use crate::databases::{artifact, cache_bytes, chosen, holds_artifacts, library, report, sound, stopped_at, threads};
 use crate::error::CliError;
 use crate::request::refuse_file;
 use crate::shell::{building, command_line};
@@ -66,7 +66,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let stop = signals::stop_flag()?;
     let threads = threads(args.threads)?;
     // Held until the end, so that no other command writes databases there.
-    let _lock = Directory::open(&disk, &args.dir, "awari restore", &|| Ok(holds_databases(&disk, &args.dir)))?;
+    let _lock = Directory::open(&disk, &args.dir, "awari restore", &|| Ok(holds_artifacts(&disk, &args.dir)))?;
     let stones_max = chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0);
     let tables = Tables::new(rules, set, stones_max);
     let mut smaller = CaptureSources::new(&args.dir, rules, set);

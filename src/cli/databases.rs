@@ -73,9 +73,11 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> 
     Ok(library)
 }
 
-/// Whether a directory holds databases, sound or damaged.
-pub(crate) fn holds_databases(disk: &dyn Disk, dir: &Path) -> bool {
-    library(disk, dir).is_ok()
+/// Whether a directory holds databases or captures, sound or damaged.
+pub(crate) fn holds_artifacts(disk: &dyn Disk, dir: &Path) -> bool {
+    let is_artifact = |path: &PathBuf| Library::stones_of(path).is_some();
+    let folders = ["databases", "captures"];
+    folders.iter().any(|folder| disk.list(&dir.join(folder)).is_ok_and(|paths| paths.iter().any(is_artifact)))
 }
 
 /// Returns the scores of a database.

@@ -1,7 +1,7 @@
 //! `awari doctor`: checks whether the machine and a directory are fit for a run.
 
 use crate::args::DoctorArgs;
-use crate::databases::holds_databases;
+use crate::databases::holds_artifacts;
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
 use crate::quantity;
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     let disk = RealDisk::default();
     let dir = args.dir.as_deref().unwrap_or(Path::new("."));
     let exists = dir.is_dir();
-    let place_at = nearest(dir);
+    let measured_dir = nearest(dir);
     let mut findings = Vec::new();
     if let Some(dir) = &args.dir {
         of_directory(&disk, dir, &mut findings);
@@ -33,10 +33,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     let machine = MachineFacts::look();
     let kernels: Vec<String> = Kernel::available().map(|kernel| kernel.to_string()).collect();
     of_machine(&machine, &kernels, &mut findings);
-    let place = match FileSystem::look(&place_at) {
-        Ok(place) => {
-            of_place(&place, &mut findings);
-            Some(place)
+    let storage = match FileSystem::look(&measured_dir) {
+        Ok(storage) => {
+            of_storage(&storage, &mut findings);
+            Some(storage)
         }
         Err(error) => {
             findings.push(DoctorFinding::problem(format!("{error}; a run would be refused there")));
@@ -44,9 +44,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
         }
     };
     let mut speeds = Vec::new();
-    if let Some(place) = &place {
-        of_lock(&disk, &place_at, exists, &mut findings);
-        let bytes = args.bytes.bytes().min(place.free_bytes / 2);
+    if let Some(storage) = &storage {
+        of_lock(&disk, &measured_dir, exists, &mut findings);
+        let bytes = args.bytes.bytes().min(storage.free_bytes / 2);
         if bytes < args.bytes.bytes() {
             let (asked, used) = (args.bytes, Budget::show(bytes));
             findings.push(DoctorFinding::note(format!(
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
             if bytes > 0
                 && let Ok(disk) = RealDisk::new(io)
             {
-                match Speed::measure(&disk, &place_at, bytes) {
+                match Speed::measure(&disk, &measured_dir, bytes) {
                     Ok(speed) => speeds.push((io, speed)),
                     Err(error) => findings.push(DoctorFinding::problem(error.to_string())),
                 }
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
             ));
         }
     }
-    let report = MachineReport { machine, kernels, place_at, place, speeds, exists, dir, findings };
+    let report = MachineReport { machine, kernels, measured_dir, storage, speeds, exists, dir, findings };
     if args.json {
         print_json(&report.json())?;
     } else {
@@ -108,7 +108,7 @@ pub(crate) fn nearest(dir: &Path) -> PathBuf {
 fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<DoctorFinding>) {
     if dir.exists() && !dir.is_dir() {
         findings.push(DoctorFinding::problem(format!("{} is a file; --dir names a directory", dir.display())));
-    } else if let Err(error) = Directory::check(disk, dir, &|| Ok(holds_databases(disk, dir))) {
+    } else if let Err(error) = Directory::check(disk, dir, &|| Ok(holds_artifacts(disk, dir))) {
         findings.push(DoctorFinding::problem(error.to_string()));
     }
 }
@@ -136,30 +136,30 @@ fn of_machine(machine: &MachineFacts, kernels: &[String], findings: &mut Vec<Doc
     }
 }
 
-fn of_place(place: &FileSystem, findings: &mut Vec<DoctorFinding>) {
-    if place.free_bytes < FREE_BYTES_MIN {
-        let free = Budget::show(place.free_bytes);
+fn of_storage(storage: &FileSystem, findings: &mut Vec<DoctorFinding>) {
+    if storage.free_bytes < FREE_BYTES_MIN {
+        let free = Budget::show(storage.free_bytes);
         findings.push(DoctorFinding::problem(format!(
             "only {free} are free; free some space, or choose another directory"
         )));
     }
-    if place.free_files.is_some_and(|files| files < 1000) {
+    if storage.free_files.is_some_and(|files| files < 1000) {
         findings.push(DoctorFinding::problem("the file system has almost no free inodes".to_owned()));
     }
-    if place.is_memory {
+    if storage.is_memory {
         findings.push(DoctorFinding::note(
             "files there are in memory: they count against the budget, and are lost when the machine restarts"
                 .to_owned(),
         ));
     }
-    if place.is_shared {
+    if storage.is_shared {
         findings.push(DoctorFinding::note(format!(
             "{} may be shared with other machines without their locks: start only one run (a second one is detected, \
              but its work is lost)",
-            place.file_system
+            storage.file_system
         )));
     }
-    if !place.direct {
+    if !storage.direct {
         findings.push(DoctorFinding::note(
             "files there use the page cache, which counts against the limit of a control group".to_owned(),
         ));
@@ -167,14 +167,14 @@ fn of_place(place: &FileSystem, findings: &mut Vec<DoctorFinding>) {
 }
 
 /// Checks the lock, without creating a run directory.
-fn of_lock(disk: &RealDisk, place_at: &Path, exists: bool, findings: &mut Vec<DoctorFinding>) {
-    let finding = match disk.lock_holder(&place_at.join("lock")) {
+fn of_lock(disk: &RealDisk, measured_dir: &Path, exists: bool, findings: &mut Vec<DoctorFinding>) {
+    let finding = match disk.lock_holder(&measured_dir.join("lock")) {
         Ok(Some(holder)) if exists => Some(DoctorFinding::note(format!("in use by {holder}"))),
         Err(error) if exists => Some(DoctorFinding::problem(error.to_string())),
         _ => None,
     };
     findings.extend(finding);
-    if let Err(error) = probe_lock(place_at) {
+    if let Err(error) = probe_lock(measured_dir) {
         findings.push(DoctorFinding::problem(error.to_string()));
     }
 }
@@ -185,8 +185,8 @@ struct MachineReport<'a> {
     kernels: Vec<String>,
     dir: &'a Path,
     exists: bool,
-    place_at: PathBuf,
-    place: Option<FileSystem>,
+    measured_dir: PathBuf,
+    storage: Option<FileSystem>,
     speeds: Vec<(Io, Speed)>,
     findings: Vec<DoctorFinding>,
 }
@@ -213,15 +213,15 @@ impl MachineReport<'_> {
         ];
         let mut at = self.dir.display().to_string();
         if !self.exists {
-            at += &format!(", to be created in {}", self.place_at.display());
+            at += &format!(", to be created in {}", self.measured_dir.display());
         }
         lines.push(("directory", at));
-        if let Some(place) = &self.place {
+        if let Some(storage) = &self.storage {
             let files =
-                place.free_files.map_or(String::new(), |files| format!(", {}", quantity::plural(files, "file")));
-            lines.push(("file system", place.file_system.clone()));
-            lines.push(("room", Budget::show(place.free_bytes) + &files));
-            lines.push(("off the cache", if place.direct { "yes" } else { "no" }.to_owned()));
+                storage.free_files.map_or(String::new(), |files| format!(", {}", quantity::plural(files, "file")));
+            lines.push(("file system", storage.file_system.clone()));
+            lines.push(("room", Budget::show(storage.free_bytes) + &files));
+            lines.push(("off the cache", if storage.direct { "yes" } else { "no" }.to_owned()));
         }
         for (io, speed) in &self.speeds {
             let rate = |rate: f64| Budget::show(rate as u64);
@@ -270,10 +270,10 @@ impl MachineReport<'_> {
             "locked_bytes_max": machine.locked_bytes_max,
             "io_uring": machine.ring_refused.is_none(),
             "directory": PathText(self.dir),
-            "file_system": self.place.as_ref().map(|place| &place.file_system),
-            "shared": self.place.as_ref().map(|place| place.is_shared),
-            "free_bytes": self.place.as_ref().map(|place| place.free_bytes),
-            "direct": self.place.as_ref().map(|place| place.direct),
+            "file_system": self.storage.as_ref().map(|storage| &storage.file_system),
+            "shared": self.storage.as_ref().map(|storage| storage.is_shared),
+            "free_bytes": self.storage.as_ref().map(|storage| storage.free_bytes),
+            "direct": self.storage.as_ref().map(|storage| storage.direct),
             "speeds": speeds.collect::<Vec<_>>(),
             "findings": findings.collect::<Vec<_>>(),
         })
