@@ -1,6 +1,6 @@
-// The page: a board to play on, with what every move is worth. Its address is its whole state.
+// The page: a board to play on, with the value of every move. Its address is its whole state.
 //
-// The server renders what stands below the board (the line, the table of moves, the histogram) and reads and writes games.
+// The server renders the parts below the board (line, table of moves, histogram) and parses and formats games.
 
 import { OPENING, STONES_MAX, moves, ownPits, pitName, pitOf, read, replay, stonesOf, written } from "./game.js";
 
@@ -12,13 +12,13 @@ const PRESETS = [
   ["Feed or lose", "0-0-0-1-2-3-0-0-0-0-0-0-21-21-S"],
   ["Round and round", "1-0-0-0-0-0-1-0-0-0-0-0-23-23-S"],
 ];
-/** What the server renders, by ids. */
+/** The ids of the parts that the server renders. */
 const PARTS = ["line", "moves", "histogram"];
-/** Answers that are kept; the oldest goes first. */
+/** The most cached answers; the oldest is dropped first. */
 const ANSWERS_MAX = 300;
-/** The server reads no longer address than 4 KiB; a position takes some of it. */
+/** The most moves in an address: the server accepts 4 KiB, including the position. */
 const LETTERS_MAX = 3900;
-/** How long a move can be looked at when the computer plays both sides, in milliseconds. */
+/** The pause between moves when the computer plays both sides, in milliseconds. */
 const PAUSE = 500;
 
 const state = { start: read(OPENING), letters: "", at: 0, hidden: false, computer: "", level: "good", editing: false, adding: true };
@@ -60,9 +60,9 @@ function fromAddress() {
   state.editing = query.get("edit") === "1";
 }
 
-// ---- questions
+// ---- requests
 
-/** What was answered before, or what is answered now if it is worth keeping. */
+/** Returns a cached answer, or finds one and caches it unless the server was busy. */
 async function remembered(key, find) {
   if (answers.has(key)) return answers.get(key);
   const answer = await find();
@@ -75,7 +75,7 @@ async function remembered(key, find) {
 
 const posted = (path, body) => fetch(path, { method: "POST", body });
 
-/** What is known of a position, or why nothing is. (In a batch, not to know is no failure that a browser reports.) */
+/** Requests the values of a position, or an error. In a batch, browsers do not report unknown positions as failures. */
 const probed = (position) => remembered(`probe ${written(position)}`, async () => {
   const response = await posted("v1/probe", JSON.stringify({ positions: [written(position)] }));
   const found = await response.json();
@@ -84,12 +84,12 @@ const probed = (position) => remembered(`probe ${written(position)}`, async () =
 
 const partsOf = (page) => Object.fromEntries(PARTS.map((id) => [id, page.getElementById(id)]));
 
-/** What the server renders of a position. */
+/** Requests the rendered parts for a position. */
 const rendered = (position) => remembered(`page ${written(position)}`, async () => {
   const response = await fetch(`./?pos=${written(position)}`);
   if (!response.ok) return { code: "busy" };
   const parts = partsOf(new DOMParser().parseFromString(await response.text(), "text/html"));
-  // Something took too long, and may not the next time.
+  // The server gave up on a part, and may succeed the next time.
   return response.headers.get("cache-control") === "no-store" ? { ...parts, code: "busy" } : parts;
 });
 
@@ -108,14 +108,14 @@ function play(pit, kind = "") {
   return playAll(pitName(pit), kind);
 }
 
-/** Plays moves one after the other, until the game is over. */
+/** Plays moves until the game is over. */
 function playAll(letters, kind = "") {
   let played = state.letters.slice(0, state.at);
   for (const letter of letters) {
     if (replay(state.start, played).outcome) break;
     played += letter;
   }
-  // The same moves again keep what came after them.
+  // Repeating the same moves keeps those after them.
   if (!state.letters.startsWith(played)) state.letters = played;
   state.at = played.length;
   changed(kind);
@@ -165,7 +165,7 @@ async function answerOfComputer(ticket) {
   banner();
 }
 
-/** Reads the game in the text field. */
+/** Loads the game in the text field. */
 async function importGame() {
   const response = await posted("v1/transcript", byId("ogn").value);
   const found = await response.json();
@@ -188,7 +188,7 @@ async function exportGame() {
   banner();
 }
 
-/** Stones thrown into pits; what is left is shared between the stores. */
+/** Distributes stones randomly over the pits; the stores share the rest. */
 function random(stones) {
   const pits = Array(12).fill(0);
   for (let stone = 0; stone < stones; stone += 1) pits[Math.floor(Math.random() * 12)] += 1;
@@ -227,7 +227,7 @@ function el(name, attributes = {}, ...children) {
 const byId = (id) => document.getElementById(id);
 const signed = (score) => (score > 0 ? `+${score}` : score < 0 ? `−${-score}` : "0");
 const text = (value) => (typeof value === "number" ? signed(value) : `${signed(value.lo)} to ${signed(value.hi)}`);
-/** With bounds that decide nothing, the bounds say all there is. */
+/** Formats the value of a move, with its category unless that is unknown. */
 const worth = (move) => (move.category === "unknown" ? text(move.value) : `${text(move.value)} ${move.category}`);
 const count = (stones) => (stones === 1 ? "1 stone" : `${stones} stones`);
 const sideName = (side) => (side === "S" ? "South" : "North");
@@ -236,7 +236,7 @@ let position = now();
 let outcome = null;
 let answer = null;
 
-/** Everything that stays while a game is played; what changes has an id. */
+/** Builds the fixed elements of the page; those that change have ids. */
 function build() {
   const button = (label, title, action) => el("button", { type: "button", title, onclick: action }, label);
   const tried = (action) => () => action().catch(noAnswer);
@@ -315,15 +315,15 @@ function noAnswer() {
 }
 
 /**
- * After any change of state: tells the address, shows, asks. Changes of one kind in a row are one step for the browser, and
- * a move with the computer's reply is one, else going back would come to where the computer replies again.
+ * Updates the address and the page after a change of state. Successive changes of one kind are one step of the browser
+ * history, and so is a move with its reply; otherwise, going back would trigger the reply again.
  */
 function changed(kind = "") {
   const isSame = kind === "reply" || (kind && kind === lastChange);
   try {
     history[isSame ? "replaceState" : "pushState"](null, "", address());
   } catch {
-    // Some browsers take only so many a minute. The next that they take says all.
+    // Some browsers limit the rate. The next update contains all changes.
   }
   lastChange = kind;
   notice = "";
@@ -351,7 +351,7 @@ async function refresh() {
   } catch {
     if (ticket === asked) noAnswer();
   } finally {
-    // The last of several questions in a row says that all is there.
+    // Only the last of several requests ends the busy state.
     if (ticket === asked) byId("main").setAttribute("aria-busy", "false");
   }
 }
@@ -365,7 +365,7 @@ function show() {
   byId("computer").value = state.computer;
   byId("level").value = state.level;
   if (document.activeElement !== byId("pos")) byId("pos").value = written(position);
-  // What stands there is of another position until the server has rendered this one's.
+  // The parts are stale until the server has rendered those of this position.
   for (const id of PARTS) byId(id).classList.add("stale");
   trail();
 }
@@ -408,7 +408,7 @@ function board() {
   if (focused !== undefined) document.querySelector(`[data-place="${focused}"]`)?.focus();
 }
 
-/** The most stones of which there is a database. */
+/** Formats the stones of the largest database. */
 function reach() {
   const most = databases.filter((one) => one.state === "sound").at(-1);
   return most ? ` (the largest has ${count(most.stones)})` : "";
@@ -433,7 +433,7 @@ function banner() {
   byId("banner").textContent = notice ? `${notice} ${verdict()}` : verdict();
 }
 
-/** The moves of the game, each a button that goes there. */
+/** Shows the moves of the game, each as a button that goes there. */
 function trail() {
   const focused = document.activeElement?.dataset?.step;
   byId("history").replaceChildren(...[...state.letters].map((letter, number) =>
@@ -456,7 +456,7 @@ document.addEventListener("click", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("#pos, #stones, textarea")) return;
   const digit = /^Digit([1-6])$/.exec(event.code) ?? /^Numpad([1-6])$/.exec(event.code);
-  // The other keys are theirs.
+  // Form controls keep all other keys.
   if (!digit && event.target.closest("select, [type=radio]")) return;
   const place = event.target.dataset?.place;
   if (digit) {
@@ -482,7 +482,7 @@ try {
 } catch {
   notice = "The server does not answer.";
 }
-// The server has rendered the address already.
+// The server has already rendered this address.
 const parts = partsOf(document);
 if (parts.moves && !notice) answers.set(`page ${written(now())}`, parts);
 build();

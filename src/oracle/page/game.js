@@ -1,6 +1,6 @@
 // The rules of awari, and positions as text. Knows nothing of the page.
 //
-// A position names the pits from South's seat, whoever is to move: 0 to 5 are A to F, 6 to 11 are a to f.
+// Pits are numbered from South's side, whoever is to move: 0 to 5 are A to F, 6 to 11 are a to f.
 
 export const OPENING = "4-4-4-4-4-4-4-4-4-4-4-4-0-0-S";
 export const STONES_MAX = 48;
@@ -11,12 +11,12 @@ export const stonesOf = (position) => position.pits.reduce((sum, stones) => sum 
 export const ownPits = (side) => (side === "S" ? [0, 1, 2, 3, 4, 5] : [6, 7, 8, 9, 10, 11]);
 const other = (side) => (side === "S" ? "N" : "S");
 
-/** The long form, `4-4-...-0-0-S`. */
+/** Formats a position in the long form, `4-4-...-0-0-S`. */
 export function written(position) {
   return [...position.pits, ...position.stores, position.side].join("-");
 }
 
-/** A position from the long form or from twelve numbers, South's first and South to move. Throws what is wrong. */
+/** Parses a position in the long form, or twelve numbers from South's first pit with South to move. Throws an error. */
 export function read(text) {
   const parts = text.trim().split(text.includes("-") ? "-" : /[\s,]+/);
   const numbers = parts.slice(0, parts.length === 15 ? 14 : 12).map((part) => {
@@ -32,7 +32,7 @@ export function read(text) {
   return position;
 }
 
-/** Sows and captures, whether it may be or not. */
+/** Sows and captures without checking that the move is legal. */
 function sown(position, pit) {
   const pits = [...position.pits];
   let hand = pits[pit];
@@ -58,14 +58,14 @@ function sown(position, pit) {
 
 const starved = (position) => ownPits(position.side).every((pit) => position.pits[pit] === 0);
 
-/** The legal moves: pit, captures, next. */
+/** Returns the legal moves: pit, captures, next. */
 export function moves(position) {
   const all = ownPits(position.side).filter((pit) => position.pits[pit] > 0).map((pit) => sown(position, pit));
   const feeding = all.filter((move) => !starved(move.next));
   return feeding.length > 0 ? feeding : all;
 }
 
-/** The positions of a game, from its start on, and how it ended if it did. Throws at a move that is none. */
+/** Returns the positions of a game and its outcome, if it is over. Throws at an illegal move. */
 export function replay(start, letters) {
   const positions = [start];
   const seen = new Set();
@@ -81,7 +81,7 @@ export function replay(start, letters) {
   return { positions, outcome };
 }
 
-/** How a game ended with a position, after those seen: its reason, and by how much South leads. */
+/** Returns the outcome at a position after those seen, if the game is over: the reason, and the lead of South. */
 function over(now, seen) {
   const lead = now.stores[0] - now.stores[1];
   if (starved(now)) {
@@ -89,7 +89,7 @@ function over(now, seen) {
     const name = now.side === "S" ? "South" : "North";
     return { why: `${name} cannot move`, lead: lead + (now.side === "S" ? -left : left) };
   }
-  // Stores are part of the text, and only grow.
+  // Stores are part of the text and only grow.
   const text = written(now);
   if (seen.has(text)) return { why: "the position is repeated", lead };
   seen.add(text);
