@@ -39,7 +39,7 @@ impl ResolvedBuild {
         Ok(request)
     }
 
-    /// The same, to be built by all ranks of a job.
+    /// Distributes the build among all ranks of a job.
     pub(crate) fn led(mut self, job: Arc<JobLeader>) -> ResolvedBuild {
         self.work = Awari::led(self.settings().clone(), job);
         self
