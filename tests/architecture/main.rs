@@ -358,6 +358,22 @@ fn comments_hold_no_rust_examples() {
     }
 }
 
+#[test]
+fn the_architecture_guide_names_files_that_exist() {
+    let root = root();
+    let guide = read(&root.join("docs/architecture.md"));
+    let paths: Vec<&str> = guide
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|text| ["src/", "stages/", "tests/"].iter().any(|folder| text.starts_with(folder)))
+        .collect();
+    assert!(paths.len() > 40, "the tours name files");
+    for path in paths {
+        assert!(root.join(path).exists(), "docs/architecture.md names {path}");
+    }
+}
+
 /// A test that returns early without its [`tests::needs::Need`] would be missing from the closing summary.
 #[test]
 fn tests_are_skipped_for_a_need_only() {
