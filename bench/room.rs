@@ -61,7 +61,7 @@ fn nameless_bytes() -> u64 {
 }
 
 impl DiskGuard for Watched<'_> {
-    fn before(&self, _: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
+    fn check_access(&self, _: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
         if access == DiskAccess::Remove {
             self.look();
         }

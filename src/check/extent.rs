@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts() {
+    fn the_sample_grows_with_the_database() {
         let sample = Sample::default();
         assert_eq!(sample.count(12), 12);
         assert_eq!(sample.count(1_000_000), 100_000);

@@ -61,11 +61,11 @@ impl Histogram {
     }
 
     /// Returns the counts from the least score of the game to the largest.
-    pub fn counts(&self) -> [u64; 2 * SCORE_MAX + 1] {
+    pub fn by_score(&self) -> [u64; 2 * SCORE_MAX + 1] {
         self.positions
     }
 
-    /// Makes a histogram from the output of [`Histogram::counts`].
+    /// Makes a histogram from the output of [`Histogram::by_score`].
     pub fn of_counts(positions: [u64; 2 * SCORE_MAX + 1]) -> Histogram {
         Histogram { positions }
     }
@@ -108,7 +108,7 @@ impl Histogram {
     pub fn of_scores(scores: &[Score]) -> Histogram {
         let units = scores.par_chunks(UNIT_POSITIONS as usize).map(|unit| {
             let mut histogram = Histogram::EMPTY;
-            counts(unit).for_each(|(score, positions)| histogram.add(score, positions));
+            count_scores(unit).for_each(|(score, positions)| histogram.add(score, positions));
             histogram
         });
         units.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b))
@@ -117,7 +117,7 @@ impl Histogram {
     fn of_unit<L: ScoreSource>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram, CheckError> {
         let stones = database.index().stones();
         let mut histogram = Histogram::EMPTY;
-        for (score, positions) in counts(scores) {
+        for (score, positions) in count_scores(scores) {
             if u32::from(score.unsigned_abs()) > stones {
                 let at = scores.iter().position(|&found| found == score);
                 return Err(CheckError::Range {
@@ -133,7 +133,7 @@ impl Histogram {
 }
 
 /// Counts the scores of a unit. At most 2^32 scores.
-fn counts(scores: &[Score]) -> impl Iterator<Item = (Score, u64)> + use<> {
+fn count_scores(scores: &[Score]) -> impl Iterator<Item = (Score, u64)> + use<> {
     let mut counts = [0u64; 256];
     // Without an early exit this runs at memory bandwidth.
     let outside = scores.iter().fold(0, |any, &score| any | (score as u8).wrapping_add(PAIRED_MAX));
@@ -202,7 +202,7 @@ mod tests {
             let mut expected = [0; 256];
             scores.iter().for_each(|&score| expected[usize::from(score as u8)] += 1);
             let mut found = [0; 256];
-            counts(&scores).for_each(|(score, positions)| found[usize::from(score as u8)] = positions);
+            count_scores(&scores).for_each(|(score, positions)| found[usize::from(score as u8)] = positions);
             assert_eq!(found, expected, "{beyond:?}");
         }
     }

@@ -92,7 +92,7 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
             sampled(databases, database, sample, portion, watch)
         }
         Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
-            tiled(databases, database, sample, portion, watch)
+            walk_tiles(databases, database, sample, portion, watch)
         }
         _ => full(databases, database, portion, watch),
     }
@@ -221,7 +221,7 @@ pub(crate) fn sample_tiles<L: ScoreSource>(database: &Database<L>, sample: Sampl
     chosen.collect()
 }
 
-fn tiled<L: ScoreSource, T: WalkTally>(
+fn walk_tiles<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
     sample: Sample,

@@ -52,7 +52,7 @@ pub(crate) enum CliError {
         path: PathBuf,
     },
     /// The manifest has mistakes.
-    #[error("{} {}; nothing was done", mistakes(diagnostics.len()), place(name, diagnostics))]
+    #[error("{} {}; nothing was done", mistakes(diagnostics.len()), origins(name, diagnostics))]
     Manifest {
         /// The name of the manifest.
         name: String,
@@ -345,7 +345,7 @@ fn of_largest(largest: Option<u32>) -> String {
 }
 
 /// Returns the sources of the mistakes.
-fn place(name: &str, diagnostics: &[Diagnostic]) -> String {
+fn origins(name: &str, diagnostics: &[Diagnostic]) -> String {
     let in_file = diagnostics.iter().filter(|diagnostic| matches!(diagnostic.origin, Origin::File(_))).count();
     match in_file {
         0 => "on the command line".to_owned(),

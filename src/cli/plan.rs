@@ -47,7 +47,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
             solved(&plan).into_iter().map(|stones| MethodChoice::new(request.work().plan(), stones)).collect();
         print_json(&JsonPlan {
             plan: &plan,
-            counts: plan.counts(),
+            counts: plan.stage_counts(),
             hardware: JsonMachine::new(&settings.hardware),
             methods,
         })?;
@@ -161,7 +161,7 @@ fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
 }
 
 fn text(plan: &Plan, all: bool) -> String {
-    let counts = plan.counts();
+    let counts = plan.stage_counts();
     let mut text = String::new();
     if plan.steps.is_empty() {
         text.push_str(&format!("nothing to do: {counts}\n"));

@@ -27,7 +27,7 @@ impl ResolvedBuild {
     pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<ResolvedBuild, CliError> {
         let text = read_manifest(disk, &args.manifest)?;
         let overrides = with_directory(&args.manifest, &text, args.changes.overrides()?);
-        let request = ResolvedBuild::parse(&args.manifest, text.clone(), &overrides, |_| {})?;
+        let request = ResolvedBuild::parse(&args.manifest, text.clone(), &overrides, |settings| settings)?;
         let settings = request.settings();
         refuse_file(disk, &settings.dir)?;
         if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
@@ -60,15 +60,11 @@ impl ResolvedBuild {
             overrides.push(KeyOverride::option("--stones", "build.stones", format!("\"0..{}\"", stones.end())));
         }
         let request = ResolvedBuild::parse(path, text, &overrides, |settings| {
-            let Some(hardware) = hardware else { return };
+            let Some(hardware) = hardware else { return settings };
             let is_given = |key: &str| overrides.iter().any(|one| one.key == key);
-            settings.hardware = hardware;
-            if !is_given("build.memory") {
-                settings.memory_bytes = hardware.memory_bytes;
-            }
-            if !is_given("build.threads") {
-                settings.threads = hardware.cores;
-            }
+            let memory_bytes = if is_given("build.memory") { settings.memory_bytes } else { hardware.memory_bytes };
+            let threads = if is_given("build.threads") { settings.threads } else { hardware.cores };
+            settings.for_machine(hardware, memory_bytes, threads)
         })?;
         if args.databases().is_none() {
             refuse_file(disk, &request.dir())?;
@@ -83,7 +79,7 @@ impl ResolvedBuild {
         match read_text(disk, &path) {
             Err(CliError::Unreadable(error)) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
-            Ok(text) => ResolvedBuild::parse(&path, text, &[], |_| {}).map(Some),
+            Ok(text) => ResolvedBuild::parse(&path, text, &[], |settings| settings).map(Some),
         }
     }
 
@@ -91,13 +87,12 @@ impl ResolvedBuild {
         path: &Path,
         text: String,
         overrides: &[KeyOverride],
-        adapt: impl FnOnce(&mut Settings),
+        adapt: impl FnOnce(Settings) -> Settings,
     ) -> Result<ResolvedBuild, CliError> {
         match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
-                let mut settings = Settings::new(&manifest);
-                adapt(&mut settings);
-                Ok(ResolvedBuild { manifest, work: Awari::new(settings) })
+                let work = Awari::new(adapt(Settings::new(&manifest)));
+                Ok(ResolvedBuild { manifest, work })
             }
             Err(diagnostics) => Err(mistaken(path, text, diagnostics, overrides)),
         }
@@ -105,7 +100,7 @@ impl ResolvedBuild {
 
     /// Returns the stages of a manifest in order; none if it is invalid.
     pub(crate) fn stage_names(disk: &dyn Disk, path: &Path) -> Vec<String> {
-        let request = read_text(disk, path).and_then(|text| ResolvedBuild::parse(path, text, &[], |_| {}));
+        let request = read_text(disk, path).and_then(|text| ResolvedBuild::parse(path, text, &[], |settings| settings));
         let Ok(request) = request else { return Vec::new() };
         request.work().graph().stages().iter().map(|stage| stage.name.to_string()).collect()
     }

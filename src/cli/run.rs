@@ -88,12 +88,12 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
         // The message about a stopped run has the counts.
         match done.exit() {
             Exit::Stopped => say(format_args!("peak {peak} of {budget} budget")),
-            _ => say(format_args!("{}; peak {peak} of {budget} budget", done.plan.counts())),
+            _ => say(format_args!("{}; peak {peak} of {budget} budget", done.plan.stage_counts())),
         }
     }
     if done.exit() == Exit::Stopped {
         let ran = quantity::plural(done.ran.len() as u64, "stage");
-        say(format_args!("stopped after {ran}: {}; to resume:", done.plan.counts()));
+        say(format_args!("stopped after {ran}: {}; to resume:", done.plan.stage_counts()));
         let ran: BTreeSet<String> = done.ran.iter().map(|ran| ran.stage.to_string()).collect();
         say_unwrapped(format_args!("  {}", resuming(args, &ran)));
         return Ok(done.exit());
@@ -173,7 +173,7 @@ fn planning(run: &str) -> String {
 fn idle(plan: &Plan, bytes: u64) -> String {
     format!(
         "nothing to do: {}; {} match the journal (size, header, index); `awari verify` reads every byte",
-        plan.counts(),
+        plan.stage_counts(),
         Budget::show(bytes),
     )
 }

@@ -86,7 +86,7 @@ fn head(status: &Status, has_manifest: bool) -> String {
             quantity::plural(status.journal_torn_bytes, "byte")
         );
     }
-    text.push_str(&counts(status));
+    text.push_str(&counts_line(status));
     let heartbeat = status.run.as_ref().and_then(|run| run.heartbeat.as_ref());
     let open: Vec<&StageStatus> = status.stages.iter().filter(|stage| is_open(&stage.state)).collect();
     for stage in open.iter().take(STAGES_LISTED_MAX) {
@@ -161,7 +161,7 @@ fn traffic(stages: &[StageStatus]) -> String {
 }
 
 /// Counts the stages by standing, and those to run by state, in one line.
-fn counts(status: &Status) -> String {
+fn counts_line(status: &Status) -> String {
     let count = |is: fn(&StageState) -> bool| status.stages.iter().filter(|stage| is(&stage.state)).count();
     let (number, counts) = match status.counts {
         Some(counts) => (counts.stages(), counts.to_string()),

@@ -26,7 +26,7 @@ pub trait DiskGuard: Send + Sync {
     ///
     /// # Errors
     /// Why the operation is refused. It is then not carried out.
-    fn before(&self, disk: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError>;
+    fn check_access(&self, disk: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError>;
 }
 
 /// A disk behind a guard.
@@ -46,7 +46,7 @@ impl<'d> GuardedDisk<'d> {
 macro_rules! guarded {
     ($($access:ident: $name:ident($path:ident $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {
         $(fn $name(&self, $path: &Path $(, $argument: $type)*) -> Result<$result, DiskError> {
-            self.guard.before(self.disk, DiskAccess::$access, $path)?;
+            self.guard.check_access(self.disk, DiskAccess::$access, $path)?;
             self.disk.$name($path $(, $argument)*)
         })*
     };
@@ -81,7 +81,7 @@ impl Disk for GuardedDisk<'_> {
     }
 
     fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile + '_>, DiskError> {
-        self.guard.before(self.disk, DiskAccess::Create, path)?;
+        self.guard.check_access(self.disk, DiskAccess::Create, path)?;
         let file = self.disk.working(path, bytes)?;
         Ok(Box::new(GuardedFile { file, path: path.to_path_buf(), disk: *self }))
     }
@@ -108,7 +108,7 @@ struct GuardedFile<'d> {
 
 impl GuardedFile<'_> {
     fn before_write(&self) -> Result<(), DiskError> {
-        self.disk.guard.before(self.disk.disk, DiskAccess::InPlace, &self.path)
+        self.disk.guard.check_access(self.disk.disk, DiskAccess::InPlace, &self.path)
     }
 }
 

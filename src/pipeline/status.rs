@@ -172,7 +172,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
         }
     };
     let counts = planned.as_ref().map(|(_, plan)| {
-        let mut counts = plan.counts();
+        let mut counts = plan.stage_counts();
         // Forced stages run although their outputs are up to date.
         let is_running = |stage: &&StageStatus| stage.state == StageState::Running;
         stages.iter().filter(is_running).for_each(|stage| counts.run(plan.standing(&stage.stage)));

@@ -257,6 +257,12 @@ impl Settings {
         Settings { ranks, ..self }
     }
 
+    /// Returns the settings for another machine, with a memory budget in bytes.
+    #[must_use]
+    pub fn for_machine(self, hardware: Hardware, memory_bytes: u64, threads: usize) -> Settings {
+        Settings { hardware, memory_bytes, threads, ..self }
+    }
+
     /// Returns the databases that captures lead to from `stones` stones.
     pub fn smaller(&self, stones: u32) -> Range<u32> {
         self.rules.smaller(stones)

@@ -67,7 +67,7 @@ impl Division {
         let layout = BlockLayout::new(shape, codec);
         let cut = |part: usize| match part {
             part if part == parts => layout.block_count(),
-            part => layout.place((u128::from(layout.positions()) * part as u128 / parts as u128) as u64).block,
+            part => layout.locate((u128::from(layout.positions()) * part as u128 / parts as u128) as u64).block,
         };
         let parts = (0..parts).map(|part| cut(part)..cut(part + 1)).collect();
         let content = FileContent { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
@@ -107,7 +107,7 @@ impl Division {
     ///
     /// # Panics
     /// If there is no such part.
-    pub fn place(&self, part: usize, part_bytes: &[u64]) -> Range<u64> {
+    pub fn range(&self, part: usize, part_bytes: &[u64]) -> Range<u64> {
         let start = self.header.len() as u64 + part_bytes[..part].iter().sum::<u64>();
         start..start + part_bytes[part]
     }
@@ -267,7 +267,7 @@ mod tests {
             let joint = Joint::create(&disk, &Example::path(), bytes).unwrap();
             let mut edges = division.edges(&whole).to_vec();
             for (part, encoded) in encoded.iter().enumerate() {
-                let place = division.place(part, &whole.part_bytes);
+                let place = division.range(part, &whole.part_bytes);
                 let mut region = Region::open(&disk, joint.temporary(), bytes, place).unwrap();
                 region.write(encoded).unwrap();
                 edges.extend(region.finish().unwrap());

@@ -134,7 +134,7 @@ impl BlockLayout {
 
     /// The block of a position and its index in there.
     #[inline]
-    pub(crate) fn place(&self, position: u64) -> BlockLocation {
+    pub(crate) fn locate(&self, position: u64) -> BlockLocation {
         assert!(position < self.positions(), "there is no position {position}");
         let mut slab = usize::from(self.guesses[(position >> self.guess_shift) as usize]);
         while self.slab_positions[slab + 1] <= position {
@@ -216,7 +216,7 @@ mod tests {
             next = positions.end;
             for (position, index) in [(positions.start, 0), (positions.end - 1, layout.len_of(block) - 1)] {
                 let ahead = layout.len_of(block) - index;
-                assert_eq!(layout.place(position), BlockLocation { block, index, ahead });
+                assert_eq!(layout.locate(position), BlockLocation { block, index, ahead });
             }
         }
         assert_eq!(next, layout.positions());
@@ -258,6 +258,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "no position 196868")]
     fn positions_end() {
-        layout(Codec::Raw).place(196_868);
+        layout(Codec::Raw).locate(196_868);
     }
 }

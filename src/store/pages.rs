@@ -87,7 +87,7 @@ impl PageCache {
     }
 
     /// The access counts so far.
-    pub fn counts(&self) -> PageCounts {
+    pub fn page_counts(&self) -> PageCounts {
         self.lock().state.counts
     }
 
@@ -262,8 +262,8 @@ mod tests {
                     assert_eq!(cache.lock().word(at), model[at]);
                 }
             }
-            assert_eq!(cache.counts().misses, misses);
-            assert_eq!(cache.counts().hits + misses, 20_000);
+            assert_eq!(cache.page_counts().misses, misses);
+            assert_eq!(cache.page_counts().hits + misses, 20_000);
             let mut all = vec![0; WORDS];
             cache.lock().read(0, &mut all);
             assert_eq!(all, model);

@@ -108,7 +108,7 @@ impl Scores {
     /// # Panics
     /// If there is no such position.
     pub fn block_of(&self, position: u64) -> usize {
-        self.layout.place(position).block
+        self.layout.locate(position).block
     }
 
     pub(crate) fn slab_positions(&self, slab: usize) -> Range<u64> {
@@ -169,7 +169,7 @@ impl Scores {
 
     #[inline(always)]
     fn get_once(&self, position: u64) -> Result<i8, StoreError> {
-        let place = self.layout.place(position);
+        let place = self.layout.locate(position);
         let (stored, form) = self.stored(place.block)?;
         let value = match form {
             Form::Strips | Form::Floors => {

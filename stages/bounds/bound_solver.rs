@@ -26,7 +26,7 @@ pub(crate) trait BoundSolver: Send + Sync {
         checkpoint: &mut dyn FnMut() -> Result<(), DiskError>,
     ) -> Result<BoundReport, SolverError<DiskError>>;
     fn check(&self) -> Result<(), DiskError>;
-    fn counts(&self) -> Option<PageCounts>;
+    fn page_counts(&self) -> Option<PageCounts>;
 }
 
 impl<W: Wins<DiskError> + HasPageCounts + Send, U: Units<DiskError> + Send> BoundSolver for Solver<W, U, DiskError> {
@@ -94,18 +94,18 @@ impl<W: Wins<DiskError> + HasPageCounts + Send, U: Units<DiskError> + Send> Boun
         self.wins().check()
     }
 
-    fn counts(&self) -> Option<PageCounts> {
-        self.wins().counts()
+    fn page_counts(&self) -> Option<PageCounts> {
+        self.wins().page_counts()
     }
 }
 
 /// Counters of the page cache, for storage that has one.
 pub(crate) trait HasPageCounts {
-    fn counts(&self) -> Option<PageCounts>;
+    fn page_counts(&self) -> Option<PageCounts>;
 }
 
 impl HasPageCounts for WinsInMemory {
-    fn counts(&self) -> Option<PageCounts> {
+    fn page_counts(&self) -> Option<PageCounts> {
         None
     }
 }

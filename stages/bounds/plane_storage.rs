@@ -75,8 +75,8 @@ impl Wins<DiskError> for CachedWins {
 }
 
 impl HasPageCounts for CachedWins {
-    fn counts(&self) -> Option<PageCounts> {
-        Some(self.cache.counts())
+    fn page_counts(&self) -> Option<PageCounts> {
+        Some(self.cache.page_counts())
     }
 }
 
@@ -157,8 +157,8 @@ impl Wins<DiskError> for SingleIndexWins {
 }
 
 impl HasPageCounts for SingleIndexWins {
-    fn counts(&self) -> Option<PageCounts> {
-        Some(self.cache.counts())
+    fn page_counts(&self) -> Option<PageCounts> {
+        Some(self.cache.page_counts())
     }
 }
 

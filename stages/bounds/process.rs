@@ -44,7 +44,7 @@ pub(crate) fn run(
     let snapshot = BoundSnapshot { build, index: &index, context };
     let resumed = snapshot.read(&state)?;
     tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", timer.elapsed().as_secs_f64());
-    let before = state.solver.counts().unwrap_or_default();
+    let before = state.solver.page_counts().unwrap_or_default();
     let watch = EngineProgress::bound(context, index.positions(), bound, stones);
     timer.restart();
     let solved = state.solver.solve(&watch, &mut || {
@@ -62,7 +62,7 @@ pub(crate) fn run(
     };
     tracing::info!(passes = report.passes, rows = report.rows, "solved after {:.3} s", timer.elapsed().as_secs_f64());
     watch.end();
-    let counts = state.solver.counts();
+    let counts = state.solver.page_counts();
     let mut won = PlaneWriter::output(context, settings, &index, PlaneFile::Won(bound))?;
     let mut lost = PlaneWriter::output(context, settings, &index, PlaneFile::Lost(bound))?;
     let (mut won_count, mut lost_count, kernel) = (0, 0, BitKernel::detect());

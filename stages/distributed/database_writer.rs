@@ -87,7 +87,7 @@ impl DatabaseOutput<'_> {
                 let mut edges = division.edges(&whole).to_vec();
                 for (rank, bytes) in messages.iter().enumerate() {
                     edges.extend(
-                        take_edges(rank, bytes, &division.place(rank, &part_bytes)).map_err(RankFailure::lost)?,
+                        take_edges(rank, bytes, &division.range(rank, &part_bytes)).map_err(RankFailure::lost)?,
                     );
                 }
                 joint.publish(edges).map(drop)
@@ -140,7 +140,7 @@ impl DatabaseOutput<'_> {
         let message = joint.as_ref().map(|joint| joint.temporary().display().to_string().into_bytes());
         let message = communicator.broadcast(0, message).map_err(RankFailure::lost)?;
         let temporary = PathBuf::from(String::from_utf8_lossy(&message).into_owned());
-        let region = Region::open(self.disk, &temporary, bytes, division.place(rank, part_bytes));
+        let region = Region::open(self.disk, &temporary, bytes, division.range(rank, part_bytes));
         Ok((joint, agree(communicator, region.map_err(StageError::Disk))?))
     }
 

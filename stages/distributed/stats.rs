@@ -71,7 +71,7 @@ impl StatsRank<'_> {
         let part = DatabasePart { number: communicator.rank(), of: communicator.size() };
         let counted = agree(communicator, self.count(task, part))?;
         let CountedDatabase { choice, histogram } = counted;
-        let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.counts()).collect();
+        let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.by_score()).collect();
         let sums = communicator.sum(&numbers).map_err(RankFailure::lost)?;
         let loads = meter.gather(communicator).map_err(RankFailure::lost)?;
         let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };

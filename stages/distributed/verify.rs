@@ -94,7 +94,7 @@ impl VerifyRank<'_> {
         let (hashes, histogram) = agree(communicator, read)?;
         let findings = self.derive(&opened, communicator)?;
         let hashes = communicator.gather(0, hashes).map_err(RankFailure::lost)?;
-        let counts = communicator.sum(&histogram.counts()).map_err(RankFailure::lost)?;
+        let counts = communicator.sum(&histogram.by_score()).map_err(RankFailure::lost)?;
         let histogram = Histogram::of_counts(counts.try_into().expect("as many sums as counts"));
         let all = communicator.gather(0, findings.encode()).map_err(RankFailure::lost)?;
         let loads = meter.gather(communicator).map_err(RankFailure::lost)?;

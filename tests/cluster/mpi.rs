@@ -55,12 +55,12 @@ impl MpiBuild {
                 command
             }
         };
-        self.ask(&mut command);
+        self.add_arguments(&mut command);
         command
     }
 
     /// The rest of a command line.
-    fn ask(&self, command: &mut Command) {
+    fn add_arguments(&self, command: &mut Command) {
         let manifest = self.directory.path().join("manifest.toml");
         let text = format!(
             "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"{}\"\n\
@@ -276,7 +276,7 @@ fn a_job_stops_before_all_ranks_have_started() {
     }
     let build = MpiBuild::new("all", "sweep", 9);
     let mut alone = Command::new(awari());
-    build.ask(&mut alone);
+    build.add_arguments(&mut alone);
     let go = build.directory.path().join("go");
     let late = format!("while [ ! -e '{}' ]; do sleep 0.05; done; exec \"$@\"", go.display());
     let mut command = Command::new("mpirun");
@@ -362,7 +362,7 @@ fn ranks_in_namespaces_build_the_files_of_one_machine() {
     let build = MpiBuild::new("all", "sweep", 9);
     let mut command = Command::new(script);
     command.args(["0.001", awari()]);
-    build.ask(&mut command);
+    build.add_arguments(&mut command);
     let output = ended(command.spawn().unwrap());
     assert!(output.status.success(), "{}", stderr_of(&output));
     assert!(build.files() == MpiBuild::new("all", "sweep", 9).finish(None));

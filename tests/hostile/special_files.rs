@@ -133,7 +133,7 @@ fn other_databases_are_used_beside_one_that_cannot_be_opened() {
 }
 
 /// The process number of the command is part of names that an intruder foresees: `PID` stands for it.
-fn planted(place: &FinishedRun, links: &[String], script: &str) -> (Option<i32>, String) {
+fn run_with_links(place: &FinishedRun, links: &[String], script: &str) -> (Option<i32>, String) {
     let plant = links.iter().map(|link| format!("ln -sf \"$1\" \"{}\"; ", link.replace("PID", "$$")));
     let script = plant.collect::<String>() + "exec \"$0\" " + script;
     let mut shell = Command::new("sh");
@@ -168,7 +168,7 @@ fn planted_links_change_no_file_elsewhere() {
         place.copy_without("stats/03.json");
         fs::write(place.path("victim"), b"precious").unwrap();
         for script in [more, "status --dir odd", "doctor --dir odd", "verify --dir odd", more] {
-            let (code, said) = planted(&place, &[format!("odd/{name}")], script);
+            let (code, said) = run_with_links(&place, &[format!("odd/{name}")], script);
             assert!(code.is_some() && !said.contains("panicked"), "{name}, {script}: {said}");
             assert_eq!(fs::read(place.path("victim")).unwrap(), b"precious", "{name}, {script}: {said}");
         }
@@ -179,7 +179,7 @@ fn planted_links_change_no_file_elsewhere() {
     fs::write(place.path("victim/kept"), b"precious").unwrap();
     let now = disk::clock::now_seconds();
     let links: Vec<String> = (now..now + 20).map(|second| format!("tmp/stage-PID-{second}")).collect();
-    let (code, said) = planted(&place, &links, "stage m.toml sweep:3");
+    let (code, said) = run_with_links(&place, &links, "stage m.toml sweep:3");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(fs::read_dir(place.path("victim")).unwrap().count(), 1);
 }

@@ -40,7 +40,7 @@ pub(crate) struct SlabRows {
 
 impl SlabRows {
     /// Returns the location of some columns of a row.
-    pub(crate) fn place(&self, row: usize, columns: &Range<usize>) -> Range<usize> {
+    pub(crate) fn range(&self, row: usize, columns: &Range<usize>) -> Range<usize> {
         let first = self.offset + row * self.stride;
         first + columns.start..first + columns.end
     }
@@ -61,10 +61,10 @@ impl SlabRows {
 
 /// Bytes that slabs of a database take as [`ScoreRows`].
 pub fn row_bytes(slabs: &[Slab]) -> u64 {
-    place(slabs).last().map_or(0, |last| (last.offset + last.bytes()) as u64)
+    slab_rows(slabs).last().map_or(0, |last| (last.offset + last.bytes()) as u64)
 }
 
-fn place(slabs: &[Slab]) -> Vec<SlabRows> {
+fn slab_rows(slabs: &[Slab]) -> Vec<SlabRows> {
     let mut end = 0usize;
     let one = |slab: &Slab| {
         let rows = SlabRows::of(slab, end.next_multiple_of(CHUNK));
@@ -106,12 +106,12 @@ impl ScoreRows {
     /// As [`zeroed`](Self::zeroed), in an array with capacity for at least `len_max` bytes.
     pub fn zeroed_within(index: &Index, len_max: usize) -> io::Result<ScoreRows> {
         let len = row_bytes(index.slabs()) as usize;
-        Ok(ScoreRows { bytes: Bytes::zeroed_within(len, len.max(len_max))?, slabs: place(index.slabs()) })
+        Ok(ScoreRows { bytes: Bytes::zeroed_within(len, len.max(len_max))?, slabs: slab_rows(index.slabs()) })
     }
 
     /// As [`zeroed`](Self::zeroed), reusing the memory of `spare`; `None` if it is too short.
     pub fn zeroed_in(index: &Index, spare: Bytes) -> Option<ScoreRows> {
-        let slabs = place(index.slabs());
+        let slabs = slab_rows(index.slabs());
         Some(ScoreRows { bytes: spare.zeroed_again(row_bytes(index.slabs()) as usize)?, slabs })
     }
 

@@ -174,7 +174,7 @@ impl<'a> Tiles<'a> {
             if bases.len() < needed {
                 bases.resize(needed, 0);
             }
-            one_thread.iter_mut().flatten().fold(&mut bases[..], |rest, side| side.place(rest));
+            one_thread.iter_mut().flatten().fold(&mut bases[..], |rest, side| side.assign_buffers(rest));
         }
         let done = self.settle(&mut by_thread, if settle { usize::MAX } else { ROUNDS_MAX }, values, notify);
         drop(by_thread);
@@ -419,7 +419,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
     }
 
     /// Assigns a buffer to each unit, and returns the rest.
-    fn place(&mut self, mut room: &'b mut [i8]) -> &'b mut [i8] {
+    fn assign_buffers(&mut self, mut room: &'b mut [i8]) -> &'b mut [i8] {
         for (unit, base) in &mut self.units {
             let rest;
             (*base, rest) = room.split_at_mut(unit.staged_bytes());

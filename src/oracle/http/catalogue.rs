@@ -104,7 +104,7 @@ impl Catalogue {
     }
 
     /// Returns the number of databases, and of damaged ones.
-    pub(super) fn counts(&self) -> (usize, usize) {
+    pub(super) fn database_counts(&self) -> (usize, usize) {
         let damaged = self.databases.values().filter(|entry| entry.digest.is_none());
         (self.databases.len(), damaged.count())
     }

@@ -86,7 +86,7 @@ struct Health {
 }
 
 async fn health(State(site): State<Arc<Site>>) -> Response {
-    let (databases, damaged) = site.catalogue.counts();
+    let (databases, damaged) = site.catalogue.database_counts();
     reply::not_kept(reply::json(StatusCode::OK, &Health { status: "ok", databases, damaged }))
 }
 

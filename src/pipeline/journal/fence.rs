@@ -128,7 +128,7 @@ impl FenceGuard {
 }
 
 impl DiskGuard for FenceGuard {
-    fn before(&self, disk: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
+    fn check_access(&self, disk: &dyn Disk, access: DiskAccess, _: &Path) -> Result<(), DiskError> {
         let now = disk.clock().utc().as_secs();
         let is_due = match access {
             DiskAccess::Neutral => false,

@@ -94,7 +94,7 @@ impl Orchestrator<'_> {
             stage: stage.name.clone(),
             runs: step.is_some(),
             standing,
-            counts: plan.counts(),
+            counts: plan.stage_counts(),
             why,
             outputs: outputs.collect(),
         })

@@ -261,7 +261,7 @@ impl ActiveRun<'_, '_, '_> {
             directory: orchestrator.directory.clone(),
             run: self.journal.run(),
             steps: plan.steps.len(),
-            counts: plan.counts(),
+            counts: plan.stage_counts(),
             seconds: plan.prediction.seconds,
         });
         self.journal.append(Record::RunStarted {

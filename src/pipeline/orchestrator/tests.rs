@@ -1,6 +1,6 @@
 //! Runs that build, resume and stop.
 
-mod counts;
+mod stage_counts;
 mod damage;
 mod faults;
 mod garbage;

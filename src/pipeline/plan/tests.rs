@@ -160,7 +160,7 @@ fn a_stage_after_the_last_one_cannot_be_forced() {
     let mut bench = built();
     bench.options.force = vec!["solve:2".to_owned()];
     bench.options.until = Some("solve:2".to_owned());
-    assert_eq!(bench.plan(&toy()).unwrap().counts().to_run, 2);
+    assert_eq!(bench.plan(&toy()).unwrap().stage_counts().to_run, 2);
     bench.options.until = Some("solve:1".to_owned());
     let error = bench.plan(&toy()).unwrap_err();
     let expected = "--force solve:2 contradicts --until solve:1: solve:2 comes after solve:1; leave out one of the two";
@@ -173,12 +173,12 @@ fn what_a_run_removes_is_not_needed() {
     let mut bench = Bench::default();
     bench.options.keep = Keep::All;
     bench.run(&toy()).unwrap();
-    let kept = bench.plan(&toy()).unwrap().counts();
+    let kept = bench.plan(&toy()).unwrap().stage_counts();
     bench.options.keep = Keep::Targets;
     let plan = bench.plan(&toy()).unwrap();
     assert_eq!(plan.removable.len(), 4);
-    assert_eq!((kept.not_needed, plan.counts().not_needed), (0, 4));
-    assert_eq!(plan.counts(), bench.run(&toy()).unwrap().plan.counts());
+    assert_eq!((kept.not_needed, plan.stage_counts().not_needed), (0, 4));
+    assert_eq!(plan.stage_counts(), bench.run(&toy()).unwrap().plan.stage_counts());
 }
 
 #[test]

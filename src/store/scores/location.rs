@@ -50,7 +50,7 @@ impl Scores {
     /// Locates a score, in the part of its block that is worth decoding for the access pattern.
     #[inline]
     pub(crate) fn locate(&self, position: u64, reading: AccessPattern) -> ScoreLocation {
-        let BlockLocation { block, index, ahead } = self.layout.place(position);
+        let BlockLocation { block, index, ahead } = self.layout.locate(position);
         let whole = || ScoreLocation { block, part: BlockPart::Whole, at: index, ahead };
         match (self.codec(), reading, self.source.is_mapped()) {
             (Codec::Rans, ..) => self.locate_in_band(block, index),

@@ -157,7 +157,7 @@ impl Scores {
             if rest.is_empty() {
                 return None;
             }
-            let place = self.layout.place(position);
+            let place = self.layout.locate(position);
             let length = rest.len().min(place.ahead);
             let (piece, after) = std::mem::take(&mut rest).split_at_mut(length);
             rest = after;

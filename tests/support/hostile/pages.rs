@@ -46,7 +46,7 @@ pub fn pages(bytes: &[u8]) {
             }
         }
     }
-    let counts = cache.counts();
+    let counts = cache.page_counts();
     assert!(uses.is_none_or(|uses| counts.hits + counts.misses == uses), "{counts:?}, {uses:?} accesses");
     assert!(counts.written <= counts.misses);
     cache.check().expect("the disk did not fail");

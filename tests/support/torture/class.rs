@@ -226,12 +226,12 @@ impl FaultClass {
     pub(crate) fn injection(self, subject: &Subject, at: u64, random: &mut Random) -> (Injection, RoundEnd) {
         let torn = RoundEnd::PowerLostTorn(random.bits());
         let once = |fault| {
-            let (among, first) = self.place(subject, at);
+            let (among, first) = self.operation(subject, at);
             Injection::Fail(PlannedFault { among, first, count: 1, fault })
         };
         let count = *random.pick(&[1, u64::MAX]);
         let from = |fault| {
-            let (among, first) = self.place(subject, at);
+            let (among, first) = self.operation(subject, at);
             Injection::Fail(PlannedFault { among, first, count, fault })
         };
         match self {
@@ -254,7 +254,7 @@ impl FaultClass {
             FaultClass::Quota => (from(Fault::Quota), RoundEnd::Exit),
             FaultClass::Filled => (Injection::Fill(at, random.below(2000)), RoundEnd::Exit),
             FaultClass::ReadOnly => {
-                let (among, first) = self.place(subject, at);
+                let (among, first) = self.operation(subject, at);
                 let fault = PlannedFault { among, first, count: u64::MAX, fault: Fault::ReadOnly };
                 (Injection::Fail(fault), *random.pick(&[RoundEnd::Exit, torn]))
             }
@@ -263,7 +263,7 @@ impl FaultClass {
     }
 
     /// The kind of an operation of this class, and its ordinal in its kind.
-    fn place(self, subject: &Subject, at: u64) -> (OperationSet, u64) {
+    fn operation(self, subject: &Subject, at: u64) -> (OperationSet, u64) {
         let mut left = at;
         let kinds = self.among();
         for &among in &kinds {

@@ -232,7 +232,7 @@ impl Simulated {
     }
 
     /// The counts, by name.
-    pub fn counts(&self) -> BTreeMap<&'static str, u64> {
+    pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
         BTreeMap::from([
             ("jobs", self.jobs),
             ("jobs of several ranks", self.of_ranks),
@@ -248,7 +248,7 @@ impl Simulated {
 
 impl fmt::Display for Simulated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, count) in self.counts() {
+        for (name, count) in self.by_name() {
             write!(f, "{name} {count}, ")?;
         }
         write!(f, "wrong {}", self.wrong.len())

@@ -169,7 +169,7 @@ fn add(layout: &PlaneLayout, words: &Range<usize>, mut piece: &[u8], to: &mut [u
         let (bound_message, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Malformed)?;
         piece = rest;
         read(bound_message, |row, bits| {
-            let (slab, row) = place(layout, row).ok_or(Malformed)?;
+            let (slab, row) = row_location(layout, row).ok_or(Malformed)?;
             let slab = &layout.slabs()[slab];
             for &(word, bits) in bits {
                 let behind = (slab.columns as u64).saturating_sub(u64::from(word) * CHUNK as u64);
@@ -187,7 +187,7 @@ fn add(layout: &PlaneLayout, words: &Range<usize>, mut piece: &[u8], to: &mut [u
 }
 
 /// Returns the slab of a row that is counted over all slabs, and its number there.
-pub(super) fn place(layout: &PlaneLayout, row: u32) -> Option<(usize, usize)> {
+pub(super) fn row_location(layout: &PlaneLayout, row: u32) -> Option<(usize, usize)> {
     let row = row as usize;
     let slab = layout.slabs().partition_point(|slab| slab.first_row <= row).checked_sub(1)?;
     let row = row - layout.slabs()[slab].first_row;

@@ -28,7 +28,7 @@ use crate::distributed::JobError;
 use crate::distributed::varint::Malformed;
 use crate::kernels::tables::Tables;
 use crate::{DriverObserver, EndedPass};
-use collect::{collect_plane, place};
+use collect::{collect_plane, row_location};
 use game::{Index, Orientation};
 use log::OwnedCandidates;
 use messaging::{CommunicationError, Communicator, MessageTraffic};
@@ -252,7 +252,7 @@ impl RankPlanes {
         bound_messages.par_iter().try_for_each(|bound_message| {
             self.solver.add_rows(|add| {
                 message::read(bound_message, |row, bits| {
-                    let (slab, row) = place(&self.wins_layout, row).ok_or(Malformed)?;
+                    let (slab, row) = row_location(&self.wins_layout, row).ok_or(Malformed)?;
                     if !self.solver.wins().takes(slab, row, bits) {
                         return Err(Malformed);
                     }

@@ -1,6 +1,6 @@
 //! Jobs of in-process ranks, with and without injected network faults.
 
-use super::collect::{collect_plane, place};
+use super::collect::{collect_plane, row_location};
 use super::log::DecisionLog;
 use super::{
     Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition, SuperstepMessage, Vote, solve_in_memory,
@@ -148,7 +148,7 @@ fn rows_of_wins_are_reported_once() {
 fn a_sink_may_stop_a_collection() {
     let index = Index::new(22, PositionSet::All);
     let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
-    let rows: Vec<_> = (0..layout.rows() as u32).step_by(97).map(|row| place(&layout, row).unwrap()).collect();
+    let rows: Vec<_> = (0..layout.rows() as u32).step_by(97).map(|row| row_location(&layout, row).unwrap()).collect();
     let bit = |slab: usize, number: usize| 1 << (number % layout.slabs()[slab].columns.min(6));
     let mut runs = 0;
     for stop_at in [0, 1, 2, 3, usize::MAX] {

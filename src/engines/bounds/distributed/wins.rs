@@ -189,7 +189,7 @@ impl KeptWins {
             let before = word as usize * CHUNK;
             before < layout.columns && (layout.columns - before >= CHUNK || bits >> (layout.columns - before) == 0)
         };
-        self.place(slab, row).is_some() && bits.iter().all(fits)
+        self.words_of(slab, row).is_some() && bits.iter().all(fits)
     }
 
     /// Takes the messages for a rank, or only the long ones.
@@ -203,7 +203,7 @@ impl KeptWins {
     }
 
     /// Returns the range of the words of a row, if it is kept here.
-    fn place(&self, slab: usize, row: usize) -> Option<Range<usize>> {
+    fn words_of(&self, slab: usize, row: usize) -> Option<Range<usize>> {
         let place = self.keepers.of(self.rank)[slab].find(row as u32)? as usize;
         let words = self.slabs[slab].row_words;
         let first = self.first_words[slab] + place * words;
@@ -212,7 +212,7 @@ impl KeptWins {
 
     /// Returns the words of a row that moves lead to.
     fn kept(&self, slab: usize, row: usize) -> &[AtomicU64] {
-        &self.words[self.place(slab, row).expect("rows that moves lead to are kept")]
+        &self.words[self.words_of(slab, row).expect("rows that moves lead to are kept")]
     }
 
     /// Adds new wins of a row to the messages for all other ranks that keep it.
@@ -235,7 +235,7 @@ impl Wins<Infallible> for KeptWins {
     }
 
     fn expect_bits(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
-        if let Some(words) = self.place(slab, row) {
+        if let Some(words) = self.words_of(slab, row) {
             let words = &self.words[words];
             bits.iter().for_each(|&(at, _)| cpu::prefetch(&words[at as usize..=at as usize]));
         }
@@ -244,7 +244,7 @@ impl Wins<Infallible> for KeptWins {
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut notify: impl FnMut(u32, u64)) {
         let is_sending = self.is_sending.load(Relaxed);
         let outbox = || lock(&self.outboxes[rayon::current_thread_index().unwrap_or(0) % self.outboxes.len()]);
-        let Some(words) = self.place(slab, row) else {
+        let Some(words) = self.words_of(slab, row) else {
             if is_sending {
                 self.notify(&mut outbox().bound_messages, slab, row, bits);
             }
@@ -274,7 +274,7 @@ impl Wins<Infallible> for KeptWins {
 
     fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]) {
         for (row, into) in rows.zip(into.chunks_mut(self.slabs[slab].row_words)) {
-            match self.place(slab, row) {
+            match self.words_of(slab, row) {
                 Some(words) => into.iter_mut().zip(&self.words[words]).for_each(|(to, word)| *to = word.load(Relaxed)),
                 None => into.fill(0),
             }

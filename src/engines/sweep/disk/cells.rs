@@ -230,7 +230,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
                 if self.is_zeros(&run) {
                     (start..end).for_each(|group| give(group, pieces_of_group, None));
                 } else {
-                    runs.push((slab.place(run.start), run.len() * slab.cell_bytes));
+                    runs.push((slab.offset_of(run.start), run.len() * slab.cell_bytes));
                     firsts.push((run.start, start, pieces_of_group));
                 }
             }
@@ -252,7 +252,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
 
     /// Reads a run of cells, unless all are zeros.
     fn fetch(&self, slab: &CellSlab, run: Range<usize>, buffer: &mut [i8]) -> Result<bool, W::Error> {
-        let place = slab.place(run.start);
+        let place = slab.offset_of(run.start);
         let into = &mut buffer[..run.len() * slab.cell_bytes];
         if self.is_zeros(&run) {
             return Ok(false);
@@ -352,7 +352,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         let runs = cells.chunk_by(|one, next| one + 1 == *next).map(|run| {
             let (mine, others) = rest.split_at(run.len() * slab.cell_bytes);
             rest = others;
-            (slab.place(run[0]), mine)
+            (slab.offset_of(run[0]), mine)
         });
         let runs: Vec<_> = runs.collect();
         self.file.write_runs(&runs)?;

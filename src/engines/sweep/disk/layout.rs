@@ -133,7 +133,7 @@ impl CellSlab {
     }
 
     /// Returns the position of a cell in the file.
-    pub(crate) fn place(&self, cell: usize) -> u64 {
+    pub(crate) fn offset_of(&self, cell: usize) -> u64 {
         self.offset + ((cell - self.first) * self.cell_bytes) as u64
     }
 

@@ -157,7 +157,7 @@ impl NeededSlab {
                     .iter()
                     .flat_map(|patch| patch.rows.clone())
                     .for_each(|row| rows[row / CHUNK] |= 1 << (row % CHUNK));
-                each_row(&rows, |row| visit(place.place(row, &(0..all))));
+                each_row(&rows, |row| visit(place.range(row, &(0..all))));
                 continue;
             }
             for row in 0..slab.opponent_halves as usize {
@@ -167,12 +167,12 @@ impl NeededSlab {
                     touched = hull(&touched, &patch.columns);
                 }
                 if !touched.is_empty() {
-                    visit(place.place(row, &touched));
+                    visit(place.range(row, &touched));
                 }
             }
         }
         for (at, place) in (first_mirrored..).zip(mirror) {
-            each_row(&self.rows[at], |row| visit(place.place(row, &(0..place.columns))));
+            each_row(&self.rows[at], |row| visit(place.range(row, &(0..place.columns))));
         }
     }
 }

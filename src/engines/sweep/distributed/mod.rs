@@ -352,9 +352,9 @@ impl RankSweep<'_, '_> {
         let columns_of = |chunk: usize| halves_of(&(chunk..chunk + 1), slabs[slab].mover_halves);
         for (at, &(row, chunk, columns)) in entry.iter().enumerate() {
             if let Some(&(row, chunk, _)) = entry.get(at + AHEAD) {
-                cpu::prefetch(&bytes[mirror.place(row, &columns_of(chunk))]);
+                cpu::prefetch(&bytes[mirror.range(row, &columns_of(chunk))]);
             }
-            let (from, to) = (main.place(row, &columns_of(chunk)), mirror.place(row, &columns_of(chunk)).start);
+            let (from, to) = (main.range(row, &columns_of(chunk)), mirror.range(row, &columns_of(chunk)).start);
             if from.len() == CHUNK {
                 let scores: [i8; CHUNK] = *bytes[from].first_chunk().expect("a chunk is as long");
                 bytes[to..to + CHUNK].copy_from_slice(&scores);

@@ -82,7 +82,7 @@ impl RankScores {
     pub fn runs(&self) -> impl Iterator<Item = &[i8]> {
         self.partition.patches(self.rank).into_iter().flat_map(move |patch| {
             let slab = self.rows.slabs()[patch.slab];
-            patch.rows.clone().map(move |row| &self.rows.bytes()[slab.place(row, &patch.columns)])
+            patch.rows.clone().map(move |row| &self.rows.bytes()[slab.range(row, &patch.columns)])
         })
     }
 
@@ -122,7 +122,7 @@ impl RankScores {
                     for row in common {
                         let from = &batch[(row - rows.start) * width..][..width];
                         let from = &from[columns.start - theirs.columns.start..];
-                        let to = self.rows.bytes_mut()[slab.place(row, &columns)].iter_mut();
+                        let to = self.rows.bytes_mut()[slab.range(row, &columns)].iter_mut();
                         for (to, &score) in to.zip(from) {
                             if score.unsigned_abs() > to.unsigned_abs() {
                                 *to = score;
@@ -227,7 +227,7 @@ impl ScoreShare for RankScores {
         let slab = self.rows.slabs()[band.slab];
         for patch in self.patches_of(RankScores::rank(self), band) {
             for row in patch.rows {
-                let scores = &self.rows.bytes()[slab.place(row, &patch.columns)];
+                let scores = &self.rows.bytes()[slab.range(row, &patch.columns)];
                 piece.extend(scores.iter().map(|&score| score as u8));
             }
         }

@@ -190,10 +190,10 @@ mod tests {
     use std::collections::HashSet;
     use std::ops::Range;
 
-    type Place = (usize, usize, usize);
+    type ReadPosition = (usize, usize, usize);
 
     /// Returns the positions (slab, row, column) that a rank reads in the main copy and in the mirror.
-    fn read(tables: &Tables, partition: &ScorePartition, rank: usize) -> [HashSet<Place>; 2] {
+    fn read(tables: &Tables, partition: &ScorePartition, rank: usize) -> [HashSet<ReadPosition>; 2] {
         let last = partition.slabs().len() - 1;
         let mut all = [HashSet::new(), HashSet::new()];
         for (mover, slab) in partition.slabs().iter().enumerate() {

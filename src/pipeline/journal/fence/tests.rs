@@ -124,7 +124,7 @@ impl<'a> Overtaking<'a> {
 }
 
 impl DiskGuard for Overtaking<'_> {
-    fn before(&self, _: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError> {
+    fn check_access(&self, _: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError> {
         if access == DiskAccess::InPlace {
             return Ok(());
         }

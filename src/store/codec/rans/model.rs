@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    fn counts(codes: usize, seed: u32) -> Box<Counts> {
+    fn sample_counts(codes: usize, seed: u32) -> Box<Counts> {
         let mut counts = FrequencyModel::no_counts(CLASSES);
         for class in 0..CLASSES {
             for code in 0..codes {
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn incomplete_models_are_refused() {
         for codes in [1, 2, 41, 97, 254] {
-            let model = FrequencyModel::new(&counts(codes, 3), codes);
+            let model = FrequencyModel::new(&sample_counts(codes, 3), codes);
             let mut bytes = Vec::new();
             model.encode(&mut bytes);
             let slots = |bytes: &[u8], codes| Slots::decode(bytes, codes, CLASSES);
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn only_codes_that_occur_have_slots() {
-        let counts = counts(41, 9);
+        let counts = sample_counts(41, 9);
         let model = FrequencyModel::new(&counts, 41);
         let mut bytes = Vec::new();
         model.encode(&mut bytes);

@@ -99,7 +99,7 @@ fn explanations_name_the_field_that_differs() {
 #[track_caller]
 fn check_counts(bench: &Bench, toy: &Toy) -> StageCounts {
     let orchestrator = bench.orchestrator(toy);
-    let counts = orchestrator.plan().unwrap().counts();
+    let counts = orchestrator.plan().unwrap().stage_counts();
     let mut tally = StageCounts { adopted: counts.adopted, ..StageCounts::default() };
     let stages: Vec<String> = toy.graph().stages().iter().map(|stage| stage.name.to_string()).collect();
     for stage in &stages {
@@ -120,7 +120,7 @@ fn check_counts(bench: &Bench, toy: &Toy) -> StageCounts {
     assert_eq!(counts.stages(), stages.len());
     // Status asks for all stages and forces none.
     let options = RunOptions { until: None, force: Vec::new(), ..bench.options.clone() };
-    let whole = Orchestrator::new(&bench.disk, Path::new(DIRECTORY), toy, options).plan().unwrap().counts();
+    let whole = Orchestrator::new(&bench.disk, Path::new(DIRECTORY), toy, options).plan().unwrap().stage_counts();
     let now = status(&bench.disk, Path::new(DIRECTORY), Some(toy), bench.options.keep).unwrap();
     assert_eq!(now.counts, Some(whole));
     let of = |is: fn(&StageState) -> bool| now.stages.iter().filter(|stage| is(&stage.state)).count();
@@ -138,7 +138,7 @@ fn check_counts(bench: &Bench, toy: &Toy) -> StageCounts {
     // In the end it says what the next plan will.
     let options = RunOptions { force: Vec::new(), ..bench.options.clone() };
     let next = Orchestrator::new(&bench.disk, Path::new(DIRECTORY), toy, options).plan().unwrap();
-    assert_eq!((summary.plan.counts(), summary.plan.counts().to_run), (next.counts(), 0));
+    assert_eq!((summary.plan.stage_counts(), summary.plan.stage_counts().to_run), (next.stage_counts(), 0));
     counts
 }
 

@@ -113,7 +113,7 @@ impl fmt::Display for StageCounts {
 
 impl Plan {
     /// Counts the stages of each standing.
-    pub fn counts(&self) -> StageCounts {
+    pub fn stage_counts(&self) -> StageCounts {
         let count = |is: fn(SettledReason) -> bool| self.fresh.iter().filter(|settled| is(settled.why)).count();
         StageCounts {
             to_run: self.steps.len(),
