@@ -1,4 +1,4 @@
-//! What builds took, beside what the cost model of `stages` predicts.
+//! What builds took, beside what the cost model of `planner` predicts.
 //!
 //! Builds by each method in the memory that it is predicted to need, and fits two numbers to all databases but the largest:
 //! the speed of a core, and, where counting is among the methods, that of memory. With them the largest, which are left out

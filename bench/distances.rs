@@ -198,7 +198,11 @@ mod tests {
         let accesses = counts.accesses(Access::Read) + counts.accesses(Access::Set);
         for (capacity, cache) in caches {
             let misses = counts.all_misses(capacity);
-            assert_eq!((accesses - misses, misses), (cache.page_counts().hits, cache.page_counts().misses), "{capacity} pages");
+            assert_eq!(
+                (accesses - misses, misses),
+                (cache.page_counts().hits, cache.page_counts().misses),
+                "{capacity} pages"
+            );
         }
         assert_eq!(distances.take(), AccessCounts::none(PAGES));
     }

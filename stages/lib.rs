@@ -1,7 +1,9 @@
 //! The stages of a build, where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
 //!
 //! A module for each kind of stage declares its inputs and outputs, and runs it: it opens the inputs, calls an engine and
-//! publishes the outputs. Every choice (method, memory layout, caches) is in the [`DatabasePlan`]; costs come from there too.
+//! publishes the outputs. Method, memory layout and caches are in the [`DatabasePlan`]; costs come from there too. A stage decides
+//! only what depends on the content of the stage cache and of files: where the previous plane is (`bounds`), in which direction
+//! captures are computed (`capture`), whether files are mapped (`verify`).
 //!
 //! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk` or `bounds`, then `verify` and `stats`.
 //! * [`distributed`] runs stages on all ranks of a job.

@@ -1,12 +1,16 @@
 //! Completions of values that are not a closed set.
 
-use crate::request::ResolvedBuild;
 use clap_complete::engine::CompletionCandidate;
-use disk::RealDisk;
+use disk::{Disk, RealDisk};
 use engines::Kernel;
 use game::STONES_MAX;
-use planner::schema;
+use pipeline::{Manifest, Work};
+use planner::{Settings, schema};
+use stages::Awari;
 use std::path::PathBuf;
+
+/// Upper bound on the manifest that is read.
+const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 
 /// The kinds of stages of every method.
 const KINDS: [&str; 4] = ["capture", "sweep", "verify", "stats"];
@@ -20,12 +24,19 @@ pub(crate) fn kernels() -> Vec<CompletionCandidate> {
 pub(crate) fn stages() -> Vec<CompletionCandidate> {
     let words = std::env::args_os().skip(1).map(PathBuf::from);
     let manifests = words.filter(|word| word.extension().is_some_and(|extension| extension == "toml"));
-    let disk = RealDisk::default();
-    let mut names = manifests.map(|path| ResolvedBuild::stage_names(&disk, &path)).find(|names| !names.is_empty());
+    let mut names = manifests.filter_map(stage_names).next();
     let names = names.get_or_insert_with(|| {
         KINDS.iter().flat_map(|kind| (0..=STONES_MAX).map(move |stones| format!("{kind}:{stones}"))).collect()
     });
     names.iter().enumerate().map(|(at, name)| CompletionCandidate::new(name).display_order(Some(at))).collect()
+}
+
+/// Returns the stages of a manifest in order, if it is valid.
+fn stage_names(path: PathBuf) -> Option<Vec<String>> {
+    let text = String::from_utf8(RealDisk::default().read(&path, MANIFEST_BYTES_MAX).ok()?).ok()?;
+    let manifest = Manifest::parse(&text, "", &schema(), &[]).ok()?;
+    let awari = Awari::new(Settings::new(&manifest));
+    Some(awari.graph().stages().iter().map(|stage| stage.name.to_string()).collect())
 }
 
 /// Returns the keys of a manifest, each with an equals sign.

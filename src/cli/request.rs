@@ -6,7 +6,7 @@ use crate::shell::command_line;
 use disk::{Disk, DiskError};
 use game::{PositionSet, STONES_MAX};
 use pipeline::manifest::{Diagnostic, Origin};
-use pipeline::{Budget, Manifest, RunOptions, StageName, Work};
+use pipeline::{Budget, Manifest, RunOptions, StageName};
 use planner::{Hardware, Settings, schema};
 use stages::Awari;
 use stages::distributed::JobLeader;
@@ -96,13 +96,6 @@ impl ResolvedBuild {
             }
             Err(diagnostics) => Err(mistaken(path, text, diagnostics, overrides)),
         }
-    }
-
-    /// Returns the stages of a manifest in order; none if it is invalid.
-    pub(crate) fn stage_names(disk: &dyn Disk, path: &Path) -> Vec<String> {
-        let request = read_text(disk, path).and_then(|text| ResolvedBuild::parse(path, text, &[], |settings| settings));
-        let Ok(request) = request else { return Vec::new() };
-        request.work().graph().stages().iter().map(|stage| stage.name.to_string()).collect()
     }
 
     /// Returns the settings.

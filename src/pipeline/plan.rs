@@ -10,16 +10,16 @@
 //! digest, and no stage after it is planned. A new plan is made after each stage: if the digest did change, the new plan
 //! contains the stages after it; if an artifact that was expected to change did not, the stages after it are dropped.
 
-mod stage_counts;
 mod freshness;
 mod reason;
+mod stage_counts;
 mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use stage_counts::{StageCounts, Standing};
 pub(crate) use freshness::{Freshness, FreshnessTable, evaluate};
 pub use reason::Reason;
+pub use stage_counts::{StageCounts, Standing};
 pub use steps::{
     AdoptedArtifact, Keep, Plan, PlanOptions, PlanPrediction, PlannedStage, ReplacedArtifact, SettledReason,
     SettledStage,

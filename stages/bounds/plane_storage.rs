@@ -162,7 +162,7 @@ impl HasPageCounts for SingleIndexWins {
     }
 }
 
-/// Returns the solver of a database with empty planes, in the planned storage. ScratchFile files go to `directory`.
+/// Returns the solver of a database with empty planes, in the planned storage. Scratch files go to `directory`.
 pub(crate) fn empty(
     build: &BuildContext,
     index: &Index,

@@ -102,24 +102,6 @@ const MAY_HOLD_UNSAFE: [&str; 16] = [
     "tests/hostile/allocations.rs",
 ];
 
-/// The crates without a cycle of imports among their files.
-#[rustfmt::skip]
-const ACYCLIC: &[&str] = &[
-    "check",
-    "oracle",
-    "planner",
-    "stages",
-    "pipeline",
-    "bench",
-    "disk",
-    "engines",
-    "exchange",
-    "game",
-    "messaging",
-    "store",
-    "tests",
-];
-
 /// What the top level holds, dotfiles, build outputs and runs aside.
 const TOP_LEVEL: [&str; 11] = [
     "Cargo.toml",
@@ -258,14 +240,9 @@ fn root_files(folder: &str) -> BTreeSet<PathBuf> {
 #[test]
 fn no_files_of_a_crate_form_an_import_cycle() {
     let mut found = String::new();
-    for (crate_name, folder, _) in MAY_USE {
-        let cycles: Vec<String> = root_files(folder).iter().flat_map(|root| imports::cycles(root)).collect();
-        println!("{crate_name}: {} cycles", cycles.len());
-        if ACYCLIC.contains(&crate_name) {
-            cycles.iter().for_each(|cycle| found += &format!("{folder}: {cycle}\n"));
-        } else {
-            cycles.iter().for_each(|cycle| println!("{cycle}"));
-        }
+    for (_, folder, _) in MAY_USE {
+        let cycles = root_files(folder).into_iter().flat_map(|root| imports::cycles(&root));
+        cycles.for_each(|cycle| found += &format!("{folder}: {cycle}\n"));
     }
     assert!(found.is_empty(), "cycles of imports:\n{found}");
 }
@@ -371,6 +348,29 @@ fn the_architecture_guide_names_files_that_exist() {
     assert!(paths.len() > 40, "the tours name files");
     for path in paths {
         assert!(root.join(path).exists(), "docs/architecture.md names {path}");
+    }
+    let sources = project_files().into_iter().filter(|path| path.ends_with(".rs"));
+    let code: String = sources.map(|path| read(&root.join(path))).collect();
+    for name in guide.split('`').skip(1).step_by(2).filter_map(|text| text.rsplit_once("::")).map(|(_, name)| name) {
+        let is_declared =
+            ["fn ", "pub ", "struct ", "enum "].iter().any(|word| code.contains(&format!("{word}{name}")));
+        assert!(is_declared, "docs/architecture.md names {name}");
+    }
+}
+
+/// Names of the planner that decide or predict. A stage reads its plan.
+const DECISIONS: [&str; 6] = ["CostModel", "Load", "Rates", "StageClass", "DatabasePlan::by", "by_each_method"];
+
+#[test]
+fn no_stage_asks_the_cost_model() {
+    for path in project_files().into_iter().filter(|path| path.starts_with("stages/") && path.ends_with(".rs")) {
+        let text = read(&root().join(&path));
+        let asks = |name: &&&str| {
+            let is_word = |c: char| c.is_alphanumeric() || c == '_';
+            text.match_indices(**name)
+                .any(|(at, name)| !text[..at].ends_with(is_word) && !text[at + name.len()..].starts_with(is_word))
+        };
+        assert_eq!(DECISIONS.iter().find(asks), None, "{path}: stages read a plan, and never decide");
     }
 }
 

@@ -1,9 +1,10 @@
 //! The ownership of a directory: keeps a run from overwriting foreign files.
 //!
 //! The first file of a new run directory is `lock`. It is durable before anything else is written, and begins like no
-//! foreign file. So a directory belongs to a run if its `lock` or its `journal` does, or if it holds artifacts, which may
-//! have been copied or restored without either. Any other directory is used only if it holds nothing that a run could
-//! replace: a crash before the lock is durable leaves empty files, zeros and temporary files.
+//! foreign file. So a directory belongs to a run if its `lock` or its `journal` does, if it holds artifacts, which may
+//! have been copied or restored without either, or if it holds a manifest that a run has written, and logs. Any other
+//! directory is used only if it holds nothing that a run could replace: a crash before the lock is durable leaves empty
+//! files, zeros and temporary files.
 //!
 //! In a directory that belongs to a run, a foreign file under one of the run's names (such as a diary called `journal`) is
 //! renamed and keeps its content.
@@ -78,6 +79,12 @@ pub(crate) fn claim(
     }
     if holds_artifacts()? {
         return Ok(Claim::Artifacts);
+    }
+    // Lock, journal and artifacts may all be damaged.
+    let manifest = beginning(disk, &manifest_path(directory), SMALL_BYTES_MAX).map_err(unusable)?;
+    let is_resolved = manifest.is_some_and(|text| text.starts_with(MANIFEST_MARK.as_bytes()));
+    if is_resolved && disk.bytes(&directory.join("logs/run.log")).map_err(unusable)?.is_some() {
+        return Ok(Claim::Run);
     }
     let mut foreign = Vec::new();
     others(disk, directory, DEPTH_MAX, &mut foreign).map_err(unusable)?;

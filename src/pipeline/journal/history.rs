@@ -1,6 +1,6 @@
 //! The history of a run directory: every run and stage in order.
 //!
-//! Where [`JournalState`](crate::journal::state::State) keeps the latest fact about everything, the history keeps all of
+//! Where [`JournalState`](crate::journal::JournalState) keeps the latest fact about everything, the history keeps all of
 //! them: restarts, repeated stages, failures.
 
 use serde::Serialize;

@@ -284,8 +284,14 @@ impl ActiveRun<'_, '_, '_> {
     fn adopt(&mut self, adopted: &[AdoptedArtifact]) -> Result<(), PipelineError> {
         let orchestrator = self.orchestrator;
         let mut names = Vec::new();
+        let mut synced = BTreeSet::new();
         for one in adopted {
             let path = one.artifact.below(&orchestrator.directory);
+            // A run that was killed may have renamed it without a sync of its directory, which this does. What it was made
+            // from is removed afterwards.
+            if synced.insert(path.parent().map(Path::to_path_buf)) {
+                orchestrator.disk.rename(&path, &path)?;
+            }
             let artifact = ArtifactRecord {
                 name: one.artifact.clone(),
                 digest: one.digest,

@@ -1,10 +1,10 @@
 //! Runs that build, resume and stop.
 
-mod stage_counts;
 mod damage;
 mod faults;
 mod garbage;
 mod single;
+mod stage_counts;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::capture::{InMemory, capture_into};
 use crate::distributed::collect;
-use crate::sweep::distributed::tests::{alone, job, ranges, together};
+use crate::sweep::distributed::tests::{alone, concatenated, job, ranges};
 use game::{PositionSet, Rules, Score};
 use messaging::NetworkFaults;
 use std::ops::ControlFlow;
@@ -67,7 +67,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                 let found = job(ranks, processors.min(2), NetworkFaults::none(), |end| {
                     solved(&tables, &index, &whole, end, processors)
                 });
-                let scores = concatenated(index, found.iter().map(|(scores, _)| scores));
+                let scores = concatenated(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
                 // The counts of the logical processors are those on one machine.
                 let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
@@ -100,7 +100,7 @@ fn network_faults_change_nothing() {
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     for seed in 0..3 {
         let found = job(3, 2, NetworkFaults::jitter(seed), |end| solved(&tables, &index, &whole, end, 2));
-        let scores = concatenated(index, found.iter().map(|(scores, _)| scores));
+        let scores = concatenated(&index, found.iter().map(|(scores, _)| scores));
         assert!(scores == expected[stones as usize], "seed {seed}");
     }
 }
@@ -169,7 +169,7 @@ fn a_stopped_job_resumes() {
             assert!(found.iter().all(|one| one.is_some() == found[0].is_some()), "all ranks stop together");
             match found.into_iter().collect::<Option<Vec<_>>>() {
                 Some(found) => {
-                    assert!(concatenated(index, found.iter()) == expected[stones as usize]);
+                    assert!(concatenated(&index, found.iter()) == expected[stones as usize]);
                     break;
                 }
                 None => stopped += 1,
@@ -201,10 +201,10 @@ fn a_checkpoint_between_bounds_is_enough() {
             collected(&rank_values, &index, end)
         })
     };
-    assert!(concatenated(index, run(&[]).iter()) == expected[stones as usize]);
+    assert!(concatenated(&index, run(&[]).iter()) == expected[stones as usize]);
     let left = kept.lock().unwrap().clone();
     assert!(left.iter().flatten().any(|&value| value < -(stones as i8)), "what is undecided is still counted");
-    assert!(concatenated(index, run(&left).iter()) == expected[stones as usize]);
+    assert!(concatenated(&index, run(&left).iter()) == expected[stones as usize]);
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                     solved(&tables, stones, smaller, end, Kernel::detect())
                 });
                 let index = Index::new(stones, set);
-                let scores = concatenated(index, found.iter().map(|(scores, _)| scores));
+                let scores = concatenated(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == *expected, "{stones} stones, {set}, by {ranks} ranks");
                 let together = |report: &DistributedSweepReport| (report.supersteps, report.recomputed, report.changed);
                 assert!(found.iter().all(|(_, report)| together(report) == together(&found[0].1)));
@@ -138,7 +138,7 @@ fn network_faults_and_kernels_change_nothing() {
     let smaller = &expected[..stones as usize];
     for (seed, kernel) in (0..).zip(Kernel::available()) {
         let found = job(3, 1, NetworkFaults::jitter(seed), |end| solved(&tables, stones, smaller, end, kernel));
-        let scores = concatenated(Index::new(stones, set), found.iter().map(|(scores, _)| scores));
+        let scores = concatenated(&Index::new(stones, set), found.iter().map(|(scores, _)| scores));
         assert!(scores == expected[stones as usize], "{kernel:?}, seed {seed}");
     }
 }
@@ -200,7 +200,7 @@ fn a_stopped_job_resumes() {
         });
         match found.into_iter().collect::<Option<Vec<_>>>() {
             Some(found) => {
-                assert!(stopped > 1 && concatenated(index, found.iter()) == expected[stones as usize]);
+                assert!(stopped > 1 && concatenated(&index, found.iter()) == expected[stones as usize]);
                 break;
             }
             None => stopped += 1,

@@ -28,10 +28,11 @@ fn bench_with(files: &[(&str, &[u8])]) -> Bench {
 
 #[test]
 fn directories_of_others_are_refused_untouched() {
-    let foreign: [&[(&str, &[u8])]; 12] = [
+    let foreign: [&[(&str, &[u8])]; 13] = [
         &[("lock", b"process list: mine")],
         &[("databases/2", b"my diary")],
         &[("manifest.toml", b"[package]")],
+        &[("manifest.toml", MANIFEST_MARK.as_bytes())],
         &[("journal", b"Dear diary,")],
         &[("journal", b"\0\0Dear diary")],
         &[("lock", b"my notes")],
@@ -65,7 +66,7 @@ fn directories_of_others_are_refused_untouched() {
 #[test]
 fn what_a_crash_leaves_of_a_first_run_is_no_reason_to_refuse() {
     let note: &[u8] = b"process 7 on here since then: awari run";
-    let left: [&[(&str, &[u8])]; 8] = [
+    let left: [&[(&str, &[u8])]; 9] = [
         &[("lock", b"")],
         &[("lock", &[0; 40]), (".probe.tmp-7", b"half")],
         &[("lock", note), ("logs/run.log", b"begun"), ("journal", b"")],
@@ -77,6 +78,7 @@ fn what_a_crash_leaves_of_a_first_run_is_no_reason_to_refuse() {
             ("manifest.toml", MANIFEST_MARK.as_bytes()),
             ("logs/run.log", b"begun"),
         ],
+        &[("manifest.toml", MANIFEST_MARK.as_bytes()), ("logs/run.log", b"begun"), ("databases/0", b"dat")],
         &[("run.log", b"")],
     ];
     for files in left {

@@ -55,6 +55,23 @@ fn a_run_survives_a_kill_at_every_operation() {
     interrupt(|disk, k| disk.fail_from(k, Fault::Io), |_| {});
 }
 
+/// A killed run may leave a file whose name is not durable. The next run adopts it and removes its sources.
+#[test]
+fn finished_work_survives_a_kill_and_a_later_power_loss() {
+    let bench = Bench::default();
+    bench.run(&toy()).unwrap();
+    for k in 0..bench.disk.operations() {
+        let bench = Bench::default();
+        bench.disk.fail_from(k, Fault::Io);
+        let _ = bench.run(&toy());
+        bench.disk.fail_never();
+        bench.run(&toy()).unwrap();
+        bench.disk.crash();
+        let again = bench.steps(&toy());
+        assert!(!again.contains("capture") && !again.contains("solve"), "operation {k}: {again}");
+    }
+}
+
 #[test]
 fn a_full_disk_is_reported_and_leaves_only_whole_files() {
     interrupt(|disk, k| disk.fail_from(k, Fault::NoSpace), |_| {});
