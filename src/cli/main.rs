@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Says so where memory has run out.
+/// Allocator that reports exhausted memory and exits.
 #[global_allocator]
 static HEAP: disk::heap::Heap = disk::heap::Heap;
 

@@ -26,7 +26,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// SowClass of the moves that stay in the mover's half.
+/// Sow classes of the moves that stay in the mover's half.
 pub(crate) const STRAIGHT: usize = SowClass { crossing: 0, ends: Ends::Mover }.number();
 
 /// Rows in a unit.
