@@ -143,9 +143,6 @@ impl<L: ScoreSource> Databases<L> {
     }
 
     /// Adds or replaces the database with `stones` stones.
-    ///
-    /// # Errors
-    /// [`CheckError::Size`].
     pub fn insert(&mut self, stones: u32, scores: L) -> Result<(), CheckError> {
         let expected = self.set.positions(stones);
         let found = scores.positions();

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 /// Why a database did not pass a check.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum CheckError {
     /// The check stopped on request.
     #[error("stopped on request")]
@@ -21,7 +22,6 @@ pub enum CheckError {
     /// Blocks of a file are damaged.
     #[error("{} of the blocks of {} are damaged: {}", blocks.len(), path.display(), ErrorList(first))]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// All damaged blocks, ascending.
         blocks: Vec<usize>,
@@ -30,61 +30,31 @@ pub enum CheckError {
     },
     /// A text is not a record of statistics.
     #[error("expected the statistics of a database as JSON, found {found}; `awari run MANIFEST` writes them again")]
-    Statistics {
-        /// What is wrong with it.
-        found: String,
-    },
+    Statistics { found: String },
     /// A database that the check needs is missing.
     #[error("no {stones}-stone database here; build it first")]
-    Missing {
-        /// Its stones.
-        stones: u32,
-    },
+    Missing { stones: u32 },
     /// A database has the wrong number of scores.
     #[error("the {stones}-stone database has {}, expected {expected} (positions {set})", plural(*found, "score"))]
-    Size {
-        /// Its stones.
-        stones: u32,
-        /// The position set.
-        set: PositionSet,
-        /// Positions in the set.
-        expected: u64,
-        /// Scores in the database.
-        found: u64,
-    },
+    Size { stones: u32, set: PositionSet, expected: u64, found: u64 },
     /// A score exceeds the stones on the board.
     #[error(
         "position {} of the {stones}-stone database scores {found}, expected -{stones} to {stones}",
         PositionText::of_board(*board)
     )]
-    Range {
-        /// The stones of the database.
-        stones: u32,
-        /// The position.
-        board: Board,
-        /// Its score.
-        found: Score,
-    },
+    Range { stones: u32, board: Board, found: Score },
     /// A move leads to a position that is not in the position set.
     #[error(
         "position {} follows from a move, but is not in the set `{set}`",
         PositionText::of_board(*board)
     )]
-    Outside {
-        /// The position.
-        board: Board,
-        /// The set.
-        set: PositionSet,
-    },
+    Outside { board: Board, set: PositionSet },
     /// Scores do not follow from those of the children.
     #[error("{mistakes} of {} checked in the {stones}-stone database {} wrong: {}",
         plural(*checked, "position"), if *mistakes == 1 { "is" } else { "are" }, ErrorList(first))]
     Wrong {
-        /// The stones of the database.
         stones: u32,
-        /// The number of wrong positions.
         mistakes: u64,
-        /// The number of checked positions.
         checked: u64,
         /// The first of them, in the order of the database.
         first: Vec<WrongScore>,
@@ -97,15 +67,12 @@ pub enum CheckError {
         PositionText::of_board(*board)
     )]
     Uncertified {
-        /// The stones of the database.
         stones: u32,
         /// The bound at which the derivation stopped.
         bound: Score,
         /// The number of claims of that size that are not derived.
         unproved: u64,
-        /// The first of them.
         board: Board,
-        /// Its score in the database.
         claimed: Score,
     },
 }

@@ -83,9 +83,6 @@ impl PortionFindings {
     }
 
     /// Returns the verdict on a database, if these are the findings of all its portions.
-    ///
-    /// # Errors
-    /// [`CheckError::Wrong`].
     pub fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
         self.0.verified(stones, histogram)
     }

@@ -59,9 +59,6 @@ impl OpenedDatabases {
 }
 
 /// Opens all databases of a directory.
-///
-/// # Errors
-/// [`CliError::NoDatabases`] if there are none.
 pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> {
     refuse_file(disk, dir)?;
     let paths = disk.list(&dir.join("databases"))?;
@@ -81,9 +78,6 @@ pub(crate) fn holds_artifacts(disk: &dyn Disk, dir: &Path) -> bool {
 }
 
 /// Returns the scores of a database.
-///
-/// # Errors
-/// If the database is damaged or missing.
 pub(crate) fn sound(library: &Library, stones: u32) -> Result<&Scores, CliError> {
     match library.files().get(&stones) {
         Some(LibraryFile::Sound(scores)) => Ok(scores),
@@ -105,9 +99,6 @@ pub(crate) fn stopped_at(stones: u32) -> Exit {
 }
 
 /// Returns the requested stones: those of the range, or of all databases.
-///
-/// # Errors
-/// [`CliError::NoDatabases`] if the range has no database.
 pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>, CliError> {
     let there = |range: &RangeInclusive<u32>| library.files().keys().any(|stones| range.contains(stones));
     match &args.stones {

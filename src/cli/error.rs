@@ -25,7 +25,6 @@ pub(crate) enum CliError {
     /// The path of a manifest on the command line is not a manifest.
     #[error("{what}; nothing was done ({help})")]
     NoManifestThere {
-        /// What the path is.
         what: String,
         /// The correct command line.
         help: String,
@@ -39,34 +38,16 @@ pub(crate) enum CliError {
          (such a file needs cores and memory in the table [machine], and free, read, write and operations in [disk])",
         planner::Hardware::NAMES.join(", ")
     )]
-    NoHardware {
-        /// The requested name.
-        name: String,
-        /// The error of reading the file.
-        error: DiskError,
-    },
+    NoHardware { name: String, error: DiskError },
     /// The manifest is not UTF-8.
     #[error("{} is not UTF-8 text; nothing was done", path.display())]
-    NotText {
-        /// The manifest.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// The manifest has mistakes.
     #[error("{} {}; nothing was done", mistakes(diagnostics.len()), origins(name, diagnostics))]
-    Manifest {
-        /// The name of the manifest.
-        name: String,
-        /// The text of the manifest.
-        text: String,
-        /// All its mistakes.
-        diagnostics: Vec<Diagnostic>,
-    },
+    Manifest { name: String, text: String, diagnostics: Vec<Diagnostic> },
     /// Options have values that no manifest may have.
     #[error("{} on the command line; nothing was done", mistakes(diagnostics.len()))]
-    CommandLine {
-        /// The mistakes.
-        diagnostics: Vec<Diagnostic>,
-    },
+    CommandLine { diagnostics: Vec<Diagnostic> },
     /// A path that would have to be written to a manifest or a script is not UTF-8.
     #[error("the path {} is not UTF-8 and cannot be written to a manifest or a script; choose another", .0.display())]
     PathNotText(PathBuf),
@@ -85,19 +66,13 @@ pub(crate) enum CliError {
     Ranks(#[from] CommunicationError),
     /// A rank of a job failed.
     #[error("rank {rank}: {error}")]
-    Rank {
-        /// Its number.
-        rank: usize,
-        /// The reason.
-        error: Box<StageError>,
-    },
+    Rank { rank: usize, error: Box<StageError> },
     /// An error of the pipeline.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
     /// A run ended early.
     #[error("{error}{}", lines(next))]
     Run {
-        /// The reason.
         error: Box<PipelineError>,
         /// Advice on what to do next.
         next: Vec<String>,
@@ -116,12 +91,7 @@ pub(crate) enum CliError {
         "{holder} holds {}, but is not a run, or has just started; nothing was done (try again, or stop it where it \
          was started)", dir.display()
     )]
-    NoRun {
-        /// The run directory.
-        dir: PathBuf,
-        /// The holder of the lock.
-        holder: String,
-    },
+    NoRun { dir: PathBuf, holder: String },
     /// Without a manifest, the needed files are unknown.
     #[error(
         "there is no manifest.toml in {}, so the files that are needed are not known; nothing was removed (`awari run \
@@ -131,60 +101,32 @@ pub(crate) enum CliError {
     NoManifest(PathBuf),
     /// There are no databases.
     #[error("no databases{} in {}; to build them: {build}", of_stones(stones), dir.join("databases").display())]
-    NoDatabases {
-        /// The run directory.
-        dir: PathBuf,
-        /// The requested stones.
-        stones: Option<std::ops::RangeInclusive<u32>>,
-        /// The command that builds them.
-        build: String,
-    },
+    NoDatabases { dir: PathBuf, stones: Option<std::ops::RangeInclusive<u32>>, build: String },
     /// A required database does not exist.
     #[error("no database of {} in {}{}; to build it: {build}", plural(u64::from(*stones), "stone"),
         dir.join("databases").display(), of_largest(*largest))]
     NoDatabase {
-        /// The run directory.
         dir: PathBuf,
-        /// Its stones.
         stones: u32,
         /// The stones of the largest database, if known.
         largest: Option<u32>,
-        /// The command that builds it.
         build: String,
     },
     /// A database required by an archive does not exist.
     #[error("{} needs {}, which does not exist; to restore it too: {restore}", archive.display(), needed.display())]
-    NoSmaller {
-        /// The archive.
-        archive: PathBuf,
-        /// The database.
-        needed: PathBuf,
-        /// The command that restores both.
-        restore: String,
-    },
+    NoSmaller { archive: PathBuf, needed: PathBuf, restore: String },
     /// There are no archives.
     #[error("no archives{} in {}; `awari archive` writes them", of_stones(stones), dir.display())]
-    NoArchives {
-        /// The directory.
-        dir: PathBuf,
-        /// The requested stones.
-        stones: Option<std::ops::RangeInclusive<u32>>,
-    },
+    NoArchives { dir: PathBuf, stones: Option<std::ops::RangeInclusive<u32>> },
     /// Restoring would replace a different database.
     #[error(
         "{} exists and differs from the archive, or is damaged (see `awari verify`); restore into another directory, \
          or remove it", path.display()
     )]
-    OtherDatabase {
-        /// The database.
-        path: PathBuf,
-    },
+    OtherDatabase { path: PathBuf },
     /// A required database is damaged.
     #[error("{what}")]
-    Damaged {
-        /// The damage and its remedy.
-        what: String,
-    },
+    Damaged { what: String },
     /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -217,12 +159,7 @@ pub(crate) enum CliError {
         "the stack limit (ulimit -s) is {}, which is too little; nothing was done (raise it to {} or more)",
         pipeline::Budget::show(*limit), pipeline::Budget::show(*least)
     )]
-    Stack {
-        /// The limit in bytes.
-        limit: u64,
-        /// The required bytes.
-        least: u64,
-    },
+    Stack { limit: u64, least: u64 },
     /// A thread pool cannot be started.
     #[error(
         "cannot start threads: {}; allow more (ulimit -u, ulimit -v, or the pids control group), or choose fewer with \
@@ -232,12 +169,7 @@ pub(crate) enum CliError {
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// The server cannot listen.
     #[error("cannot listen at {address}: {}; choose another address with --listen", reason(error))]
-    Serve {
-        /// The address.
-        address: Listen,
-        /// The reason.
-        error: std::io::Error,
-    },
+    Serve { address: Listen, error: std::io::Error },
     /// Signals cannot be caught.
     #[error("cannot install signal handlers: {}", reason(.0))]
     Signals(std::io::Error),

@@ -26,9 +26,6 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Returns the next line, trimmed; `None` at the end of the input.
-    ///
-    /// # Errors
-    /// If reading fails.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<String, RejectedLine>>> {
         let mut line = Vec::new();
         let taken = BYTES_MAX as u64 + 1;

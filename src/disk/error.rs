@@ -78,6 +78,7 @@ impl fmt::Display for Operation {
 /// An operation on a file that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum DiskError {
     /// The disk or the user's quota is full.
     #[error(
@@ -86,9 +87,7 @@ pub enum DiskError {
         Shortage { needed: *needed, free: *free }
     )]
     NoSpace {
-        /// What was being done.
         operation: Operation,
-        /// To which file.
         path: PathBuf,
         /// Bytes that this operation asked for, where known.
         needed: Option<u64>,
@@ -101,59 +100,28 @@ pub enum DiskError {
          the limit, then repeat the command",
         path.display()
     )]
-    FileSizeLimit {
-        /// What was being done.
-        operation: Operation,
-        /// To which file.
-        path: PathBuf,
-    },
+    FileSizeLimit { operation: Operation, path: PathBuf },
     /// The file system is mounted read-only.
     #[error("cannot {operation} {}: the file system is read-only; choose another directory", path.display())]
-    ReadOnly {
-        /// What was being done.
-        operation: Operation,
-        /// To which file.
-        path: PathBuf,
-    },
+    ReadOnly { operation: Operation, path: PathBuf },
     /// The permissions of a file or directory forbid it.
     #[error("cannot {operation} {}: permission denied; check who owns the directory", path.display())]
-    PermissionDenied {
-        /// What was being done.
-        operation: Operation,
-        /// To which file.
-        path: PathBuf,
-    },
+    PermissionDenied { operation: Operation, path: PathBuf },
     /// The file or a directory on its path is absent.
     #[error("cannot {operation} {}: no such file or directory", path.display())]
-    NotFound {
-        /// What was being done.
-        operation: Operation,
-        /// To which file.
-        path: PathBuf,
-    },
+    NotFound { operation: Operation, path: PathBuf },
     /// A directory that must exist is absent.
     #[error("there is no directory {path}; make it first: mkdir -p {path}", path = path.display())]
-    NoDirectory {
-        /// The directory.
-        path: PathBuf,
-    },
+    NoDirectory { path: PathBuf },
     /// The file is larger than its reader accepts.
     #[error("{} has {}, expected at most {bytes_max}; it cannot be the expected file", path.display(), self::bytes(*bytes))]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-        /// The greatest length accepted.
-        bytes_max: u64,
-    },
+    TooLarge { path: PathBuf, bytes: u64, bytes_max: u64 },
     /// Another process holds the lock.
     #[error(
         "{} is locked by {holder}; wait for that process to end, or stop it",
         path.display()
     )]
     Locked {
-        /// The lock file.
         path: PathBuf,
         /// The note of the holder.
         holder: String,
@@ -161,7 +129,6 @@ pub enum DiskError {
     /// Another run has taken the directory of a file.
     #[error("{} now belongs to another run: {why}", path.display())]
     Overtaken {
-        /// The journal of the directory.
         path: PathBuf,
         /// The evidence, and the remedy.
         why: String,
@@ -171,20 +138,10 @@ pub enum DiskError {
         "io_uring cannot be used here: {}; the kernel, a container or a limit forbids it; use --io plain",
         reason(source)
     )]
-    RingRefused {
-        /// What the operating system said.
-        source: io::Error,
-    },
+    RingRefused { source: io::Error },
     /// Any other error.
     #[error("cannot {operation} {}: {}{}", path.display(), reason(source), failing(source))]
-    Io {
-        /// What was being done.
-        operation: Operation,
-        /// To which file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
+    Io { operation: Operation, path: PathBuf, source: io::Error },
 }
 
 impl DiskError {

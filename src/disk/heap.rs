@@ -46,9 +46,6 @@ const THREAD_BYTES: usize = (2 << 20) + (256 << 10);
 
 /// Checks that there is address space for `threads` more threads. Otherwise the standard library panics in a new thread
 /// that finds no room for its signal stack.
-///
-/// # Errors
-/// What the operating system says.
 pub fn room_for_threads(threads: usize) -> io::Result<()> {
     MmapOptions::new().len(threads.saturating_mul(THREAD_BYTES)).no_reserve_swap().map_anon().map(drop)
 }

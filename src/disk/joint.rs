@@ -128,9 +128,6 @@ pub struct Region<'d> {
 
 impl<'d> Region<'d> {
     /// Opens a region of a [`Joint`] file of `bytes` bytes, by its temporary name.
-    ///
-    /// # Errors
-    /// What the operating system says.
     pub fn open(disk: &'d dyn Disk, temporary: &Path, bytes: u64, place: Range<u64>) -> Result<Self, DiskError> {
         Ok(Region::of(disk.working(temporary, bytes)?, place))
     }
@@ -165,9 +162,6 @@ impl<'d> Region<'d> {
     }
 
     /// Makes the region durable, and returns the bytes at its [ends](edges_of) for the publishing process.
-    ///
-    /// # Errors
-    /// What the operating system says.
     pub fn finish(self) -> Result<Vec<Edge>, DiskError> {
         let (file, edges) = self.settle()?;
         file.sync()?;
@@ -175,9 +169,6 @@ impl<'d> Region<'d> {
     }
 
     /// Writes all of the region, in a file that no other process writes to. Not durable. Returns the file.
-    ///
-    /// # Errors
-    /// What the operating system says.
     pub fn finish_alone(self) -> Result<Box<dyn ScratchFile + 'd>, DiskError> {
         let (file, edges) = self.settle()?;
         edges.iter().try_for_each(|edge| file.write_at(edge.offset, &edge.bytes))?;

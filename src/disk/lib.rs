@@ -68,15 +68,9 @@ pub trait Disk: Send + Sync {
 
     /// Creates a file, replacing any of that name. Makes missing parent directories. Artifacts are written with
     /// [`Staged`] instead.
-    ///
-    /// # Errors
-    /// What the operating system reports.
     fn create(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError>;
 
     /// Opens a file at its end, creating it and its parent directories if absent.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn append(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError>;
 
     /// Cuts an existing file to `bytes` bytes, durably.
@@ -87,40 +81,25 @@ pub trait Disk: Send + Sync {
 
     /// Opens a file for reads at any offset, into the caller's memory. The alternative to a map where memory is
     /// bounded.
-    ///
-    /// # Errors
-    /// [`DiskError::NotFound`] if it is absent, or what the operating system says.
     fn open(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError>;
 
     /// As [`open`](Self::open), for a file that is read in short pieces whose neighbours are read later: with
     /// [`Io::Auto`] it goes through the page cache.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     fn open_scattered(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         self.open(path)
     }
 
     /// Makes a nameless file of `bytes` zeros for this process alone. It is gone when dropped, or when the process
     /// dies. `path` determines the file system, and names the file in errors; its parent directories are made.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError>;
 
     /// Opens a named file of `bytes` bytes, to be read and written in place, and to be resumed by the next process.
     /// Existing content is kept, cut (to whole blocks) or extended by zeros. Name and length are durable; content is
     /// durable only after [`ScratchFile::sync`], and after a loss of power any sector written since may have its old
     /// content.
-    ///
-    /// # Errors
-    /// [`DiskError::NoSpace`] and similar errors.
     fn working(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile + '_>, DiskError>;
 
     /// Maps a file for reading.
-    ///
-    /// # Errors
-    /// [`DiskError::NotFound`] if it is absent, or what the operating system says.
     fn map(&self, path: &Path) -> Result<Mapping, DiskError>;
 
     /// The length of a file, or `None` if it is absent.
@@ -131,9 +110,6 @@ pub trait Disk: Send + Sync {
 
     /// The space that a file takes on the disk, which differs from its length if it has holes or reserved space. 0 if
     /// it is absent.
-    ///
-    /// # Errors
-    /// As [`bytes`](Self::bytes).
     fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
         Ok(self.bytes(path)?.unwrap_or(0))
     }
@@ -147,15 +123,9 @@ pub trait Disk: Send + Sync {
     }
 
     /// The files (not directories) in a directory, sorted by path. An absent directory is empty.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
 
     /// The directories in a directory, sorted by path. An absent directory has none.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
 
     /// Renames a file, replacing any of the new name, and syncs both directories. After an error the file has one of
@@ -166,21 +136,12 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
 
     /// Removes a file, if it exists. Not synced: a loss of power may undo it.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn remove(&self, path: &Path) -> Result<(), DiskError>;
 
     /// Removes a directory with its content, if it exists. Not synced.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn remove_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
 
     /// Makes a directory and its parents durably, as far as they are missing.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn create_dir_all(&self, directory: &Path) -> Result<(), DiskError>;
 
     /// Makes a directory in an existing one durably, if it is missing.
@@ -190,9 +151,6 @@ pub trait Disk: Send + Sync {
     fn create_dir(&self, directory: &Path) -> Result<(), DiskError>;
 
     /// Makes a directory that only this user may enter, named `prefix` and a random number. Its parent exists.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn create_private_dir(&self, parent: &Path, prefix: &str) -> Result<PathBuf, DiskError>;
 
     /// The canonical name of a path that need not exist: absolute, with links and `..` resolved as far as it exists.
@@ -202,9 +160,6 @@ pub trait Disk: Send + Sync {
     }
 
     /// The bytes free for this user below a directory, which need not exist yet.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError>;
 
     /// Checks that `bytes` bytes can be written below a directory, by reserving them for a moment in a file that is
@@ -216,9 +171,6 @@ pub trait Disk: Send + Sync {
 
     /// Publishes a small file for other processes, which see the old one or the new one, complete. Not durable: a loss
     /// of power may lose both.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn post(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError>;
 
     /// The bytes read and written so far through this disk and its clones, without mapped files.
@@ -239,9 +191,6 @@ pub trait Disk: Send + Sync {
     fn lock(&self, path: &Path, note: &str) -> Result<Lock, DiskError>;
 
     /// The note of the holder of the lock `path`; `None` if it is free or absent. Writes nothing.
-    ///
-    /// # Errors
-    /// What the operating system says.
     fn lock_holder(&self, path: &Path) -> Result<Option<String>, DiskError>;
 }
 
@@ -263,9 +212,6 @@ pub const RUN_BYTES_MAX: usize = real::ring::PIECE_BYTES;
 /// A file of fixed length for intermediate state, read and written in place from any thread.
 pub trait ScratchFile: InputFile {
     /// Writes all of `bytes` at `offset`. Not durable.
-    ///
-    /// # Errors
-    /// [`DiskError::NoSpace`] and similar errors.
     ///
     /// # Panics
     /// Where `bytes` reach beyond the end.
@@ -319,9 +265,6 @@ pub trait OutputFile: Send {
 
     /// Reserves space for the next `bytes` bytes, so that a full disk is noticed before hours of work. The length of
     /// the file does not change. Where the file system cannot reserve, only the free space is compared.
-    ///
-    /// # Errors
-    /// [`DiskError::NoSpace`] with the bytes needed and free.
     fn reserve(&mut self, bytes: u64) -> Result<(), DiskError>;
 
     /// Makes all writes and the name of the file durable, and releases unused reserved space.

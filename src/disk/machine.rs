@@ -65,9 +65,6 @@ impl MachineFacts {
 }
 
 /// Starts `count` threads at once and ends them, to check that they can be started before work that needs them.
-///
-/// # Errors
-/// The error of the first thread that cannot be started.
 pub fn probe_threads(count: usize) -> io::Result<()> {
     let before = threads();
     let (hold, held) = mpsc::channel::<()>();
@@ -109,9 +106,6 @@ pub fn is_signal_ignored(number: i32) -> bool {
 }
 
 /// Takes a lock in a directory for a moment, on a nameless file.
-///
-/// # Errors
-/// What the operating system says, or that the file system has no locks.
 pub fn probe_lock(directory: &Path) -> Result<(), DiskError> {
     let path = directory.join("lock");
     LockedFile::of(nameless(&path)?, &path).map(drop)
@@ -130,9 +124,6 @@ pub struct Speed {
 
 impl Speed {
     /// Writes and reads a nameless file of `bytes` bytes in a directory.
-    ///
-    /// # Errors
-    /// What the operating system says.
     pub fn measure(disk: &RealDisk, directory: &Path, bytes: u64) -> Result<Speed, DiskError> {
         let path = directory.join("speed");
         let file = nameless(&path)?;

@@ -49,9 +49,6 @@ struct Previous(libc::sigaction);
 
 impl MapWatch {
     /// Watches a map of `bytes` bytes.
-    ///
-    /// # Errors
-    /// If the handler cannot be installed.
     pub(crate) fn over(start: *const u8, bytes: usize) -> io::Result<MapWatch> {
         INSTALLED.get_or_init(install).as_ref().map_err(|&code| io::Error::from_raw_os_error(code))?;
         let slot = slots().find(|slot| !slot.is_taken.swap(true, Ordering::AcqRel)).unwrap_or_else(add_slot);

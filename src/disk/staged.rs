@@ -151,9 +151,6 @@ pub(crate) fn kept_names(path: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Renames a foreign file, and returns its new name. Only for the holder of the directory's lock.
-///
-/// # Errors
-/// What the operating system says.
 pub fn set_aside(disk: &dyn Disk, path: &Path) -> Result<PathBuf, DiskError> {
     let taken = disk.list(path.parent().unwrap_or(Path::new("")))?;
     let is_free = |kept: &PathBuf| taken.iter().all(|path| path.file_name() != kept.file_name());
@@ -169,9 +166,6 @@ pub fn set_aside(disk: &dyn Disk, path: &Path) -> Result<PathBuf, DiskError> {
 ///
 /// Only for the holder of the directory's lock, before it stages anything: then all temporaries are of dead runs,
 /// whatever process number is in their names (numbers repeat, above all in containers).
-///
-/// # Errors
-/// What the operating system says.
 pub fn remove_leftovers(disk: &dyn Disk, directory: &Path) -> Result<usize, DiskError> {
     let mut removed = 0;
     for path in disk.list(directory)? {

@@ -9,6 +9,7 @@ use thiserror::Error;
 /// An error of an exchange.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum ExchangeError {
     /// The caller requested a stop.
     #[error("stopped on request; incomplete files were removed")]
@@ -25,48 +26,33 @@ pub enum ExchangeError {
          directory", path.display()
     )]
     Exists {
-        /// The file.
         path: PathBuf,
         /// The offset of the first different byte, or the end of the shorter file.
         offset: u64,
     },
     /// There is not enough memory for an array.
     #[error("cannot allocate {}: {}", disk::bytes(*bytes as u64), disk::reason(source))]
-    Memory {
-        /// How many bytes.
-        bytes: usize,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
+    Memory { bytes: usize, source: std::io::Error },
     /// A file of the name exists that is no archive of the scores.
     #[error(
         "{} exists and is not a valid archive of these scores; replace it with --force, or choose another directory",
         path.display()
     )]
-    Others {
-        /// The file.
-        path: PathBuf,
-    },
+    Others { path: PathBuf },
     /// The restored scores differ from those of the archive.
     #[error(
         "{} does not restore the scores that it was made of: the smaller databases differ from those that it was made \
          with; restore them from the same set of archives, or build them", path.display()
     )]
-    Restored {
-        /// The archive.
-        path: PathBuf,
-    },
+    Restored { path: PathBuf },
     /// The database is too large for text, unless forced.
     #[error(
         "the {stones}-stone database has {}, as csv about {}; expected at most {}: choose another format, or write it with --force",
         plural(*positions, "position"), disk::bytes(*bytes), plural(*limit, "position")
     )]
     TooLarge {
-        /// The stones of the database.
         stones: u32,
-        /// Its positions.
         positions: u64,
-        /// The approximate length of the file.
         bytes: u64,
         /// The most positions that are written without force.
         limit: u64,
@@ -83,38 +69,17 @@ pub enum ExchangeError {
          with --stones",
         path.display(), disk::bytes(*expected), plural((*stones).into(), "stone")
     )]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// The stones.
-        stones: u32,
-        /// The expected length.
-        expected: u64,
-    },
+    Missing { path: PathBuf, stones: u32, expected: u64 },
     /// The file to compare with has another length.
     #[error(
         "{} has {}, expected {expected}, one for each reachable position of {}: it is \
          incomplete or has another layout",
         path.display(), disk::bytes(*found), plural((*stones).into(), "stone")
     )]
-    Length {
-        /// The file.
-        path: PathBuf,
-        /// The stones.
-        stones: u32,
-        /// The expected length.
-        expected: u64,
-        /// The length found.
-        found: u64,
-    },
+    Length { path: PathBuf, stones: u32, expected: u64, found: u64 },
     /// The encoder of a format failed.
     #[error("{} cannot be encoded: {what}", path.display())]
-    Encoder {
-        /// The file.
-        path: PathBuf,
-        /// The error of the encoder.
-        what: String,
-    },
+    Encoder { path: PathBuf, what: String },
 }
 
 impl From<StoreError> for ExchangeError {

@@ -70,9 +70,6 @@ struct Odometer {
 
 impl<'a> Lexicographic<'a> {
     /// The order for the databases of an index, of either position set.
-    ///
-    /// # Errors
-    /// [`ExchangeError::Unsupported`] for 48 stones.
     pub fn new(index: &'a Index) -> Result<Lexicographic<'a>, ExchangeError> {
         if index.stones() == STONES_MAX {
             let what = format!(

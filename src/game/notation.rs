@@ -55,15 +55,14 @@ pub enum Side {
 
 /// An error in the text of a position or a move.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum NotationError {
     /// A field is not a number, or too large for the board.
     #[error("{place} (column {column}): expected a number of stones from 0 to {STONES_MAX}, found `{found}`")]
     Number {
-        /// Which number.
         place: PositionField,
         /// Its first character, counted from 1.
         column: usize,
-        /// What stands there.
         found: String,
     },
     /// Too few numbers or too many.
@@ -71,18 +70,12 @@ pub enum NotationError {
         "expected 12 numbers from A round to f, or 15 parts as in \
          `4-4-4-4-4-4-4-4-4-4-4-4-0-0-S`, found {found} {separated}"
     )]
-    Parts {
-        /// How many there are.
-        found: usize,
-        /// How they were separated.
-        separated: &'static str,
-    },
+    Parts { found: usize, separated: &'static str },
     /// The side to move is neither S nor N.
     #[error("side to move (column {column}): expected `S` or `N`, found `{found}`")]
     Side {
         /// Its first character, counted from 1.
         column: usize,
-        /// What stands there.
         found: String,
     },
     /// More stones than the game has.
@@ -93,10 +86,7 @@ pub enum NotationError {
     },
     /// No name of a pit.
     #[error("move: expected a pit, `A` to `F` for South or `a` to `f` for North, found `{found}`")]
-    Move {
-        /// The text.
-        found: String,
-    },
+    Move { found: String },
 }
 
 /// A place in a position's text.

@@ -225,8 +225,8 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
 ///
 /// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and the rest is
 /// shared out. Round 0 is 0 everywhere; a round takes `max(captured - score(child))` over the values of the previous
-/// one. The rounds converge: with k the value only moves away from 0 (a player who can force a gain in k moves can in k
-/// + 1; a loss that can be postponed for k moves only counts once it cannot), and values are bounded by the stones. The
+/// one. The rounds converge: with k the value only moves away from 0 (a player who can force a gain in k moves can in
+/// k + 1; a loss that can be postponed for k moves only counts once it cannot), and values are bounded by the stones. The
 /// limit is the score of awari: a gain is forced in a bounded number of moves, so before any repetition; and where
 /// neither side can force one, both can play on until a position repeats, which shares out the rest.
 ///

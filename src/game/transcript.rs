@@ -34,6 +34,7 @@ pub struct Transcript {
 
 /// An error in the text of a game.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum TranscriptError {
     /// The initial position is invalid.
     #[error("the tag FEN: {0}")]
@@ -43,7 +44,6 @@ pub enum TranscriptError {
     NoMove {
         /// Moves before it.
         after: usize,
-        /// What stands there.
         found: String,
     },
     /// The other player is to move.
@@ -51,9 +51,7 @@ pub enum TranscriptError {
     Side {
         /// The move, from 1.
         number: usize,
-        /// As written.
         found: String,
-        /// The side to move.
         side: Side,
     },
     /// The move is illegal.
@@ -61,9 +59,7 @@ pub enum TranscriptError {
     Forbidden {
         /// The move, from 1.
         number: usize,
-        /// As written.
         found: String,
-        /// Why.
         reason: Illegal,
     },
     /// The number of stones sown is not that of the pit.
@@ -71,13 +67,9 @@ pub enum TranscriptError {
     Sown {
         /// The move, from 1.
         number: usize,
-        /// As written.
         found: String,
-        /// The pit it starts from.
         pit: MoveText,
-        /// The number as written.
         expected: String,
-        /// The stones in the pit.
         is: u8,
     },
     /// The number of stones captured is not that of the board.
@@ -85,11 +77,8 @@ pub enum TranscriptError {
     Captured {
         /// The move, from 1.
         number: usize,
-        /// As written.
         found: String,
-        /// The number as written.
         expected: String,
-        /// The stones that the move captures.
         is: u8,
     },
     /// The text has too many moves.

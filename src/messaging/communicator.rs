@@ -35,26 +35,17 @@ pub trait Communicator: Send {
     fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError>;
 
     /// Makes progress on messages and sends signs of life. To be called during long computations.
-    ///
-    /// # Errors
-    /// If the job is broken.
     fn poll(&mut self) -> Result<(), CommunicationError>;
 
     /// Traffic so far.
     fn traffic(&self) -> MessageTraffic;
 
     /// Collects one message of every rank at `root`, which gets all of them by rank; the other ranks get `None`.
-    ///
-    /// # Errors
-    /// Those of `send` and `receive`.
     fn gather(&mut self, root: usize, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, CommunicationError> {
         collective::gather(self, root, message)
     }
 
     /// Sends the message of `root`, which alone passes one, to all ranks.
-    ///
-    /// # Errors
-    /// Those of `send` and `receive`.
     ///
     /// # Panics
     /// If `root` passes no message, or another rank one.
@@ -71,9 +62,6 @@ pub trait Communicator: Send {
     }
 
     /// Blocks until all ranks have called it.
-    ///
-    /// # Errors
-    /// Those of `send` and `receive`.
     fn barrier(&mut self) -> Result<(), CommunicationError> {
         collective::sum(self, &[]).map(drop)
     }

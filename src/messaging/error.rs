@@ -3,20 +3,17 @@
 /// Error of sending or receiving a message. The job cannot continue after it: drop the communicator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum CommunicationError {
     /// The other rank has dropped its communicator.
     #[error("rank {rank} left the job early; its own output says why")]
-    Gone {
-        /// The other rank.
-        rank: usize,
-    },
+    Gone { rank: usize },
     /// The other rank sends nothing, not even signs of life.
     #[error(
         "no message from rank {rank} for {seconds:.0} s: its process or machine is dead, stopped or unreachable; end \
          the job and run it again"
     )]
     Silent {
-        /// The other rank.
         rank: usize,
         /// Seconds without a sign of life.
         seconds: f64,
@@ -25,38 +22,16 @@ pub enum CommunicationError {
     #[error(
         "deadlock: rank {rank} waits for a message while another rank waits for one from it; this is a bug in awari"
     )]
-    Deadlock {
-        /// The other rank.
-        rank: usize,
-    },
+    Deadlock { rank: usize },
     /// A message is too large.
     #[error("a message to rank {rank} has {bytes} bytes, the limit is {bytes_max}; run with more ranks")]
-    TooLarge {
-        /// The other rank.
-        rank: usize,
-        /// Bytes of the message.
-        bytes: usize,
-        /// Most bytes of a message.
-        bytes_max: usize,
-    },
+    TooLarge { rank: usize, bytes: usize, bytes_max: usize },
     /// A message is not what the program expects at this point.
     #[error("rank {rank} sent {found}, expected {expected}: run the same program with the same arguments on all ranks")]
-    Unexpected {
-        /// The other rank.
-        rank: usize,
-        /// Expected content.
-        expected: String,
-        /// Received content.
-        found: String,
-    },
+    Unexpected { rank: usize, expected: String, found: String },
     /// The message-passing library failed.
     #[error(
         "{call} failed: {text}; check the network between the ranks, and that the launcher belongs to the MPI library"
     )]
-    Library {
-        /// Function of the library.
-        call: &'static str,
-        /// Message of the library.
-        text: String,
-    },
+    Library { call: &'static str, text: String },
 }

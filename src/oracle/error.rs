@@ -10,26 +10,17 @@ use thiserror::Error;
 /// Why a library cannot be opened, or a question not be answered.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum OracleError {
     /// The database with the answer is missing.
     #[error("no {stones}-stone database here{}", of_largest(*largest))]
-    Missing {
-        /// Its stones.
-        stones: u32,
-        /// The stones of the largest database.
-        largest: Option<u32>,
-    },
+    Missing { stones: u32, largest: Option<u32> },
     /// The database with the answer cannot be read or trusted.
     #[error(transparent)]
     Store(Box<StoreError>),
     /// The database with the answer was found to be damaged when it was opened.
     #[error("{what}")]
-    Damaged {
-        /// Its stones.
-        stones: u32,
-        /// What is wrong with it.
-        what: String,
-    },
+    Damaged { stones: u32, what: String },
     /// The databases have different rules or position sets.
     #[error(
         "{} has rules {}, positions {}, but {} has rules {}, positions {}: all databases of a directory must have the \
@@ -41,7 +32,6 @@ pub enum OracleError {
     /// A database has unknown rules or positions.
     #[error("{} has {what}, which this program does not know; use the program that made it", path.display())]
     Unknown {
-        /// The file.
         path: PathBuf,
         /// Rules or positions, with their name.
         what: String,
@@ -50,11 +40,9 @@ pub enum OracleError {
     #[error("{} is {found}, expected {expected}; move it away and rebuild it with `awari run \
         MANIFEST`", path.display())]
     Misplaced {
-        /// The file.
         path: PathBuf,
         /// The identity that its name implies.
         expected: String,
-        /// The identity in its header.
         found: String,
     },
     /// A database contradicts the rules.
@@ -64,11 +52,9 @@ pub enum OracleError {
         board.stones(), PositionText::of_board(*board)
     )]
     Inconsistent {
-        /// The position.
         board: Board,
         /// The value of its best move.
         expected: Bounds,
-        /// Its score in the database.
         found: Bounds,
     },
 }

@@ -137,9 +137,6 @@ impl Library {
     }
 
     /// Returns the rules and positions of a file.
-    ///
-    /// # Errors
-    /// [`OracleError::Unknown`].
     pub fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), OracleError> {
         let unknown = |what: String| OracleError::Unknown { path: path.to_path_buf(), what };
         let rules =

@@ -41,9 +41,6 @@ pub enum LineEnd {
 
 impl Oracle {
     /// Returns the principal line of a position, of at most `moves_max` moves.
-    ///
-    /// # Errors
-    /// As [`answer`](Oracle::answer).
     pub fn line(&self, board: &Board, moves_max: usize) -> Result<PrincipalLine, OracleError> {
         let mut moves: Vec<ValuedMove> = Vec::new();
         let mut at = *board;

@@ -54,9 +54,6 @@ impl Player {
 
 impl Oracle {
     /// Judges every move of a game from a known position.
-    ///
-    /// # Errors
-    /// If an existing database cannot be trusted.
     pub fn review(&self, game: &Game) -> Result<Review, OracleError> {
         let mut review = Review { turns: Vec::new(), players: [Player::default(); 2] };
         let mut before = game.start();

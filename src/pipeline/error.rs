@@ -31,6 +31,7 @@ pub struct MissingInput {
 /// An error of the pipeline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum PipelineError {
     /// The manifest has mistakes: all of them.
     #[error("{}", lines(.0))]
@@ -38,7 +39,6 @@ pub enum PipelineError {
     /// No stage has this name.
     #[error("{}; {}", unknown(name), suggestion(suggestions))]
     UnknownStage {
-        /// The name as given.
         name: String,
         /// Similar names, or examples.
         suggestions: Vec<StageName>,
@@ -46,7 +46,6 @@ pub enum PipelineError {
     /// A forced stage comes after the last stage to run.
     #[error("--force {stage} contradicts --until {until}: {stage} comes after {until}; leave out one of the two")]
     ForcedTooLate {
-        /// The forced stage.
         stage: StageName,
         /// The last stage to run.
         until: StageName,
@@ -59,16 +58,10 @@ pub enum PipelineError {
         "{} is in use by {holder}; wait for it to end, or stop it with `awari stop --dir {}`",
         directory.display(), directory.display()
     )]
-    Locked {
-        /// The run directory.
-        directory: PathBuf,
-        /// The holder of the lock.
-        holder: String,
-    },
+    Locked { directory: PathBuf, holder: String },
     /// Something is stale, and `--frozen` forbids rebuilding it.
     #[error("{}; {}", frozen(stale), unfreezing(*replaces))]
     Frozen {
-        /// The stages that would run.
         stale: Vec<PlannedStage>,
         /// Whether `replace` would be needed too, because finished files are for other parameters.
         replaces: bool,
@@ -78,30 +71,17 @@ pub enum PipelineError {
         "{}; build in another directory with --dir, or replace them with --replace",
         replacing(directory, replaced)
     )]
-    Replaces {
-        /// The run directory.
-        directory: PathBuf,
-        /// The files.
-        replaced: Vec<ReplacedArtifact>,
-    },
+    Replaces { directory: PathBuf, replaced: Vec<ReplacedArtifact> },
     /// A stage failed.
     #[error("{stage} failed: {source}; finished work is kept, and the same command resumes")]
-    StageFailed {
-        /// Which.
-        stage: StageName,
-        /// Why.
-        source: StageError,
-    },
+    StageFailed { stage: StageName, source: StageError },
     /// An artifact is damaged or wrong.
     #[error("{stage} stopped: {artifact} is damaged: {what}; {remedy}")]
     Integrity {
         /// The stage that found it.
         stage: StageName,
-        /// Which artifact.
         artifact: ArtifactName,
-        /// What is wrong.
         what: String,
-        /// What to do.
         remedy: &'static str,
     },
     /// An input of a single stage is missing.
@@ -109,22 +89,13 @@ pub enum PipelineError {
     InputMissing(Box<MissingInput>),
     /// The scratch directory overlaps the run directory.
     #[error("the scratch directory {} overlaps the run directory; choose another", scratch.display())]
-    ScratchInRunDirectory {
-        /// The scratch directory.
-        scratch: PathBuf,
-    },
+    ScratchInRunDirectory { scratch: PathBuf },
     /// The scratch directory is the directory of a run.
     #[error("the scratch directory {} is a run directory, which only runs change; choose another", scratch.display())]
-    ScratchIsRunDirectory {
-        /// The scratch directory.
-        scratch: PathBuf,
-    },
+    ScratchIsRunDirectory { scratch: PathBuf },
     /// A single stage was stopped on request before it was done.
     #[error("{stage} was stopped; nothing was changed, and the same command starts it again")]
-    SingleStopped {
-        /// Which.
-        stage: StageName,
-    },
+    SingleStopped { stage: StageName },
     /// The journal cannot be read or written.
     #[error("the journal: {0}")]
     Journal(#[from] JournalError),

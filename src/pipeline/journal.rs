@@ -46,9 +46,6 @@ pub struct Journal<'d> {
 
 impl<'d> Journal<'d> {
     /// Opens a journal, truncating a torn end. An absent one is created by the first record.
-    ///
-    /// # Errors
-    /// If it cannot be read or truncated.
     pub fn open(disk: &'d dyn Disk, path: &Path) -> Result<Self, JournalError> {
         let contents = Contents::read(disk, path)?;
         if contents.torn_bytes > 0 {

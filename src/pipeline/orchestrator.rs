@@ -151,9 +151,6 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// Checks that the available resources suffice for a plan.
-    ///
-    /// # Errors
-    /// [`PipelineError::Preflight`] with the resource that is short.
     pub fn preflight(&self, plan: &Plan) -> Result<(), PipelineError> {
         let directory = &self.directory;
         let disk_free = self.disk.free_bytes(directory);
@@ -166,9 +163,6 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// Checks that the options allow a plan: finished files for other parameters are replaced only on request.
-    ///
-    /// # Errors
-    /// [`PipelineError::Replaces`].
     pub fn allows(&self, plan: &Plan) -> Result<(), PipelineError> {
         if self.options.replace || plan.replaced.is_empty() {
             return Ok(());

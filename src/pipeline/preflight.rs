@@ -11,6 +11,7 @@ use crate::stage::StageName;
 /// Why a run cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum PreflightError {
     /// A stage takes more memory than the budget.
     #[error(
@@ -18,11 +19,9 @@ pub enum PreflightError {
         Budget::show(*needed), Budget::show(*budget)
     )]
     MemoryBudget {
-        /// Which.
         stage: StageName,
         /// Bytes it is predicted to take.
         needed: u64,
-        /// The budget in bytes.
         budget: u64,
     },
     /// A stage takes more memory than is available.
@@ -32,11 +31,9 @@ pub enum PreflightError {
         Budget::show(*needed), Budget::show(*available)
     )]
     MemoryAvailable {
-        /// Which.
         stage: StageName,
         /// Bytes it is predicted to take.
         needed: u64,
-        /// Bytes available.
         available: u64,
     },
     /// The steps take more disk space than is free.
@@ -45,11 +42,9 @@ pub enum PreflightError {
         Budget::show(*needed), Budget::show(*free), directory.display()
     )]
     Disk {
-        /// The directory.
         directory: PathBuf,
         /// Bytes that the steps are predicted to take.
         needed: u64,
-        /// Bytes free.
         free: u64,
     },
     /// The file system has free space that this process may not use.
@@ -59,13 +54,10 @@ pub enum PreflightError {
         directory.display(), needed = Budget::show(*needed), free = Budget::show(*free)
     )]
     Quota {
-        /// The directory.
         directory: PathBuf,
         /// Bytes to reserve.
         needed: u64,
-        /// Bytes free.
         free: u64,
-        /// The error of the operating system.
         source: DiskError,
     },
     /// The directory holds foreign files, and none of a run.
@@ -74,20 +66,10 @@ pub enum PreflightError {
          changed",
         directory.display(), few(names)
     )]
-    Foreign {
-        /// The directory.
-        directory: PathBuf,
-        /// The names of the files and directories in it.
-        names: Vec<String>,
-    },
+    Foreign { directory: PathBuf, names: Vec<String> },
     /// The directory cannot be used.
     #[error("cannot use the directory {}: {source}", directory.display())]
-    Directory {
-        /// The directory.
-        directory: PathBuf,
-        /// Why not.
-        source: DiskError,
-    },
+    Directory { directory: PathBuf, source: DiskError },
 }
 
 /// Lists the first names, and the number of the others, on one line.
@@ -111,9 +93,6 @@ pub struct Resources {
 
 impl Resources {
     /// Checks that the resources suffice for a prediction.
-    ///
-    /// # Errors
-    /// The resource that is short, with both numbers.
     pub fn check(&self, prediction: &PlanPrediction, directory: &Path) -> Result<(), PreflightError> {
         let needed = prediction.memory_bytes;
         if let Some(stage) = &prediction.memory_stage {

@@ -80,6 +80,7 @@ fn real_or_zero<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64
 /// Why a stage did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum StageError {
     /// It stopped on request, and continues when run again.
     #[error("stopped on request")]
@@ -91,7 +92,6 @@ pub enum StageError {
     /// it.
     #[error("{artifact} is damaged: {what}")]
     Damaged {
-        /// Which artifact.
         artifact: ArtifactName,
         /// What was expected and found, in words.
         what: String,

@@ -140,9 +140,6 @@ pub struct ArtifactStatus {
 }
 
 /// Returns the status of a run directory, for a run that keeps `keep`. Without `work`, it is limited to the journal.
-///
-/// # Errors
-/// If the journal cannot be read.
 pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: Keep) -> Result<Status, PipelineError> {
     let journal = Contents::read(disk, &journal_path(directory))?;
     let state = JournalState::replay(&journal.entries);

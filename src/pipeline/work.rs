@@ -37,9 +37,6 @@ pub trait Work: Sync {
     fn is_ours(&self, disk: &dyn Disk, path: &Path) -> bool;
 
     /// Whether the file of a name is a complete artifact, of this graph or of one for another method or other bounds.
-    ///
-    /// # Errors
-    /// If the operating system fails.
     fn recognises(&self, disk: &dyn Disk, path: &Path, name: &ArtifactName) -> Result<bool, DiskError> {
         let _ = (disk, path, name);
         Ok(false)

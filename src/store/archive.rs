@@ -22,9 +22,6 @@ pub struct Archive(Scores);
 
 impl Archive {
     /// Accepts an open file if it has the expected identity and shape.
-    ///
-    /// # Errors
-    /// [`StoreError::Mismatch`] with both sides.
     pub fn expect(file: Unverified, identity: &Identity, shape: &Shape) -> Result<Self, StoreError> {
         file.expect_any(identity, shape).map(Archive)
     }
@@ -78,9 +75,6 @@ impl Archive {
     }
 
     /// Compares the checksums of all bands, on all threads.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with the first band that is.
     pub fn verify_blocks(&self) -> Result<(), StoreError> {
         self.0.verify_blocks()
     }

@@ -49,9 +49,6 @@ pub struct CombinedParts {
 impl Division {
     /// Divides a file into `parts` parts of about as many positions each. `path` names the file in errors.
     ///
-    /// # Errors
-    /// [`StoreError::Unsupported`] if the names in `identity` do not fit.
-    ///
     /// # Panics
     /// Without parts, or for a file with floors.
     pub fn new(
@@ -201,9 +198,6 @@ impl<'d> PartWriter<'d> {
     }
 
     /// Completes the part. Returns its summary, and the region to be finished.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append).
     ///
     /// # Panics
     /// If not every position was appended, or after an error.

@@ -21,6 +21,7 @@ fn remedy(path: &Path) -> String {
 /// An error of writing or reading a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum StoreError {
     /// A file operation failed.
     #[error(transparent)]
@@ -31,14 +32,7 @@ pub enum StoreError {
         path.display(),
         remedy(path)
     )]
-    NotOurs {
-        /// The file.
-        path: PathBuf,
-        /// What an awari file has.
-        expected: String,
-        /// What this file has.
-        found: String,
-    },
+    NotOurs { path: PathBuf, expected: String, found: String },
     /// The file has an unknown version of the format.
     #[error(
         "{} has format version {found}, expected at most {expected}; use the program that wrote it, or remove the \
@@ -46,11 +40,9 @@ pub enum StoreError {
         path.display()
     )]
     Version {
-        /// The file.
         path: PathBuf,
         /// The latest version that this program reads.
         expected: u32,
-        /// The version of the file.
         found: u32,
     },
     /// The bytes of the file have changed since it was written.
@@ -60,13 +52,10 @@ pub enum StoreError {
         remedy(path)
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// The damaged part: the header, the index, or a block with its positions.
         part: String,
-        /// The expected content.
         expected: String,
-        /// The content found.
         found: String,
     },
     /// Another process writes to the file while it is read.
@@ -75,70 +64,42 @@ pub enum StoreError {
         path.display(),
         remedy(path)
     )]
-    Changing {
-        /// The file.
-        path: PathBuf,
-    },
+    Changing { path: PathBuf },
     /// The file is an archive, which is read with the help of smaller databases.
     #[error(
         "{} is an archive, expected a database; restore the database with `awari restore`",
         path.display()
     )]
-    Archive {
-        /// The file.
-        path: PathBuf,
-    },
+    Archive { path: PathBuf },
     /// The file is sound but holds something else.
     #[error(
         "{} is the wrong file: expected {expected}, found {found}; remove the file and rebuild it with `awari run \
          MANIFEST`",
         path.display()
     )]
-    Mismatch {
-        /// The file.
-        path: PathBuf,
-        /// The expected identity or shape.
-        expected: String,
-        /// The identity or shape in the header.
-        found: String,
-    },
+    Mismatch { path: PathBuf, expected: String, found: String },
     /// The digest of the scores differs from the one in the footer.
     #[error(
         "{} holds scores of digest {found}, expected {expected}; {}",
         path.display(),
         remedy(path)
     )]
-    DigestDiffers {
-        /// The file.
-        path: PathBuf,
-        /// The digest in the footer.
-        expected: Digest,
-        /// The digest of the scores.
-        found: Digest,
-    },
+    DigestDiffers { path: PathBuf, expected: Digest, found: Digest },
     /// A score lies outside the range declared for the file.
     #[error(
         "cannot write {}: position {position} has the value {value}, expected {range}; this is a bug in awari",
         path.display()
     )]
     OutOfRange {
-        /// The file.
         path: PathBuf,
         /// The position, in canonical order.
         position: u64,
-        /// Its value.
         value: i8,
-        /// The range announced.
         range: ValueRange,
     },
     /// The format cannot represent the request.
     #[error("the file format cannot hold this: expected {expected}, found {found}")]
-    Unsupported {
-        /// What the format can represent.
-        expected: String,
-        /// What was requested.
-        found: String,
-    },
+    Unsupported { expected: String, found: String },
 }
 
 /// Bytes that violate the format.

@@ -98,9 +98,6 @@ impl PageCache {
 
     /// Returns the first failure. Words read since may be zeros, and words written before or since may be lost, so
     /// every later call reports it again.
-    ///
-    /// # Errors
-    /// What the operating system said.
     pub fn check(&self) -> Result<(), DiskError> {
         self.lock().state.failure.as_ref().map_or(Ok(()), |failure| Err(failure.again()))
     }

@@ -85,9 +85,6 @@ impl<'d> Writer<'d> {
 
     /// Appends zeros. In files of planes this takes almost no time.
     ///
-    /// # Errors
-    /// As [`append`](Self::append).
-    ///
     /// # Panics
     /// If there are more than positions left.
     pub fn append_zeros(&mut self, zeros: u64) -> Result<(), StoreError> {
@@ -102,9 +99,6 @@ impl<'d> Writer<'d> {
     /// Appends the scores of the next band to a file of the codec [`Floors`](Codec::Floors), each with a floor: a value
     /// that the score is at least, or one below the range for none. Floors that equal many scores are the best. The
     /// reader must provide the same floors. Encodes on all threads of the current rayon pool.
-    ///
-    /// # Errors
-    /// As [`append`](Self::append).
     ///
     /// # Panics
     /// If the file is of another codec, or there are not as many scores and floors as positions in the band.

@@ -13,9 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Executes the orders of rank 0 until the last one. `settings` are those of the manifest, or an error of reading it.
-///
-/// # Errors
-/// If a rank cannot be reached.
 pub fn follow(
     settings: Result<&Settings, String>,
     disk: &dyn Disk,

@@ -23,9 +23,6 @@ pub struct JobLeader {
 impl JobLeader {
     /// Starts to lead a job.
     ///
-    /// # Errors
-    /// If the thread that handles messages cannot be started.
-    ///
     /// # Panics
     /// On a rank other than 0.
     pub fn new(communicator: Box<dyn Communicator>) -> io::Result<JobLeader> {

@@ -38,9 +38,6 @@ impl LoadMeter {
 }
 
 /// Sends the traffic and time of this rank to rank 0, which gets those of all ranks.
-///
-/// # Errors
-/// If a rank cannot be reached.
 pub(crate) fn gather(
     communicator: &mut dyn Communicator,
     traffic: &MessageTraffic,

@@ -39,9 +39,6 @@ enum DeliveryTarget {
 }
 
 /// Writes a file that a user has named.
-///
-/// # Errors
-/// As [`RealDisk::deliver`](crate::RealDisk::deliver).
 pub(super) fn deliver(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     match target(path)? {
         DeliveryTarget::Path(path) => {

@@ -56,9 +56,6 @@ const UNIT_POSITIONS: usize = 1 << 20;
 /// reads its columns of all rows of scores; captures are read sequentially.
 ///
 /// All parts together read each score once, and their counts add up.
-///
-/// # Errors
-/// The first error of either reader.
 pub fn choice<E: Send>(
     tables: &Tables,
     index: &Index,

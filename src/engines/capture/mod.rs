@@ -172,9 +172,6 @@ pub fn capture_into<S: SmallerRows>(
 
 /// As [`capture()`], for the rows of a piece; replaces the content of `best`.
 ///
-/// # Errors
-/// The first error of `smaller`.
-///
 /// # Panics
 /// As [`capture()`], and when the index does not have these rows.
 pub fn capture_piece<S: SmallerRows>(

@@ -43,9 +43,6 @@ pub trait ScoreShare: Sync {
 /// `ranges` has the range of every rank. A sink that breaks ends the collection on all ranks. Returns false if this
 /// rank has seen a sink break; in the last two rounds other ranks may not see it.
 ///
-/// # Errors
-/// Those of communication.
-///
 /// # Panics
 /// If there is not one range for each rank.
 pub fn collect(

@@ -135,9 +135,6 @@ impl ScoreRows {
     }
 
     /// Copies all scores in canonical order to an array.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
     pub fn to_bytes(&self) -> io::Result<Bytes> {
         let mut bytes = Bytes::zeroed(self.slabs.iter().map(|slab| slab.rows * slab.columns).sum())?;
         let mut rest = &mut bytes[..];

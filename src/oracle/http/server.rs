@@ -56,9 +56,6 @@ impl Server {
     }
 
     /// Returns the address at which the server listens.
-    ///
-    /// # Errors
-    /// If the operating system fails.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -69,9 +66,6 @@ impl Server {
     }
 
     /// Serves until stopped, on its own threads.
-    ///
-    /// # Errors
-    /// If threads cannot be started or the listener is refused.
     pub fn run(self, router: Router) -> io::Result<()> {
         let farewell = self.limits.farewell;
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -111,9 +111,6 @@ pub(super) async fn write(
 }
 
 /// Plays the letters of moves in a URL.
-///
-/// # Errors
-/// The move that cannot be played, and why.
 pub(crate) fn play_all(game: &mut Game, letters: &str) -> Result<(), String> {
     for (at, letter) in letters.chars().enumerate() {
         let place = format!("move {}, {letter}", at + 1);

@@ -33,6 +33,7 @@ pub const JOURNAL_BYTES_MAX: u64 = 256 << 20;
 /// A journal that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum JournalError {
     /// A file operation failed.
     #[error(transparent)]
@@ -40,18 +41,10 @@ pub enum JournalError {
     /// The file exceeds [`JOURNAL_BYTES_MAX`].
     #[error("{} has {bytes} bytes, expected at most {JOURNAL_BYTES_MAX}; move it away, and the next run adopts the \
         files that it finds (headers checked)", path.display())]
-    TooLarge {
-        /// The journal.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-    },
+    TooLarge { path: PathBuf, bytes: u64 },
     /// A record longer than [`PAYLOAD_BYTES_MAX`].
     #[error("a journal record has {bytes} bytes, the limit is {PAYLOAD_BYTES_MAX}")]
-    RecordTooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    RecordTooLong { bytes: usize },
     /// Another process has written to the journal, truncated or removed it, despite the lock.
     #[error(
         "{} {what} while this run held the directory, so this run ends; either the file system does not share locks \
@@ -60,7 +53,6 @@ pub enum JournalError {
         path.display()
     )]
     Overtaken {
-        /// The journal.
         path: PathBuf,
         /// What happened to it.
         what: String,

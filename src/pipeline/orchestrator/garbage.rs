@@ -66,9 +66,6 @@ pub struct Garbage {
 
 impl Orchestrator<'_> {
     /// Lists the garbage. Writes nothing and takes no lock.
-    ///
-    /// # Errors
-    /// As [`Orchestrator::plan`].
     pub fn garbage(&self) -> Result<Garbage, PipelineError> {
         let holder = holder(self.disk, &self.directory);
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;

@@ -11,9 +11,6 @@ use std::sync::Arc;
 
 /// Solves `index` from its best captures. Returns the scores on rank 0, `OpponentMajor`, and zeros on the others.
 /// `each` is called at the start of each bound, and with its report at the end.
-///
-/// # Errors
-/// See [`JobError`].
 pub fn solve_in_memory(
     tables: &Arc<Tables>,
     index: &Index,

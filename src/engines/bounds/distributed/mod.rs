@@ -146,9 +146,6 @@ impl RankPlanes {
     /// Solves the current bound together with the other ranks. If it is stopped or fails, the planes are not those of
     /// any bound.
     ///
-    /// # Errors
-    /// See [`JobError`].
-    ///
     /// # Panics
     /// If the communicator is of another rank or number of ranks.
     pub fn solve(
@@ -180,9 +177,6 @@ impl RankPlanes {
 
     /// Collects a plane of the bound on rank 0, which passes it to `sink` in runs of words. Returns false if `sink`
     /// broke.
-    ///
-    /// # Errors
-    /// Those of communication.
     pub fn collect(
         &mut self,
         decided: Decided,

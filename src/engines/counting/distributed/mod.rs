@@ -64,9 +64,6 @@ impl RankValues {
     /// Allocates the values of `rank` among `ranks` ranks with `processors` processors each, or more if a part would
     /// have more than 2^31 positions; all 0.
     ///
-    /// # Errors
-    /// If memory cannot be allocated.
-    ///
     /// # Panics
     /// If there is no such rank, or `processors` is 0.
     pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<RankValues> {
@@ -226,9 +223,6 @@ impl ScoreShare for RankValues {
 /// Solves the database of `index` together with the other ranks. `captures` has the best captures of the positions of
 /// `rank_values`, in their order. The values are zeros, or those of a stopped call or checkpoint, of the same time and
 /// number of ranks.
-///
-/// # Errors
-/// See [`JobError`].
 ///
 /// # Panics
 /// If the arrays differ in length, the values are of another rank, database or number of ranks, the tables serve fewer

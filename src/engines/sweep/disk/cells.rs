@@ -138,9 +138,6 @@ impl<'a, W: CellFile> Cells<'a, W> {
     }
 
     /// Runs all jobs on the I/O threads, each with a buffer.
-    ///
-    /// # Errors
-    /// The first error.
     pub(crate) fn each<T: Send>(
         &self,
         mut jobs: Vec<T>,

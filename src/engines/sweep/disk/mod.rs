@@ -262,9 +262,6 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
     }
 
     /// Passes all scores to `receive`, in canonical order and portions of whole rows.
-    ///
-    /// # Errors
-    /// Those of `receive`, and of the file.
     pub fn scores(&self, mut receive: impl FnMut(&[i8]) -> Result<(), W::Error>) -> Result<(), W::Error> {
         let mut rows = Vec::new();
         for slab in &self.plan.layout.slabs[..=self.plan.layout.stones as usize] {

@@ -79,9 +79,6 @@ pub struct DistributedSweepReport {
 /// Solves the database of `index` together with the other ranks, from the captures that [`RankScores::captures`] made
 /// of `part`. The scores of `part` are zeros or a checkpoint.
 ///
-/// # Errors
-/// See [`JobError`].
-///
 /// # Panics
 /// If the captures are not those of `part`, `part` is of another rank or database than the job, or the tables serve
 /// fewer stones or another position set.

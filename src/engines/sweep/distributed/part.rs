@@ -39,9 +39,6 @@ pub struct RankScores {
 impl RankScores {
     /// Allocates the scores of `rank`, all 0.
     ///
-    /// # Errors
-    /// If memory cannot be allocated.
-    ///
     /// # Panics
     /// If there is no such rank, or the tables serve fewer stones.
     pub fn zeroed(tables: &Tables, partition: Arc<ScorePartition>, rank: usize) -> io::Result<RankScores> {
