@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A number of bytes in a message: `1 byte`, `2 bytes`.
 pub fn bytes(number: u64) -> String {
@@ -76,7 +77,7 @@ impl fmt::Display for Operation {
 }
 
 /// An operation on a file that failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum DiskError {
@@ -94,22 +95,9 @@ pub enum DiskError {
         /// Bytes that were free, where known.
         free: Option<u64>,
     },
-    /// The file would become larger than a limit allows.
-    #[error(
-        "cannot {operation} {}: the file size limit of this process (ulimit -f) or of the file system is reached; raise \
-         the limit, then repeat the command",
-        path.display()
-    )]
-    FileSizeLimit { operation: Operation, path: PathBuf },
-    /// The file system is mounted read-only.
-    #[error("cannot {operation} {}: the file system is read-only; choose another directory", path.display())]
-    ReadOnly { operation: Operation, path: PathBuf },
     /// The permissions of a file or directory forbid it.
     #[error("cannot {operation} {}: permission denied; check who owns the directory", path.display())]
     PermissionDenied { operation: Operation, path: PathBuf },
-    /// The file or a directory on its path is absent.
-    #[error("cannot {operation} {}: no such file or directory", path.display())]
-    NotFound { operation: Operation, path: PathBuf },
     /// A directory that must exist is absent.
     #[error("there is no directory {path}; make it first: mkdir -p {path}", path = path.display())]
     NoDirectory { path: PathBuf },
@@ -138,10 +126,10 @@ pub enum DiskError {
         "io_uring cannot be used here: {}; the kernel, a container or a limit forbids it; use --io plain",
         reason(source)
     )]
-    RingRefused { source: io::Error },
+    RingRefused { source: Arc<io::Error> },
     /// Any other error.
-    #[error("cannot {operation} {}: {}{}", path.display(), reason(source), failing(source))]
-    Io { operation: Operation, path: PathBuf, source: io::Error },
+    #[error("cannot {operation} {}: {}", path.display(), why(source))]
+    Io { operation: Operation, path: PathBuf, source: Arc<io::Error> },
 }
 
 impl DiskError {
@@ -152,11 +140,8 @@ impl DiskError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 DiskError::NoSpace { operation, path, needed: None, free: None }
             }
-            io::ErrorKind::FileTooLarge => DiskError::FileSizeLimit { operation, path },
-            io::ErrorKind::ReadOnlyFilesystem => DiskError::ReadOnly { operation, path },
             io::ErrorKind::PermissionDenied => DiskError::PermissionDenied { operation, path },
-            io::ErrorKind::NotFound => DiskError::NotFound { operation, path },
-            _ => DiskError::Io { operation, path, source },
+            _ => DiskError::Io { operation, path, source: Arc::new(source) },
         }
     }
 
@@ -170,42 +155,6 @@ impl DiskError {
         self
     }
 
-    /// A copy of the error, to be reported again.
-    #[must_use]
-    pub fn again(&self) -> Self {
-        let same = |source: &io::Error| match source.raw_os_error() {
-            Some(code) => io::Error::from_raw_os_error(code),
-            None => io::Error::new(source.kind(), source.to_string()),
-        };
-        match self {
-            DiskError::NoSpace { operation, path, needed, free } => {
-                DiskError::NoSpace { operation: *operation, path: path.clone(), needed: *needed, free: *free }
-            }
-            DiskError::FileSizeLimit { operation, path } => {
-                DiskError::FileSizeLimit { operation: *operation, path: path.clone() }
-            }
-            DiskError::ReadOnly { operation, path } => {
-                DiskError::ReadOnly { operation: *operation, path: path.clone() }
-            }
-            DiskError::PermissionDenied { operation, path } => {
-                DiskError::PermissionDenied { operation: *operation, path: path.clone() }
-            }
-            DiskError::NotFound { operation, path } => {
-                DiskError::NotFound { operation: *operation, path: path.clone() }
-            }
-            DiskError::NoDirectory { path } => DiskError::NoDirectory { path: path.clone() },
-            DiskError::TooLarge { path, bytes, bytes_max } => {
-                DiskError::TooLarge { path: path.clone(), bytes: *bytes, bytes_max: *bytes_max }
-            }
-            DiskError::Locked { path, holder } => DiskError::Locked { path: path.clone(), holder: holder.clone() },
-            DiskError::Overtaken { path, why } => DiskError::Overtaken { path: path.clone(), why: why.clone() },
-            DiskError::RingRefused { source } => DiskError::RingRefused { source: same(source) },
-            DiskError::Io { operation, path, source } => {
-                DiskError::Io { operation: *operation, path: path.clone(), source: same(source) }
-            }
-        }
-    }
-
     /// Whether the disk is full (`ENOSPC`, `EDQUOT`).
     pub fn is_no_space(&self) -> bool {
         matches!(self, DiskError::NoSpace { .. })
@@ -213,7 +162,7 @@ impl DiskError {
 
     /// Whether the file is absent (`ENOENT`).
     pub fn is_not_found(&self) -> bool {
-        matches!(self, DiskError::NotFound { .. })
+        self.is_kind(io::ErrorKind::NotFound)
     }
 
     /// Whether the medium cannot be read (`EIO` and similar codes), as opposed to a file that is absent or must not be
@@ -238,10 +187,7 @@ impl DiskError {
     pub fn path(&self) -> Option<&Path> {
         match self {
             DiskError::NoSpace { path, .. }
-            | DiskError::FileSizeLimit { path, .. }
-            | DiskError::ReadOnly { path, .. }
             | DiskError::PermissionDenied { path, .. }
-            | DiskError::NotFound { path, .. }
             | DiskError::TooLarge { path, .. }
             | DiskError::NoDirectory { path, .. }
             | DiskError::Locked { path, .. }
@@ -253,22 +199,21 @@ impl DiskError {
 
     /// Whether the file ends before what was to be read.
     pub fn is_cut_short(&self) -> bool {
-        matches!(self, DiskError::Io { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof)
+        self.is_kind(io::ErrorKind::UnexpectedEof)
     }
 
-    /// Whether writing is not allowed here (`EROFS`, `EACCES`, `EPERM`).
-    pub fn is_read_only(&self) -> bool {
-        matches!(self, DiskError::ReadOnly { .. } | DiskError::PermissionDenied { .. })
+    /// Whether a limit on the size of files is reached (`EFBIG`).
+    pub fn is_file_size_limit(&self) -> bool {
+        self.is_kind(io::ErrorKind::FileTooLarge)
+    }
+
+    fn is_kind(&self, kind: io::ErrorKind) -> bool {
+        matches!(self, DiskError::Io { source, .. } if source.kind() == kind)
     }
 
     /// Whether another run has taken the directory.
     pub fn is_overtaken(&self) -> bool {
         matches!(self, DiskError::Overtaken { .. })
-    }
-
-    /// Whether another process holds the lock.
-    pub fn is_locked(&self) -> bool {
-        matches!(self, DiskError::Locked { .. })
     }
 }
 
@@ -278,12 +223,22 @@ fn is_of_medium(source: &io::Error) -> bool {
     source.raw_os_error().is_some_and(|code| CODES.contains(&code))
 }
 
-/// The explanation of an error of the medium.
-fn failing(source: &io::Error) -> &'static str {
-    match is_of_medium(source) {
-        true => "; the disk or the connection to it fails there, see the log of the kernel",
-        false => "",
-    }
+/// The cause of an error, and the remedy where there is one.
+fn why(source: &io::Error) -> String {
+    let why = match source.kind() {
+        io::ErrorKind::FileTooLarge => {
+            "the file size limit of this process (ulimit -f) or of the file system is reached; raise the limit, then \
+             repeat the command"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only; choose another directory",
+        io::ErrorKind::NotFound => "no such file or directory",
+        _ if is_of_medium(source) => {
+            let reason = reason(source);
+            return format!("{reason}; the disk or the connection to it fails there, see the log of the kernel");
+        }
+        _ => return reason(source),
+    };
+    why.to_owned()
 }
 
 /// The clause ": 10 bytes needed, 3 free", as far as the numbers are known.
@@ -351,29 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn repeated_errors_have_the_same_text() {
-        use io::ErrorKind::{FileTooLarge, NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull};
-        let path = Path::new("/d/x");
-        let of = |source: io::Error| DiskError::from_io(Operation::Write, path, source).with_shortage(10, Some(3));
-        let kinds =
-            [FileTooLarge, NotFound, Other, PermissionDenied, ReadOnlyFilesystem, StorageFull].map(io::Error::from);
-        let more = [io::Error::from_raw_os_error(libc::EIO), io::Error::other("words of our own")];
-        let mut errors: Vec<DiskError> = kinds.into_iter().chain(more).map(of).collect();
-        errors.push(DiskError::RingRefused { source: PermissionDenied.into() });
-        errors.push(DiskError::NoDirectory { path: path.into() });
-        errors.push(DiskError::TooLarge { path: path.into(), bytes: 2, bytes_max: 1 });
-        errors.push(DiskError::Overtaken { path: path.into(), why: "by another".into() });
-        errors.push(DiskError::Locked { path: path.into(), holder: "us".into() });
-        for error in errors {
-            let again = error.again();
-            assert_eq!(again.to_string(), error.to_string());
-            assert_eq!(std::mem::discriminant(&again), std::mem::discriminant(&error));
-        }
-    }
-
-    #[test]
     fn a_refused_ring_names_the_way_around() {
-        let error = DiskError::RingRefused { source: io::ErrorKind::PermissionDenied.into() };
+        let error = DiskError::RingRefused { source: Arc::new(io::ErrorKind::PermissionDenied.into()) };
         let expect = "io_uring cannot be used here: permission denied; the kernel, a container or a limit forbids it; \
             use --io plain";
         assert_eq!(error.to_string(), expect);
@@ -383,8 +317,7 @@ mod tests {
     fn predicates_follow_the_kinds() {
         let of = |kind: io::ErrorKind| DiskError::from_io(Operation::Create, Path::new("x"), kind.into());
         assert!(of(io::ErrorKind::StorageFull).is_no_space());
-        assert!(of(io::ErrorKind::ReadOnlyFilesystem).is_read_only());
-        assert!(of(io::ErrorKind::PermissionDenied).is_read_only());
+        assert!(of(io::ErrorKind::FileTooLarge).is_file_size_limit());
         assert!(of(io::ErrorKind::NotFound).is_not_found());
         assert!(!of(io::ErrorKind::Other).is_no_space());
     }

@@ -62,8 +62,7 @@ pub trait Disk: Send + Sync {
     /// Reads a small file.
     ///
     /// # Errors
-    /// [`DiskError::TooLarge`] if it has more than `bytes_max` bytes, so that an unexpected file cannot exhaust memory;
-    /// [`DiskError::NotFound`] if it is absent.
+    /// [`DiskError::TooLarge`] if it has more than `bytes_max` bytes, so that an unexpected file cannot exhaust memory.
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
 
     /// Creates a file, replacing any of that name. Makes missing parent directories. Artifacts are written with
@@ -76,7 +75,7 @@ pub trait Disk: Send + Sync {
     /// Cuts an existing file to `bytes` bytes, durably.
     ///
     /// # Errors
-    /// [`DiskError::NotFound`] if it is absent; [`DiskError::Io`] if it is shorter than that.
+    /// [`DiskError::Io`] if it is absent, or shorter than that.
     fn truncate(&self, path: &Path, bytes: u64) -> Result<(), DiskError>;
 
     /// Opens a file for reads at any offset, into the caller's memory. The alternative to a map where memory is
@@ -130,9 +129,6 @@ pub trait Disk: Send + Sync {
 
     /// Renames a file, replacing any of the new name, and syncs both directories. After an error the file has one of
     /// the two names; after a loss of power either.
-    ///
-    /// # Errors
-    /// [`DiskError::NotFound`] if `from` is absent, or what the operating system says.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
 
     /// Removes a file, if it exists. Not synced: a loss of power may undo it.

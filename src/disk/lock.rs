@@ -189,7 +189,7 @@ mod tests {
         let path = directory.path().join("lock");
         let lock = Lock::take(&path, "awari run small.toml").unwrap();
         let error = Lock::take(&path, "awari run again").unwrap_err();
-        assert!(error.is_locked());
+        assert!(matches!(error, DiskError::Locked { .. }));
         let text = error.to_string();
         let process = format!("process {}", std::process::id());
         assert!(text.contains(&process), "{text}");
@@ -233,7 +233,7 @@ mod tests {
             std::fs::write(&path, foreign).unwrap();
             assert_eq!(Lock::holder(&path).unwrap(), None);
             let lock = Lock::take(&path, "first").unwrap();
-            assert!(Lock::take(&path, "second").unwrap_err().is_locked());
+            assert!(matches!(Lock::take(&path, "second"), Err(DiskError::Locked { .. })));
             assert_eq!(content(&format!("lock.kept-{}", number + 1)), foreign);
             assert!(content("lock").starts_with(NOTE_BEGIN));
             drop(lock);
@@ -287,7 +287,7 @@ mod tests {
             let read = std::io::BufRead::read_line(&mut output, &mut line).unwrap();
             assert_ne!(read, 0, "the child ended before it held the lock");
         }
-        assert!(Lock::take(&path, "parent").unwrap_err().is_locked());
+        assert!(matches!(Lock::take(&path, "parent"), Err(DiskError::Locked { .. })));
         child.kill().unwrap();
         child.wait().unwrap();
         Lock::take(&path, "parent").unwrap();

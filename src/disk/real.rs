@@ -49,7 +49,7 @@ impl RealDisk {
     pub fn new(io: Io) -> Result<Self, DiskError> {
         let disk = RealDisk { pool: Arc::new(Pool::new(io)) };
         if io == Io::Uring {
-            disk.pool.share().map_err(|source| DiskError::RingRefused { source })?;
+            disk.pool.share().map_err(|source| DiskError::RingRefused { source: Arc::new(source) })?;
         }
         Ok(disk)
     }

@@ -202,7 +202,7 @@ fn keep(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
 fn beginning(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, DiskError> {
     match disk.read(path, bytes_max) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(DiskError::TooLarge { .. } | DiskError::NotFound { .. } | DiskError::Io { .. }) => Ok(None),
+        Err(DiskError::TooLarge { .. } | DiskError::Io { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -123,7 +123,7 @@ impl Orchestrator<'_> {
         let directory = &self.directory;
         let probed = self.disk.probe(directory, bytes);
         // The probe is one file, and may exceed a size limit that no real file reaches.
-        if matches!(probed, Err(DiskError::FileSizeLimit { .. })) {
+        if probed.as_ref().is_err_and(DiskError::is_file_size_limit) {
             return Ok(());
         }
         probed.map_err(|source| match self.disk.free_bytes(directory) {
