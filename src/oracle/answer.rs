@@ -6,7 +6,6 @@
 use crate::{Bounds, Library, LibraryFile, OracleError};
 use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, STONES_MAX};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use store::{BlockCache, CachedScores, StoreError};
 
@@ -16,7 +15,7 @@ pub struct Oracle {
     rules: Rules,
     set: PositionSet,
     /// The databases, or the errors of their files, by stones.
-    databases: BTreeMap<u32, Result<IndexedDatabase, String>>,
+    databases: Vec<Option<Result<IndexedDatabase, String>>>,
     cache: Arc<BlockCache>,
 }
 
@@ -112,17 +111,17 @@ impl Oracle {
     pub fn new(library: Library, cache_bytes_max: u64) -> Oracle {
         let cache = BlockCache::new(cache_bytes_max);
         let (rules, set) = (library.rules(), library.set());
-        let databases = library.into_files().into_iter().map(|(stones, held)| {
-            let database = match held {
+        let mut databases: Vec<_> = (0..=STONES_MAX).map(|_| None).collect();
+        for (stones, file) in library.into_files() {
+            databases[stones as usize] = Some(match file {
                 LibraryFile::Sound(scores) => Ok(IndexedDatabase {
                     index: OnceLock::new(),
                     scores: CachedScores::sharing(*scores, Arc::clone(&cache)),
                 }),
                 LibraryFile::Damaged { what, .. } => Err(what),
-            };
-            (stones, database)
-        });
-        Oracle { rules, set, databases: databases.collect(), cache }
+            });
+        }
+        Oracle { rules, set, databases, cache }
     }
 
     /// Returns the rules.
@@ -137,13 +136,13 @@ impl Oracle {
 
     /// Returns the stones of the databases, ascending.
     pub fn stones(&self) -> impl Iterator<Item = u32> + '_ {
-        self.databases.keys().copied()
+        (0..=STONES_MAX).filter(|&stones| self.has(stones))
     }
 
     /// Builds the tables of all databases, which would delay the first questions.
     pub fn warm(&self) {
-        for (&stones, database) in &self.databases {
-            if let Ok(database) = database {
+        for stones in self.stones() {
+            if let Some(Ok(database)) = self.database(stones) {
                 database.index.get_or_init(|| Index::new(stones, self.set));
             }
         }
@@ -151,7 +150,7 @@ impl Oracle {
 
     /// Whether [`answer`](Self::answer) takes microseconds: it decodes nothing, makes no tables and searches nothing.
     pub fn is_immediate(&self, board: &Board) -> bool {
-        let is_ready = |stones: u32| match self.databases.get(&stones) {
+        let is_ready = |stones: u32| match self.database(stones) {
             Some(Ok(IndexedDatabase { index, scores })) => index.get().is_some() && scores.scores().is_in_place(),
             Some(Err(_)) => true,
             None => false,
@@ -184,7 +183,7 @@ impl Oracle {
                 return answer;
             }
         }
-        let databases = self.databases.values().flatten();
+        let databases = self.databases.iter().flatten().flatten();
         let changing = databases.map(|database| database.scores.scores()).find(|scores| scores.edition() > 0);
         let path = changing.map(|scores| scores.path().to_owned()).unwrap_or_default();
         Err(StoreError::Changing { path }.into())
@@ -192,7 +191,7 @@ impl Oracle {
 
     /// Whether no database that was read has changed.
     fn is_current(&self, read: &ReadEditions) -> bool {
-        let now = read.stones().filter_map(|stones| match self.databases.get(&stones) {
+        let now = read.stones().filter_map(|stones| match self.database(stones) {
             Some(Ok(database)) => Some(database.scores.scores().latest_edition()),
             _ => None,
         });
@@ -208,7 +207,7 @@ impl Oracle {
                 Err(reason) => illegal.push(IllegalMove { pit, reason }),
             }
         }
-        let known = moves.is_empty() || self.databases.contains_key(&board.stones());
+        let known = moves.is_empty() || self.has(board.stones());
         let stored = if known && !moves.is_empty() { self.stored(board, read)? } else { None };
         let mut moves = moves
             .into_iter()
@@ -253,8 +252,11 @@ impl Oracle {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board.stones())));
         }
-        let stored = if self.has(board.stones()) { self.stored(board, &ReadEditions::default())? } else { None };
-        stored.map_or_else(|| Ok(self.answer(board)?.score), Ok)
+        match self.stored(board, &ReadEditions::default()) {
+            Ok(Some(stored)) => Ok(stored),
+            Ok(None) | Err(OracleError::Missing { .. }) => Ok(self.answer(board)?.score),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the score of a position, compared with the values of its moves.
@@ -286,7 +288,7 @@ impl Oracle {
 
     /// Returns the stones of the largest database, sound or not.
     pub fn stones_max(&self) -> Option<u32> {
-        self.databases.keys().max().copied()
+        self.stones().max()
     }
 
     /// Returns the error of a missing database.
@@ -296,7 +298,11 @@ impl Oracle {
 
     /// Whether there is a database for a number of stones, sound or not.
     pub(crate) fn has(&self, stones: u32) -> bool {
-        self.databases.contains_key(&stones)
+        self.database(stones).is_some()
+    }
+
+    fn database(&self, stones: u32) -> Option<&Result<IndexedDatabase, String>> {
+        self.databases.get(stones as usize)?.as_ref()
     }
 
     /// Looks a position up in its database; `None` if the position set does not contain it.
@@ -305,7 +311,7 @@ impl Oracle {
             return Ok(None);
         }
         let stones = board.stones();
-        match self.databases.get(&stones) {
+        match self.database(stones) {
             None => Err(self.missing(stones)),
             Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
             Some(Ok(IndexedDatabase { index, scores })) => {

@@ -275,8 +275,10 @@ impl CachedScores {
     /// If there is no such position.
     #[inline]
     pub fn get(&self, position: u64) -> Result<i8, StoreError> {
-        if self.scores.is_in_place() {
-            return self.scores.get(position);
+        if !self.scores.codec().is_compressed()
+            && let Some(score) = self.scores.get_in_place(position)
+        {
+            return Ok(score);
         }
         let location = self.scores.locate(position, AccessPattern::Single);
         if location.part == BlockPart::InPlace {

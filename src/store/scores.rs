@@ -25,7 +25,7 @@ use crate::codec::{Codec, packed};
 use crate::error::{DecodeError, StoreError};
 use crate::format::Header;
 use crate::identity::Identity;
-use crate::layout::BlockLayout;
+use crate::layout::{BlockLayout, BlockLocation};
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 
@@ -151,47 +151,41 @@ impl Scores {
     /// If there is no such position.
     #[inline]
     pub fn get(&self, position: u64) -> Result<i8, StoreError> {
-        let edition = self.edition();
-        if let Ok(score) = self.get_once(position) {
-            // The score must be loaded before the edition is loaded again.
-            let score = std::hint::black_box(score);
-            if self.edition() == edition {
-                return Ok(score);
-            }
+        match self.get_in_place(position) {
+            Some(score) => Ok(score),
+            None => self.settled(|| self.get_once(position)),
         }
-        self.get_settled(position)
+    }
+
+    /// Returns a score from where it lies: in a verified raw or packed block of a map.
+    #[inline]
+    pub(crate) fn get_in_place(&self, position: u64) -> Option<i8> {
+        let (map, edition) = self.source.in_place()?;
+        let BlockLocation { block, index, .. } = self.layout.locate(position);
+        let entry = self.entry(block);
+        let stored = &map[entry.offset as usize..][..entry.bytes as usize];
+        let range = self.header.range;
+        let score = match entry.form {
+            _ if !self.has_bit(block) => return None,
+            Form::Raw => stored[index] as i8,
+            Form::Packed => packed::value_at(stored, index, range.low(), range.bits()),
+            _ => return None,
+        };
+        // The score must be loaded before the edition is loaded again.
+        let score = std::hint::black_box(score);
+        (range.contains(score) && self.edition() == edition).then_some(score)
     }
 
     #[cold]
-    fn get_settled(&self, position: u64) -> Result<i8, StoreError> {
-        self.settled(|| self.get_once(position))
-    }
-
-    #[inline(always)]
     fn get_once(&self, position: u64) -> Result<i8, StoreError> {
-        let place = self.layout.locate(position);
-        let (stored, form) = self.stored(place.block)?;
-        let value = match form {
-            Form::Strips | Form::Floors => {
-                let mut value = [0];
-                self.decode_stored(place.block, place.index, &mut value)?;
-                value[0]
-            }
-            Form::Raw => stored[place.index] as i8,
-            Form::Packed => {
-                let range = self.header.range;
-                packed::value_at(&stored, place.index, range.low(), range.bits())
-            }
-            Form::Zstd | Form::Frames | Form::Sparse => {
-                let mut value = [0];
-                self.decode(place.block, &stored, form, place.index, &mut value)?;
-                value[0]
-            }
-        };
+        let BlockLocation { block, index, .. } = self.layout.locate(position);
+        let mut value = [0];
+        self.decode_stored(block, index, &mut value)?;
+        let [value] = value;
         if self.header.range.contains(value) {
             return Ok(value);
         }
-        Err(self.damaged(place.block, DecodeError::new(format!("values in {}", self.header.range), value)))
+        Err(self.damaged(block, DecodeError::new(format!("values in {}", self.header.range), value)))
     }
 }
 

@@ -166,7 +166,7 @@ impl Scores {
     }
 
     #[inline]
-    fn has_bit(&self, block: usize) -> bool {
+    pub(super) fn has_bit(&self, block: usize) -> bool {
         // Relaxed: the bit belongs to the current edition, which is compared again after the bytes were used.
         self.verified.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
     }

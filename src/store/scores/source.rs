@@ -49,7 +49,7 @@ impl FileSource {
     /// Whether bytes are read where they lie.
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
-        self.edition().is_some_and(|edition| edition & LOST == 0)
+        self.in_place().is_some()
     }
 
     /// The last known edition of a mapped file, without a system call.
@@ -58,6 +58,15 @@ impl FileSource {
         let FileSource::Mapped(mapped) = self else { return None };
         let lost = if mapped.mapping.is_whole() { 0 } else { LOST };
         Some(mapped.edition.load(Ordering::SeqCst) | lost)
+    }
+
+    /// The bytes of a map that is not lost, with the last known edition. What was read from them is right if the edition
+    /// is the same afterwards.
+    #[inline]
+    pub(crate) fn in_place(&self) -> Option<(&[u8], u64)> {
+        let FileSource::Mapped(mapped) = self else { return None };
+        let edition = self.edition().filter(|edition| edition & LOST == 0)?;
+        Some((&mapped.mapping, edition))
     }
 
     /// Asks the operating system whether a mapped file has changed. If so, the file gets another edition, and `forget`
@@ -84,11 +93,9 @@ impl FileSource {
     /// [`DiskError::Io`] if the file has become shorter, or what the operating system says; never for a map.
     #[inline]
     pub(crate) fn read(&self, offset: u64, bytes: usize) -> Result<Cow<'_, [u8]>, DiskError> {
-        match self {
-            FileSource::Mapped(mapped) if self.is_mapped() => {
-                Ok(Cow::Borrowed(&mapped.mapping[offset as usize..][..bytes]))
-            }
-            _ => Ok(Cow::Owned(self.copy(offset, bytes)?)),
+        match self.in_place() {
+            Some((map, _)) => Ok(Cow::Borrowed(&map[offset as usize..][..bytes])),
+            None => Ok(Cow::Owned(self.copy(offset, bytes)?)),
         }
     }
 
