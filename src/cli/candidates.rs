@@ -4,13 +4,11 @@ use clap_complete::engine::CompletionCandidate;
 use disk::{Disk, RealDisk};
 use engines::Kernel;
 use game::STONES_MAX;
+use pipeline::manifest::MANIFEST_BYTES_MAX;
 use pipeline::{Manifest, Work};
 use planner::{Settings, schema};
 use stages::Awari;
 use std::path::PathBuf;
-
-/// Upper bound on the manifest that is read.
-const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 
 /// The kinds of stages of every method.
 const KINDS: [&str; 4] = ["capture", "sweep", "verify", "stats"];

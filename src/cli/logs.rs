@@ -7,6 +7,7 @@ use crate::progress::StagePace;
 use crate::quantity;
 use crate::terminal::{printable, say};
 use disk::{Disk, OutputFile, RealDisk};
+use pipeline::directory::{RUN_LOG, log_path};
 use pipeline::{Budget, Event, Observer};
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -33,8 +34,7 @@ pub(crate) fn begin(level: LevelFilter) {
 
 /// Returns the path of the log of a stage, or of the events between stages.
 pub(crate) fn path(dir: &Path, stage: Option<&pipeline::StageName>) -> PathBuf {
-    let name = stage.map_or_else(|| "run".to_owned(), log_name);
-    dir.join("logs").join(name + ".log")
+    log_path(dir, &stage.map_or_else(|| RUN_LOG.to_owned(), log_name))
 }
 
 /// Returns a file name for a stage that sorts as the stages do: `process-08-03`.

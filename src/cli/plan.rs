@@ -16,7 +16,7 @@ use disk::{Disk, RealDisk};
 use pipeline::plan::PlannedStage;
 use pipeline::preflight::Resources;
 use pipeline::{Budget, Exit, Orchestrator, Plan, StageCounts};
-use planner::{BuildPlan, DatabasePlan, Hardware, Method, MethodPrediction, Settings};
+use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;
 
@@ -30,15 +30,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
     let machine = args.hardware.as_deref().unwrap_or(THIS);
     if let Some(stones) = args.databases() {
         // The free disk space of this machine is that of the run directory.
-        let settings = settings.clone();
-        let settings = if machine == THIS {
-            let disk_bytes = disk.free_bytes(&nearest(&dir)).ok();
-            let hardware = Hardware { disk_bytes, ..settings.hardware };
-            let Settings { memory_bytes, threads, .. } = settings;
-            settings.for_machine(hardware, memory_bytes, threads)
-        } else {
-            settings
-        };
+        let mut hardware = settings.hardware;
+        if machine == THIS {
+            hardware.disk_bytes = disk.free_bytes(&nearest(&dir)).ok();
+        }
+        let settings = settings.clone().for_machine(hardware, settings.memory_bytes, settings.threads);
         match args.ranks {
             Some(ranks) => JobTable::new(&settings, stones, ranks.into()).show(machine, args.json)?,
             None => MethodTable::new(&settings, stones).show(machine, args.json)?,

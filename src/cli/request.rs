@@ -5,16 +5,13 @@ use crate::error::CliError;
 use crate::shell::command_line;
 use disk::{Disk, DiskError};
 use game::{PositionSet, STONES_MAX};
-use pipeline::manifest::{Diagnostic, Origin};
+use pipeline::manifest::{Diagnostic, MANIFEST_BYTES_MAX, Origin};
 use pipeline::{Budget, Manifest, RunOptions, StageName};
 use planner::{Hardware, Settings, schema};
 use stages::Awari;
 use stages::distributed::JobLeader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A longer file is not a manifest.
-const MANIFEST_BYTES_MAX: u64 = 64 << 10;
 
 /// A resolved manifest, and the stages that build it.
 pub(crate) struct ResolvedBuild {
@@ -126,14 +123,22 @@ impl ResolvedBuild {
             force: selection.map(|selection| selection.force.clone()).unwrap_or_default(),
             frozen: selection.is_some_and(|selection| selection.frozen),
             replace: selection.is_some_and(|selection| selection.replace),
-            keep: settings.keep,
-            threads: settings.threads,
-            memory: Budget::new(settings.memory_bytes),
-            snapshot_interval: settings.snapshot,
-            command: command_line(std::env::args_os()),
-            program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
             manifest: self.manifest.to_toml(),
+            ..run_options(settings)
         }
+    }
+}
+
+/// Returns the options of a run that does all that the settings ask for.
+pub(crate) fn run_options(settings: &Settings) -> RunOptions {
+    RunOptions {
+        keep: settings.keep,
+        threads: settings.threads,
+        memory: Budget::new(settings.memory_bytes),
+        snapshot_interval: settings.snapshot,
+        command: command_line(std::env::args_os()),
+        program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
+        ..RunOptions::default()
     }
 }
 

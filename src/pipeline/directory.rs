@@ -13,8 +13,8 @@ mod survey;
 
 pub(crate) use claim::{Claim, MANIFEST_MARK, claim, holds_artifacts, is_leftover_of, keep_manifest};
 pub use heartbeat::Heartbeat;
+pub use layout::{RUN_LOG, journal_path, log_path, manifest_path};
 pub(crate) use layout::{heartbeat_path, lock_path, snapshots_path, stop_path};
-pub use layout::{journal_path, manifest_path};
 pub use snapshots::Snapshots;
 pub(crate) use snapshots::is_snapshots;
 pub use space::Space;

@@ -24,6 +24,9 @@ use crate::manifest::diagnostic::{position, shown};
 use crate::manifest::value::{ValueMistake, quote};
 use crate::suggest::nearest;
 
+/// The longest file that is read as a manifest, in bytes.
+pub const MANIFEST_BYTES_MAX: u64 = 64 << 10;
+
 /// A manifest without mistakes: every key of its schema has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {

@@ -31,15 +31,19 @@ impl Load {
     /// Returns a share of the load.
     #[must_use]
     pub fn share(self, share: f64) -> Load {
+        self.zip(self, |own, _| own * share)
+    }
+
+    fn zip(self, other: Load, combine: impl Fn(f64, f64) -> f64) -> Load {
         Load {
-            cpu_seconds: self.cpu_seconds * share,
-            memory_seconds: self.memory_seconds * share,
-            read_bytes: self.read_bytes * share,
-            written_bytes: self.written_bytes * share,
-            scratch_read_bytes: self.scratch_read_bytes * share,
-            scratch_written_bytes: self.scratch_written_bytes * share,
-            random_reads: self.random_reads * share,
-            random_writes: self.random_writes * share,
+            cpu_seconds: combine(self.cpu_seconds, other.cpu_seconds),
+            memory_seconds: combine(self.memory_seconds, other.memory_seconds),
+            read_bytes: combine(self.read_bytes, other.read_bytes),
+            written_bytes: combine(self.written_bytes, other.written_bytes),
+            scratch_read_bytes: combine(self.scratch_read_bytes, other.scratch_read_bytes),
+            scratch_written_bytes: combine(self.scratch_written_bytes, other.scratch_written_bytes),
+            random_reads: combine(self.random_reads, other.random_reads),
+            random_writes: combine(self.random_writes, other.random_writes),
         }
     }
 }
@@ -48,16 +52,7 @@ impl std::ops::Add for Load {
     type Output = Load;
 
     fn add(self, other: Load) -> Load {
-        Load {
-            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
-            memory_seconds: self.memory_seconds + other.memory_seconds,
-            read_bytes: self.read_bytes + other.read_bytes,
-            written_bytes: self.written_bytes + other.written_bytes,
-            scratch_read_bytes: self.scratch_read_bytes + other.scratch_read_bytes,
-            scratch_written_bytes: self.scratch_written_bytes + other.scratch_written_bytes,
-            random_reads: self.random_reads + other.random_reads,
-            random_writes: self.random_writes + other.random_writes,
-        }
+        self.zip(other, |own, other| own + other)
     }
 }
 

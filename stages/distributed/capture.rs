@@ -69,7 +69,8 @@ pub(super) fn follow(
     tables: &Tables,
     communicator: &mut dyn Communicator,
 ) -> Result<(), RankFailure> {
-    let FollowerRank { plan, settings, disk, stop } = *follower;
+    let FollowerRank { plan, disk, stop } = *follower;
+    let settings = plan.settings();
     let index = Index::new(task.stones, settings.set);
     let plan = plan.database(task.stones);
     let member = CaptureRank { settings, plan, disk, tables, task, index: &index };

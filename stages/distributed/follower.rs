@@ -33,7 +33,7 @@ pub fn follow(
                 heap::room_for_threads(threads).map_err(StageError::no_threads)?;
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
                 let pool = pool.map_err(StageError::no_threads)?;
-                let follower = FollowerRank { plan, settings: plan.settings(), disk, stop };
+                let follower = FollowerRank { plan, disk, stop };
                 pool.install(|| follower.obey(order, &mut kept, communicator))
             }
             Err(why) => agree(communicator, Err(StageError::failed(why.clone()))),
@@ -67,7 +67,7 @@ impl FollowerRank<'_> {
                     // The tables for pushing wins are large, and not needed for other orders.
                     kept.tables = None;
                 }
-                bounds::follow(self.settings, self.disk, tables, &task, &mut kept.share, communicator, self.stop)
+                bounds::follow(self.plan.settings(), self.disk, tables, &task, &mut kept.share, communicator, self.stop)
             }
             JobOrder::Verify(task) => verify::follow(self, &task, communicator),
             JobOrder::Count(task) => stats::follow(self, &task, &self.tables(kept), communicator),
@@ -76,8 +76,9 @@ impl FollowerRank<'_> {
     }
 
     fn tables(&self, kept: &mut FollowerState) -> Arc<Tables> {
-        let Settings { rules, set, .. } = *self.settings;
-        let tables = kept.tables.get_or_insert_with(|| Arc::new(Tables::new(rules, set, self.settings.stones_max())));
+        let settings = self.plan.settings();
+        let make = || Arc::new(Tables::new(settings.rules, settings.set, settings.stones_max()));
+        let tables = kept.tables.get_or_insert_with(make);
         Arc::clone(tables)
     }
 }

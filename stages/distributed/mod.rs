@@ -37,7 +37,7 @@ pub(crate) use stats::run as stats;
 pub(crate) use verify::run as verify;
 
 use disk::Disk;
-use planner::{BuildPlan, Settings};
+use planner::BuildPlan;
 use std::sync::atomic::AtomicBool;
 
 /// Upper bound on the ranks of a job.
@@ -49,7 +49,6 @@ const PROCESSORS_MAX: usize = 1 << 16;
 /// Environment of a rank other than 0.
 struct FollowerRank<'a> {
     plan: &'a BuildPlan,
-    settings: &'a Settings,
     disk: &'a dyn Disk,
     /// Set by a signal that asks to stop.
     stop: &'a AtomicBool,

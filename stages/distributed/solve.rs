@@ -49,7 +49,8 @@ pub(super) fn follow(
     tables: &Tables,
     communicator: &mut dyn Communicator,
 ) -> Result<(), RankFailure> {
-    let FollowerRank { settings, disk, stop, .. } = *follower;
+    let FollowerRank { plan, disk, stop } = *follower;
+    let settings = plan.settings();
     let member = SolveRank::new(settings, disk, tables, task, communicator)?;
     let observer = SolveObserver { rank: &member, stop, leader: None };
     let (solved, _) = member.solve(communicator, &observer)?;

@@ -45,7 +45,8 @@ pub(super) fn follow(
     tables: &Tables,
     communicator: &mut dyn Communicator,
 ) -> Result<(), RankFailure> {
-    let FollowerRank { plan, settings, disk, .. } = *follower;
+    let FollowerRank { plan, disk, .. } = *follower;
+    let settings = plan.settings();
     let index = &Index::new(task.stones, settings.set);
     let plan = plan.database(task.stones);
     StatsRank { settings, plan, disk, tables, index }.take_part(task, communicator).map(drop)

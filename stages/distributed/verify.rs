@@ -53,7 +53,8 @@ pub(super) fn follow(
     task: &ReadTask,
     communicator: &mut dyn Communicator,
 ) -> Result<(), RankFailure> {
-    let FollowerRank { plan, settings, disk, stop } = *follower;
+    let FollowerRank { plan, disk, stop } = *follower;
+    let settings = plan.settings();
     let plan = plan.database(task.stones);
     VerifyRank { settings, plan, disk, task, stop, advance: &|_| () }.take_part(communicator).map(drop)
 }

@@ -8,8 +8,7 @@ use crate::databases::artifact;
 use crate::error::CliError;
 use crate::progress::ProgressDisplay;
 use crate::quantity;
-use crate::request::{KeyOverride, read_own_manifest};
-use crate::shell::command_line;
+use crate::request::{KeyOverride, read_own_manifest, run_options};
 use crate::terminal::say;
 use check::{CheckError, Database, Databases, Differences};
 use disk::{Digest, Disk};
@@ -84,7 +83,7 @@ impl<'a> Rebuild<'a> {
     ///
     /// # Errors
     /// [`CliError::Disk`] if the directory cannot be used; [`pipeline::PipelineError::Preflight`] if resources are short;
-    /// [`CliError::CommandLine`] if databases of so many stones cannot be built.
+    /// [`CliError::CommandLine`] if no database with this number of stones can be built.
     pub(crate) fn new(
         disk: &'a dyn Disk,
         order: RebuildOrder,
@@ -94,15 +93,7 @@ impl<'a> Rebuild<'a> {
         let manifest = manifest(order, args)?;
         let work = Awari::new(Settings::new(&manifest));
         let settings = work.settings();
-        let options = RunOptions {
-            keep: Keep::Targets,
-            threads: settings.threads,
-            memory: Budget::new(settings.memory_bytes),
-            snapshot_interval: settings.snapshot,
-            command: command_line(std::env::args_os()),
-            program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..RunOptions::default()
-        };
+        let options = RunOptions { keep: Keep::Targets, ..run_options(settings) };
         // An unusable directory is reported before the prediction.
         let place = args.scratch.as_ref().unwrap_or(&args.databases.dir);
         let made = (!place.is_dir()).then(|| place.clone());

@@ -18,10 +18,12 @@ use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside, staged_path};
 
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::heartbeat::Heartbeat;
-use crate::directory::layout::{heartbeat_path, journal_path, lock_path, manifest_path, snapshots_path, stop_path};
+use crate::directory::layout::{
+    RUN_LOG, heartbeat_path, journal_path, lock_path, log_path, manifest_path, snapshots_path, stop_path,
+};
 use crate::directory::survey;
 use crate::error::{PipelineError, unusable};
-use crate::journal::{Contents, JOURNAL_BYTES_MAX, JournalError, could_be_journal, holds_record};
+use crate::journal::{JOURNAL_BYTES_MAX, could_be_journal, holds_record};
 use crate::preflight::PreflightError;
 use crate::work::Work;
 
@@ -66,16 +68,12 @@ pub(crate) fn claim(
     if lock.is_some_and(|lock| !is_blank(&lock) && is_lock_note(&lock)) {
         return Ok(Claim::Run);
     }
-    match Contents::read(disk, &journal_path(directory)) {
-        Ok(journal) if journal.valid_bytes > 0 => return Ok(Claim::Run),
-        // Its only record is damaged.
-        Ok(_) if disk.read(&journal_path(directory), JOURNAL_BYTES_MAX).is_ok_and(|bytes| holds_record(&bytes)) => {
-            return Ok(Claim::Run);
-        }
-        // Opening the journal reports the error again, if the directory belongs to a run.
-        Ok(_) | Err(JournalError::TooLarge { .. }) => {}
-        Err(JournalError::Disk(source)) => return Err(unusable(source)),
-        Err(other) => return Err(other.into()),
+    match disk.read(&journal_path(directory), JOURNAL_BYTES_MAX) {
+        // One damaged record is sign enough.
+        Ok(bytes) if holds_record(&bytes) => return Ok(Claim::Run),
+        // Opening a journal that is too large reports the error again, if the directory belongs to a run.
+        Ok(_) | Err(DiskError::TooLarge { .. } | DiskError::NotFound { .. }) => {}
+        Err(source) => return Err(unusable(source)),
     }
     if holds_artifacts()? {
         return Ok(Claim::Artifacts);
@@ -83,7 +81,7 @@ pub(crate) fn claim(
     // Lock, journal and artifacts may all be damaged.
     let manifest = beginning(disk, &manifest_path(directory), SMALL_BYTES_MAX).map_err(unusable)?;
     let is_resolved = manifest.is_some_and(|text| text.starts_with(MANIFEST_MARK.as_bytes()));
-    if is_resolved && disk.bytes(&directory.join("logs/run.log")).map_err(unusable)?.is_some() {
+    if is_resolved && disk.bytes(&log_path(directory, RUN_LOG)).map_err(unusable)?.is_some() {
         return Ok(Claim::Run);
     }
     let mut foreign = Vec::new();

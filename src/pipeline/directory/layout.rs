@@ -31,3 +31,11 @@ pub(crate) fn stop_path(directory: &Path) -> PathBuf {
 pub(crate) fn snapshots_path(directory: &Path) -> PathBuf {
     directory.join("snapshots")
 }
+
+/// Name of the log of the events between stages.
+pub const RUN_LOG: &str = "run";
+
+/// Path of a log.
+pub fn log_path(directory: &Path, name: &str) -> PathBuf {
+    directory.join("logs").join(name.to_owned() + ".log")
+}

@@ -43,13 +43,13 @@ fn garbage_is_listed_and_removed_on_request() {
     assert!(bench.disk.peek(&Path::new(DIRECTORY).join("databases/mine")).is_some());
     // Nothing that is needed has gone.
     assert!(bench.run(&smaller).unwrap().ran.is_empty());
-    let held = Directory::open(&bench.disk, Path::new(DIRECTORY), "somebody", &|| Ok(true)).unwrap();
+    let held = Directory::open(&bench.disk, Path::new(DIRECTORY), "another command", &|| Ok(true)).unwrap();
     let refused = bench.orchestrator(&smaller).remove_garbage(&reasons).unwrap_err();
     assert_eq!(refused.exit(), Exit::Locked);
     // What the holder is writing is no garbage.
     put("databases/.2.tmp-78");
     let garbage = bench.orchestrator(&smaller).garbage().unwrap();
-    assert!(garbage.holder.is_some_and(|holder| holder.contains("somebody")));
+    assert!(garbage.holder.is_some_and(|holder| holder.contains("another command")));
     assert!(garbage.items.iter().all(|item| item.why == GarbageReason::Kept), "{:?}", garbage.items);
     drop(held);
     let garbage = bench.orchestrator(&smaller).garbage().unwrap();

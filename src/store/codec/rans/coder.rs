@@ -1,9 +1,9 @@
 //! The coder of a strip: range asymmetric numeral systems (Duda 2013), one state per lane.
 //!
 //! A state x lies in 2^16 .. 2^32. To encode a symbol of frequency f whose slots begin at s, x becomes
-//! `(x / f) * 1024 + s + x % f`, after its lower 16 bits were written to the stream if the result would not fit. Decoding is the
-//! inverse, so the encoder runs from the last value to the first and the decoder from the first to the last. The
-//! sixteen lanes share a stream of 16-bit words; in each step the lanes take words in order.
+//! `(x / f) * 1024 + s + x % f`, after its lower 16 bits were written to the stream if the result would not fit.
+//! Decoding is the inverse, so the encoder runs from the last value to the first and the decoder from the first to the
+//! last. The sixteen lanes share a stream of 16-bit words; in each step the lanes take words in order.
 //!
 //! A strip's bytes:
 //!
