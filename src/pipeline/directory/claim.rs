@@ -72,7 +72,8 @@ pub(crate) fn claim(
         // One damaged record is sign enough.
         Ok(bytes) if holds_record(&bytes) => return Ok(Claim::Run),
         // Opening a journal that is too large reports the error again, if the directory belongs to a run.
-        Ok(_) | Err(DiskError::TooLarge { .. } | DiskError::NotFound { .. }) => {}
+        Ok(_) | Err(DiskError::TooLarge { .. }) => {}
+        Err(source) if source.is_not_found() => {}
         Err(source) => return Err(unusable(source)),
     }
     if holds_artifacts()? {
