@@ -12,7 +12,7 @@ use crate::databases::{Databases, ScoreSource};
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_portion};
 use crate::wrong_score::WrongScore;
 use crate::{CaptureStatistics, CheckError, Extent, Histogram};
-use game::{Board, Score};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// The largest number of wrong positions that an error names.
@@ -73,7 +73,7 @@ pub fn verify_portion<L: ScoreSource>(
 }
 
 /// The findings of a portion of a database. Findings add up.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct PortionFindings(pub(crate) RuleCheckTally);
 
 impl PortionFindings {
@@ -85,40 +85,6 @@ impl PortionFindings {
     /// Returns the verdict on a database, if these are the findings of all its portions.
     pub fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
         self.0.verified(stones, histogram)
-    }
-
-    /// Encodes the findings, little-endian: five numbers of 8 bytes; for each of the lowest mistakes its position in 8 bytes,
-    /// the board, the expected and the found score.
-    pub fn encode(&self) -> Vec<u8> {
-        let RuleCheckTally { checked, mistakes, lowest, choice } = &self.0;
-        let CaptureStatistics { positions, offered, declined } = *choice;
-        let mut bytes: Vec<u8> = [*checked, *mistakes, positions, offered, declined]
-            .iter()
-            .flat_map(|number| number.to_le_bytes())
-            .collect();
-        for (position, mistake) in lowest {
-            bytes.extend(position.to_le_bytes());
-            bytes.extend(mistake.board.0);
-            bytes.extend([mistake.expected as u8, mistake.found as u8]);
-        }
-        bytes
-    }
-
-    /// Decodes the output of [`PortionFindings::encode`].
-    pub fn decode(bytes: &[u8]) -> Option<PortionFindings> {
-        let (numbers, lowest) = bytes.split_first_chunk::<{ 5 * 8 }>()?;
-        let [checked, mistakes, positions, offered, declined] =
-            std::array::from_fn(|at| numbers.as_chunks().0[at]).map(u64::from_le_bytes);
-        let (lowest, rest) = lowest.as_chunks::<{ 8 + 12 + 2 }>();
-        let lowest = lowest.iter().map(|bytes| {
-            let (position, rest) = bytes.split_first_chunk().expect("there are 22 bytes");
-            let (pits, scores) = rest.split_first_chunk().expect("there are 14 bytes more");
-            let [expected, found] = [scores[0], scores[1]].map(|score| score as Score);
-            (u64::from_le_bytes(*position), WrongScore { board: Board(*pits), expected, found })
-        });
-        let choice = CaptureStatistics { positions, offered, declined };
-        let lowest = lowest.collect();
-        rest.is_empty().then_some(PortionFindings(RuleCheckTally { checked, mistakes, lowest, choice }))
     }
 }
 
@@ -150,7 +116,7 @@ impl Verified {
 }
 
 /// The comparison of scores with the derived ones.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct RuleCheckTally {
     checked: u64,
     mistakes: u64,
@@ -207,7 +173,7 @@ mod tests {
     use super::*;
     use crate::Sample;
     use crate::solved::solved;
-    use game::{PositionSet, Rules};
+    use game::{Board, PositionSet, Rules, Score};
     use std::collections::BTreeSet;
 
     const SAMPLE: Extent = Extent::Sample(Sample { one_in: 10, at_least: 100, seed: 1 });
@@ -246,22 +212,14 @@ mod tests {
                             let watch = |_| ControlFlow::Continue(());
                             let portion = DatabasePortion { number, of };
                             let found = verify_portion(&databases, 7, extent, portion, &watch).unwrap();
-                            all.merge(PortionFindings::decode(&found.encode()).unwrap());
+                            let sent = serde_json::to_vec(&found).unwrap();
+                            all.merge(serde_json::from_slice(&sent).unwrap());
                         }
                         let found = all.verified(7, histogram.clone()).map_err(|error| error.to_string());
                         assert_eq!(found, expected, "{set}, {extent:?}, {of} parts");
                     }
                 }
             }
-        }
-    }
-
-    #[test]
-    fn other_bytes_are_no_findings() {
-        let bytes = PortionFindings::default().encode();
-        assert!(PortionFindings::decode(&bytes).is_some());
-        for length in [0, 8, 39, 41, 61, 63] {
-            assert!(PortionFindings::decode(&vec![0; length]).is_none(), "{length} bytes");
         }
     }
 

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::XxHash3_64;
 
 use crate::map::bytes_of;
 
-/// A BLAKE3 digest. Prints as 64 lower-case hexadecimal digits and parses from them.
+/// A BLAKE3 digest. Prints and serializes as 64 lower-case hexadecimal digits, and parses from them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -64,6 +65,18 @@ impl FromStr for Digest {
             Ok(hash) => Ok(Digest(*hash.as_bytes())),
             Err(_) => Err(DigestError { found: text.chars().take(80).collect() }),
         }
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -22,7 +22,6 @@ pub struct Fingerprint {
     /// [`ArtifactSpec::identity`].
     pub identity: BTreeMap<String, String>,
     /// The content digest of each source.
-    #[serde(with = "hex_map")]
     pub inputs: BTreeMap<ArtifactName, Digest>,
 }
 
@@ -95,43 +94,6 @@ impl Fingerprint {
 /// Returns the start of a digest, for messages.
 pub(crate) fn short(digest: &Digest) -> String {
     digest.to_string().chars().take(12).collect()
-}
-
-/// A digest as hexadecimal text.
-pub(crate) mod hex {
-    use disk::Digest;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(digest: &Digest, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(digest)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// Digests by name as hexadecimal text.
-pub(crate) mod hex_map {
-    use std::collections::BTreeMap;
-
-    use disk::Digest;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::artifact::ArtifactName;
-
-    #[derive(Serialize, Deserialize)]
-    struct Hex(#[serde(with = "super::hex")] Digest);
-
-    pub(crate) fn serialize<S: Serializer>(digests: &BTreeMap<ArtifactName, Digest>, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(digests.iter().map(|(name, digest)| (name, Hex(*digest))))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<ArtifactName, Digest>, D::Error> {
-        let digests = BTreeMap::<ArtifactName, Hex>::deserialize(from)?;
-        Ok(digests.into_iter().map(|(name, Hex(digest))| (name, digest)).collect())
-    }
 }
 
 #[cfg(test)]

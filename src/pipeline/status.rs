@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::artifact::{ArtifactName, Inspection};
 use crate::directory::{Heartbeat, journal_path, lock_path, survey};
 use crate::error::PipelineError;
-use crate::fingerprint::hex;
 use crate::graph::Graph;
 use crate::journal::{Contents, JournalState, Measured, RunEnd, RunHistory, StageEnd, StageHistory};
 use crate::path_text;
@@ -127,7 +126,6 @@ pub struct ArtifactStatus {
     /// Which.
     pub artifact: ArtifactName,
     /// The digest of its content, as recorded.
-    #[serde(with = "hex")]
     pub digest: Digest,
     /// The length of its file, as recorded.
     pub bytes: u64,

@@ -1,7 +1,9 @@
 //! Agreement of all ranks on whether a step succeeded.
 
+use super::message;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{ArtifactName, StageError};
+use serde::{Deserialize, Serialize};
 
 /// Failure of a task on a rank.
 #[derive(Debug)]
@@ -28,13 +30,16 @@ impl RankFailure {
 /// Returns this rank's value if all ranks succeeded, else an error on each rank: its own, or the most severe one. Damage is
 /// more severe than any other error, and a request to stop less.
 pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, StageError>) -> Result<T, RankFailure> {
-    let message = mine.as_ref().err().map(|error| RemoteError::of(error, communicator.rank()).encode());
+    let message = mine.as_ref().err().map(|error| message::encode(&RemoteError::of(error, communicator.rank())));
     let all = communicator.gather(0, message.unwrap_or_default()).map_err(RankFailure::lost)?;
     let verdict = match all {
         Some(all) => {
             let errors = all.iter().enumerate().filter(|(_, message)| !message.is_empty());
             let all = errors.map(|(rank, message)| RemoteError::decode(message, rank)).collect::<Result<Vec<_>, _>>();
-            Some(RemoteError::worst(all.map_err(RankFailure::lost)?).map_or_else(Vec::new, |error| error.encode()))
+            Some(
+                RemoteError::worst(all.map_err(RankFailure::lost)?)
+                    .map_or_else(Vec::new, |error| message::encode(&error)),
+            )
         }
         None => None,
     };
@@ -47,7 +52,7 @@ pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, Stag
 }
 
 /// Error of a stage in a message to other ranks.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum RemoteError {
     Damaged { artifact: ArtifactName, what: String, silent: bool },
     Failed(String),
@@ -81,32 +86,8 @@ impl RemoteError {
         damaged.or(failed).or(is_any.then_some(RemoteError::Stopped))
     }
 
-    /// Encodes the error as a word and lines of text.
-    fn encode(&self) -> Vec<u8> {
-        let text = match self {
-            RemoteError::Damaged { artifact, what, silent } => {
-                format!("{}\n{artifact}\n{what}", if *silent { "wrong" } else { "damaged" })
-            }
-            RemoteError::Failed(what) => format!("failed\n{what}"),
-            RemoteError::Stopped => "stopped\n".to_owned(),
-        };
-        text.into_bytes()
-    }
-
     fn decode(bytes: &[u8], rank: usize) -> Result<RemoteError, CommunicationError> {
-        let text = String::from_utf8_lossy(bytes);
-        let error = text.split_once('\n').and_then(|(word, rest)| match word {
-            "damaged" | "wrong" => {
-                let (artifact, what) = rest.split_once('\n')?;
-                let (artifact, silent) = (ArtifactName::new(artifact).ok()?, word == "wrong");
-                Some(RemoteError::Damaged { artifact, what: what.to_owned(), silent })
-            }
-            "failed" => Some(RemoteError::Failed(rest.to_owned())),
-            "stopped" => Some(RemoteError::Stopped),
-            _ => None,
-        });
-        let (expected, found) = ("an error of a stage".to_owned(), format!("{text:?}"));
-        error.ok_or(CommunicationError::Unexpected { rank, expected, found })
+        message::decode(bytes, rank, "an error of a stage", |_| true)
     }
 
     fn into_error(self) -> StageError {
@@ -161,7 +142,7 @@ mod tests {
 
     #[test]
     fn invalid_messages_are_rejected() {
-        for bytes in [&b""[..], b"stopped", b"damaged\nx", b"damaged\n../x\ny", b"other\nx"] {
+        for bytes in [&b""[..], b"stopped", br#"{"Damaged":{"artifact":"../x","what":"y","silent":true}}"#] {
             assert!(RemoteError::decode(bytes, 1).is_err(), "{bytes:?}");
         }
     }

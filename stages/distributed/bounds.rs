@@ -220,8 +220,7 @@ pub(crate) fn process(
     let index = Index::new(stones, settings.set);
     let start = Instant::now();
     let task = BoundTask::new(stones, bound, |plane| context.input(&plane.name(stones)));
-    let mut communicator = job.communicator();
-    communicator.broadcast(0, Some(JobOrder::Bound(task.clone()).encode())).map_err(StageError::failed)?;
+    let mut communicator = job.order(&JobOrder::Bound(task.clone()))?;
     let led = build.leader_state();
     let (share, won_so_far) = (take(&led.share), take(&led.won));
     let mut won_so_far = won_so_far.filter(|won| (won.stones, won.bound) == (stones, bound + 1));

@@ -36,8 +36,7 @@ pub(crate) fn run(
     let index = Index::new(stones, settings.set);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
     let task = ReadTask { stones, threads: context.threads(), files: smaller.collect() };
-    let mut communicator = job.communicator();
-    communicator.broadcast(0, Some(JobOrder::Capture(task.clone()).encode())).map_err(StageError::failed)?;
+    let mut communicator = job.order(&JobOrder::Capture(task.clone()))?;
     let tables = build.tables();
     let plan = build.plan(stones);
     let member = CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index };

@@ -8,27 +8,33 @@
 //! distribution, so any number of ranks can resume.
 
 use super::agreement::{RankFailure, agree};
+use super::message;
 use super::{PROCESSORS_MAX, RANKS_MAX};
 use crate::files::{self, CountsFormat};
 use disk::{Disk, DiskError, clock, is_leftover};
 use engines::counting::distributed::{RankValues, runs};
 use game::Index;
-use messaging::{CommunicationError, Communicator};
+use messaging::Communicator;
 use pipeline::StageError;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use store::{Shape, SlabShape, StoreError};
 
 /// Positions of a slab of a file, in one row; 49 slabs exceed the memory of any machine.
 const COLUMNS_MAX: u64 = 1 << 30;
 
+/// Content of the messages between ranks.
+const EXPECTED: &str = "sets of counts";
+
+/// Sets of files that a rank can resume from.
+type SnapshotSets = BTreeSet<SnapshotSet>;
+
 /// Identity of a job that counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct CountingJob {
     /// Seconds since 1970.
     since: u64,
@@ -36,7 +42,7 @@ pub(super) struct CountingJob {
 }
 
 /// Identity of a set of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct SnapshotSet {
     source: CountingJob,
     number: u64,
@@ -45,7 +51,7 @@ pub(super) struct SnapshotSet {
 }
 
 /// Identity of a job, and the set that it resumes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ResumePlan {
     own: CountingJob,
     saved: Option<SnapshotSet>,
@@ -74,7 +80,11 @@ impl SnapshotSet {
         let (ranks, processors) = (ranks.parse().ok()?, processors.parse().ok()?);
         let set = SnapshotSet { source, number: number.parse().ok()?, ranks, processors };
         let rank = rank.parse().ok()?;
-        (rank < ranks && ranks <= RANKS_MAX && (1..=PROCESSORS_MAX).contains(&processors)).then_some((set, rank))
+        (rank < ranks && set.is_valid()).then_some((set, rank))
+    }
+
+    fn is_valid(&self) -> bool {
+        (1..=RANKS_MAX).contains(&self.ranks) && (1..=PROCESSORS_MAX).contains(&self.processors)
     }
 }
 
@@ -110,22 +120,29 @@ impl ResumePlan {
                 false => seen.len() == set.ranks,
             };
         let seen = sets(&files).into_iter().filter(|(set, seen)| suffices(set, seen));
-        let lines: Vec<String> = seen.map(|(set, _)| ResumePlan { saved: Some(set), ..self }.to_string()).collect();
-        let gathered = communicator.gather(0, lines.join("\n").into_bytes()).map_err(RankFailure::lost)?;
+        let seen: SnapshotSets = seen.map(|(set, _)| set).collect();
+        let gathered = communicator.gather(0, message::encode(&seen)).map_err(RankFailure::lost)?;
         let chosen = match gathered {
             Some(gathered) => {
-                let all = (0..).zip(&gathered).map(|(rank, lines)| plans(rank, lines)).collect::<Result<Vec<_>, _>>();
+                let sets = |(rank, bytes): (usize, &Vec<u8>)| {
+                    let is_valid = |sets: &SnapshotSets| sets.iter().all(SnapshotSet::is_valid);
+                    message::decode(bytes, rank, EXPECTED, is_valid)
+                };
+                let all = gathered.iter().enumerate().map(sets).collect::<Result<Vec<_>, _>>();
                 let common = all.map_err(RankFailure::lost)?.into_iter().reduce(|some, more| &some & &more);
                 let saved = common.and_then(|sets| sets.last().copied());
-                Some(ResumePlan { saved, ..self }.to_string().into_bytes())
+                Some(message::encode(&ResumePlan { saved, ..self }))
             }
             None => None,
         };
         let chosen = communicator.broadcast(0, chosen).map_err(RankFailure::lost)?;
-        let text = String::from_utf8_lossy(&chosen);
-        let plan: ResumePlan = text.parse().map_err(|()| RankFailure::lost(unexpected(0, &text)))?;
+        let plan = message::decode(&chosen, 0, EXPECTED, ResumePlan::is_valid).map_err(RankFailure::lost)?;
         agree(communicator, plan.remove_others(disk, files).map_err(StageError::Disk))?;
         Ok(plan)
+    }
+
+    pub(super) fn is_valid(&self) -> bool {
+        self.saved.as_ref().is_none_or(SnapshotSet::is_valid)
     }
 
     /// Removes files of other sets, and temporary files of dead processes.
@@ -142,50 +159,6 @@ fn sets(files: &[PathBuf]) -> BTreeMap<SnapshotSet, BTreeSet<usize>> {
         sets.entry(set).or_default().insert(rank);
     }
     sets
-}
-
-/// Decodes the sets that a rank can resume from.
-fn plans(rank: usize, lines: &[u8]) -> Result<BTreeSet<SnapshotSet>, CommunicationError> {
-    let text = String::from_utf8_lossy(lines);
-    let set = |line: &str| line.parse::<ResumePlan>().ok()?.saved;
-    let sets: Option<_> = text.split('\n').filter(|line| !line.is_empty()).map(set).collect();
-    sets.ok_or_else(|| unexpected(rank, &text))
-}
-
-fn unexpected(rank: usize, text: &str) -> CommunicationError {
-    CommunicationError::Unexpected { rank, expected: "sets of counts".to_owned(), found: format!("{text:?}") }
-}
-
-impl fmt::Display for ResumePlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.own.since, self.own.process)?;
-        match self.saved {
-            Some(SnapshotSet { source: CountingJob { since, process }, number, ranks, processors }) => {
-                write!(f, " {since} {process} {number} {ranks} {processors}")
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl FromStr for ResumePlan {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<ResumePlan, ()> {
-        let numbers = text.split(' ').map(|word| word.parse().map_err(drop)).collect::<Result<Vec<u64>, ()>>()?;
-        let source = |since, process: u64| Ok(CountingJob { since, process: process.try_into().map_err(drop)? });
-        let (own, saved) = match *numbers {
-            [since, process] => (source(since, process)?, None),
-            [since, process, of, by, number, ranks, processors] => {
-                let [ranks, processors] = [(ranks, RANKS_MAX), (processors, PROCESSORS_MAX)]
-                    .map(|(many, max)| usize::try_from(many).ok().filter(|many| (1..=max).contains(many)).ok_or(()));
-                let set = SnapshotSet { source: source(of, by)?, number, ranks: ranks?, processors: processors? };
-                (source(since, process)?, Some(set))
-            }
-            _ => return Err(()),
-        };
-        Ok(ResumePlan { own, saved })
-    }
 }
 
 impl SnapshotSeries {
@@ -475,18 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_sets_are_rejected() {
-        let set = SnapshotSet { source: CountingJob { since: 5, process: 7 }, number: 0, ranks: 2, processors: 1 };
-        let line = plan(9, Some(set)).to_string();
-        assert_eq!(plans(1, line.as_bytes()).unwrap(), BTreeSet::from([set]));
-        assert_eq!(plans(1, b"").unwrap(), BTreeSet::new());
-        for lines in ["x", "9 7", &format!("{line}\nx"), "9 7 5 7 0 2 0"] {
-            assert!(plans(1, lines.as_bytes()).is_err(), "{lines}");
-        }
-    }
-
-    #[test]
-    fn names_and_plans_are_decoded() {
+    fn names_are_decoded() {
         let set = SnapshotSet {
             source: CountingJob { since: 1_700_000_000, process: 41 },
             number: 3,
@@ -507,12 +469,6 @@ mod tests {
             "counts-1-2--3-0-of-1-by-1",
         ] {
             assert_eq!(SnapshotSet::of(Path::new(name)), None, "{name}");
-        }
-        for plan in [plan(1, None), plan(1, Some(set))] {
-            assert_eq!(plan.to_string().parse(), Ok(plan));
-        }
-        for text in ["", "1", "1 x", "1 4294967296", "1 2 3", "1 2 3 4 5 0 1", "1 2 3 4 5 1 65537", "1 2 3 4 5 6 7 8"] {
-            assert_eq!(text.parse::<ResumePlan>(), Err(()), "{text:?}");
         }
     }
 }

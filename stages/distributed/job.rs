@@ -2,6 +2,7 @@
 
 use super::order::JobOrder;
 use messaging::Communicator;
+use pipeline::StageError;
 use planner::Settings;
 use std::fmt;
 use std::io;
@@ -41,7 +42,7 @@ impl JobLeader {
 
     /// Ends the job on all ranks. A rank that has left already is not an error.
     pub fn dismiss(&self) {
-        let _ = self.communicator().broadcast(0, Some(JobOrder::Leave.encode()));
+        drop(self.order(&JobOrder::Leave));
     }
 
     /// Whether all ranks capture, write, verify and count the database of `stones`.
@@ -49,8 +50,13 @@ impl JobLeader {
         is_shared(settings, stones, self.ranks)
     }
 
-    pub(crate) fn communicator(&self) -> MutexGuard<'_, Box<dyn Communicator>> {
-        self.communicator.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Sends an order to all ranks, and returns the communicator to carry it out with.
+    pub(crate) fn order(&self, order: &JobOrder) -> Result<MutexGuard<'_, Box<dyn Communicator>>, StageError> {
+        // A path that is not UTF-8 cannot be sent.
+        let message = serde_json::to_vec(order).map_err(StageError::failed)?;
+        let mut communicator = self.communicator.lock().unwrap_or_else(PoisonError::into_inner);
+        communicator.broadcast(0, Some(message)).map_err(StageError::failed)?;
+        Ok(communicator)
     }
 }
 

@@ -9,6 +9,7 @@ use disk::{Digest, Disk, DiskError};
 use messaging::Communicator;
 use pipeline::{Snapshots, StageContext, StageError};
 use planner::Settings;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const RUN: &str = "awari-";
 const NAME_DIGITS: usize = 16;
 
 /// Subdirectory of a run in the scratch directory of each rank, and the fingerprint of the stage that uses it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LocalScratch {
     name: String,
     fingerprint: Digest,
@@ -35,18 +36,10 @@ impl LocalScratch {
         &self.name
     }
 
-    /// Encodes name and fingerprint as lines, or two empty ones.
-    pub(super) fn lines(scratch: Option<&LocalScratch>) -> [String; 2] {
-        scratch.map(|LocalScratch { name, fingerprint }| [name.clone(), fingerprint.to_string()]).unwrap_or_default()
-    }
-
-    pub(super) fn of_lines(lines: [&str; 2]) -> Option<Option<LocalScratch>> {
-        let [name, fingerprint] = lines;
-        if lines == ["", ""] {
-            return Some(None);
-        }
-        let fingerprint = fingerprint.parse().ok()?;
-        is_name(name).then(|| Some(LocalScratch { name: name.to_owned(), fingerprint }))
+    /// Whether the name is that of a subdirectory, not a path.
+    pub(super) fn is_valid(&self) -> bool {
+        let digits = self.name.strip_prefix(RUN).unwrap_or_default();
+        digits.len() == NAME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 
     /// Empties the directory of this rank of files of other stages, and returns it. Succeeds on all ranks or on none.
@@ -89,27 +82,16 @@ pub(crate) fn name_of(disk: &dyn Disk, databases: &Path) -> String {
     format!("{RUN}{}", &digest[..NAME_DIGITS])
 }
 
-/// Whether a name is that of a subdirectory of a run.
-fn is_name(name: &str) -> bool {
-    let digits = name.strip_prefix(RUN).unwrap_or_default();
-    digits.len() == NAME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_cannot_be_paths() {
-        let fingerprint = Digest::of(b"a result");
-        let scratch = LocalScratch { name: "awari-0123456789abcdef".to_owned(), fingerprint };
-        let [name, digits] = LocalScratch::lines(Some(&scratch));
-        assert_eq!(LocalScratch::of_lines([&name, &digits]), Some(Some(scratch)));
-        assert_eq!(LocalScratch::lines(None), ["", ""]);
-        assert_eq!(LocalScratch::of_lines(["", ""]), Some(None));
+        let of = |name: &str| LocalScratch { name: name.to_owned(), fingerprint: Digest::of(b"a result") };
+        assert!(of("awari-0123456789abcdef").is_valid());
         for other in ["", "..", "awari-0123456789abcde/", "awari-0123456789abcdef0", "/0123456789abcdef"] {
-            assert_eq!(LocalScratch::of_lines([other, &digits]), None, "{other}");
+            assert!(!of(other).is_valid(), "{other}");
         }
-        assert_eq!(LocalScratch::of_lines([&name, ""]), None);
     }
 }

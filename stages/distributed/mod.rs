@@ -20,6 +20,7 @@ mod database_writer;
 mod follower;
 mod job;
 mod local_scratch;
+mod message;
 mod order;
 mod rank_load;
 mod solve;

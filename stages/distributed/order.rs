@@ -1,12 +1,14 @@
-//! Orders of the leader to the other ranks, and their text form.
+//! Orders of the leader to the other ranks.
 
 use super::bound_task::BoundTask;
+use super::message;
 use super::solve_task::SolveTask;
 use messaging::CommunicationError;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A stage that all ranks run, or the end of the job.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum JobOrder {
     /// `capture:n`.
     Capture(ReadTask),
@@ -23,7 +25,7 @@ pub(crate) enum JobOrder {
 }
 
 /// A database of a stage, and the files that the stage reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadTask {
     pub(crate) stones: u32,
     /// Threads of the leader.
@@ -33,49 +35,19 @@ pub(crate) struct ReadTask {
 }
 
 impl JobOrder {
-    /// Encodes the order as a word and lines of text. Paths contain no line breaks.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let (word, lines) = match self {
-            JobOrder::Capture(task) => ("capture", task.lines()),
-            JobOrder::Solve(task) => ("solve", task.lines()),
-            JobOrder::Bound(task) => ("bound", task.lines()),
-            JobOrder::Verify(task) => ("verify", task.lines()),
-            JobOrder::Count(task) => ("count", task.lines()),
-            JobOrder::Leave => ("leave", Vec::new()),
-        };
-        let lines: Vec<String> = std::iter::once(word.to_owned()).chain(lines).collect();
-        lines.join("\n").into_bytes()
-    }
-
     pub(super) fn decode(bytes: &[u8]) -> Result<JobOrder, CommunicationError> {
-        let text = String::from_utf8_lossy(bytes);
-        let lines: Vec<&str> = text.split('\n').collect();
-        let order = match lines[..] {
-            ["capture", ref lines @ ..] => ReadTask::of_lines(lines).map(JobOrder::Capture),
-            ["solve", ref lines @ ..] => SolveTask::of_lines(lines).map(JobOrder::Solve),
-            ["bound", ref lines @ ..] => BoundTask::of_lines(lines).map(JobOrder::Bound),
-            ["verify", ref lines @ ..] => ReadTask::of_lines(lines).map(JobOrder::Verify),
-            ["count", ref lines @ ..] => ReadTask::of_lines(lines).map(JobOrder::Count),
-            ["leave"] => Some(JobOrder::Leave),
-            _ => None,
-        };
-        let (expected, found) = ("an order".to_owned(), format!("{text:?}"));
-        order.ok_or(CommunicationError::Unexpected { rank: 0, expected, found })
-    }
-}
-
-impl ReadTask {
-    /// Encodes the task as lines: stones, threads, paths.
-    fn lines(&self) -> Vec<String> {
-        let paths = self.files.iter().map(|path| path.display().to_string());
-        [self.stones.to_string(), self.threads.to_string()].into_iter().chain(paths).collect()
+        message::decode(bytes, 0, "an order", JobOrder::is_valid)
     }
 
-    fn of_lines(lines: &[&str]) -> Option<ReadTask> {
-        let [stones, threads, paths @ ..] = lines else { return None };
-        let (stones, threads) = (stones.parse().ok()?, threads.parse().ok()?);
-        let is_one = stones <= game::STONES_MAX && threads > 0;
-        is_one.then(|| ReadTask { stones, threads, files: paths.iter().map(PathBuf::from).collect() })
+    fn is_valid(&self) -> bool {
+        match self {
+            JobOrder::Capture(task) | JobOrder::Verify(task) | JobOrder::Count(task) => {
+                task.stones <= game::STONES_MAX && task.threads > 0
+            }
+            JobOrder::Solve(task) => task.is_valid(),
+            JobOrder::Bound(task) => task.is_valid(),
+            JobOrder::Leave => true,
+        }
     }
 }
 
@@ -83,65 +55,61 @@ impl ReadTask {
 mod tests {
     use super::*;
 
+    const READ: &str = r#"{"Verify":{"stones":24,"threads":2,"files":["/runs/a b/24.awari"]}}"#;
+    const BOUND: &str = r#"{"Bound":{"stones":1,"bound":1,"paths":["a b","c"]}}"#;
+    const SWEEP: &str = r#"{"Solve":{"by":"Sweep","stones":24,"captures":"24.cap","database":"/runs/a b/24.awari",
+        "snapshots":null,"counts":null,"scratch":null}}"#;
+    const COUNTING: &str = r#"{"Solve":{"by":{"Counting":{"processors":4}},"stones":24,"captures":"24.cap",
+        "database":"24.awari","snapshots":"snapshots/counting-24","counts":{"own":{"since":5,"process":6},
+        "saved":{"source":{"since":7,"process":8},"number":9,"ranks":10,"processors":11}},
+        "scratch":{"name":"awari-0123456789abcdef",
+        "fingerprint":"af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"}}}"#;
+
     #[test]
     fn orders_are_decoded() {
-        let task =
-            |files: &[&str]| ReadTask { stones: 24, threads: 2, files: files.iter().map(PathBuf::from).collect() };
-        let digest = disk::Digest::of(b"a result").to_string();
-        let solve = |lines: &[&str]| JobOrder::Solve(SolveTask::of_lines(lines).unwrap());
-        for order in [
-            JobOrder::Capture(task(&["/runs/a b/databases/00.awari", "/runs/a b/databases/01.awari"])),
-            JobOrder::Capture(task(&[])),
-            JobOrder::Verify(task(&["/runs/a b/databases/24.awari"])),
-            JobOrder::Count(task(&["/runs/a b/captures/24.cap", "/runs/a b/databases/24.awari"])),
-            solve(&["sweep", "24", "/runs/a b/captures/24.cap", "24.awari", "", "", "", ""]),
-            solve(&[
-                "sweep",
-                "24",
-                "24.cap",
-                "/runs/a b/databases/24.awari",
-                "/runs/a b/snapshots/sweep-24",
-                "",
-                "",
-                "",
-            ]),
-            solve(&["counting 3", "24", "/runs/a b/captures/24.cap", "24.awari", "", "", "", ""]),
-            solve(&["counting 4", "24", "24.cap", "24.awari", "snapshots/counting-24", "5 6 7 8 9 10 11", "", ""]),
-            solve(&[
-                "sweep",
-                "24",
-                "24.cap",
-                "24.awari",
-                "awari-0123456789abcdef",
-                "",
-                "awari-0123456789abcdef",
-                &digest,
-            ]),
-            JobOrder::Bound(BoundTask::of_lines(&["1", "1", "a b", "c"]).unwrap()),
-            JobOrder::Leave,
-        ] {
-            assert_eq!(JobOrder::decode(&order.encode()).unwrap(), order);
+        for text in [READ, BOUND, SWEEP, COUNTING, "\"Leave\""] {
+            let order = JobOrder::decode(text.as_bytes()).unwrap();
+            assert_eq!(JobOrder::decode(&message::encode(&order)).unwrap(), order);
         }
-        for bytes in [
-            &b""[..],
-            b"leave\n1",
-            b"capture",
-            b"capture\n24",
-            b"capture\n24\n0",
-            b"verify\n49\n1",
-            b"solve\nsweep\n1",
-            b"solve\nsweep\nx\na\nb\nc\n\n\n",
-            b"solve\nsweep\n1\na\nb\n\n\n",
-            b"solve\ncounting\n1\na\nb\nc\n\n\n",
-            b"solve\ncounting 0\n1\na\nb\nc\n\n\n",
-            b"solve\ncounting 65537\n1\na\nb\nc\n\n\n",
-            b"solve\nsweep\n1\na\nb\nc\n\nawari-0123456789abcdef\nx",
-            b"solve\nsweep\n1\na\nb\nc\n\n..\n0000000000000000000000000000000000000000000000000000000000000000",
-            b"solve\ncounting 1\n1\na\nb\nc\n1\n\n",
-            b"sweep\n1\na\nb\n",
-            b"\xff\n\n\n\n",
+    }
+
+    #[test]
+    fn invalid_orders_are_rejected() {
+        for (text, from, to) in [
+            (READ, "}}", "}"),
+            (READ, "}}", "}}1"),
+            (READ, "Verify", "Leave"),
+            (READ, ":24", ":49"),
+            (READ, ":2,", ":0,"),
+            (READ, ":2,", ":-1,"),
+            (BOUND, "\"bound\":1", "\"bound\":2"),
+            (BOUND, "\"bound\":1", "\"bound\":0"),
+            (BOUND, "\"stones\":1", "\"stones\":4000000000"),
+            (BOUND, ",\"c\"", ""),
+            (SWEEP, "24,", "49,"),
+            (SWEEP, "\"24.cap\"", "null"),
+            (SWEEP, "Sweep", "Counting"),
+            (COUNTING, ":4}", ":0}"),
+            (COUNTING, ":4}", ":65537}"),
+            (COUNTING, ":6}", ":4294967296}"),
+            (COUNTING, ":10,", ":0,"),
+            (COUNTING, ":11}", ":65537}"),
+            (COUNTING, "awari-0123456789abcdef", ".."),
+            (COUNTING, "f3262", "f326x"),
         ] {
+            let invalid = text.replacen(from, to, 1);
+            assert_ne!(invalid, text);
+            assert!(JobOrder::decode(invalid.as_bytes()).is_err(), "{invalid}");
+        }
+        for bytes in [&b""[..], b"leave", b"\xff\n"] {
             assert!(JobOrder::decode(bytes).is_err(), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_path_that_is_not_text_is_an_error() {
+        let path = PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff"));
+        let order = JobOrder::Capture(ReadTask { stones: 1, threads: 1, files: vec![path] });
+        assert!(serde_json::to_vec(&order).is_err());
     }
 }

@@ -1,11 +1,13 @@
 //! Balance of a stage over the ranks: traffic and waits of each, gathered by rank 0.
 
+use super::message;
 use messaging::{CommunicationError, Communicator, MessageTraffic};
 use pipeline::StageReport;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Traffic and time of a rank in one stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct RankLoad {
     messages_sent: u64,
     bytes_sent: u64,
@@ -49,26 +51,9 @@ pub(crate) fn gather(
         waited_micros: (traffic.seconds_waited * 1e6) as u64,
         took_micros: took.as_micros() as u64,
     };
-    let Some(all) = communicator.gather(0, load.encode())? else { return Ok(None) };
-    let decode = |(rank, bytes): (usize, &Vec<u8>)| {
-        let (expected, found) = ("four numbers of 8 bytes".to_owned(), format!("{} bytes", bytes.len()));
-        RankLoad::decode(bytes).ok_or(CommunicationError::Unexpected { rank, expected, found })
-    };
+    let Some(all) = communicator.gather(0, message::encode(&load))? else { return Ok(None) };
+    let decode = |(rank, bytes): (usize, &Vec<u8>)| message::decode(bytes, rank, "the load of a rank", |_| true);
     Ok(Some(RankLoads(all.iter().enumerate().map(decode).collect::<Result<_, _>>()?)))
-}
-
-impl RankLoad {
-    fn encode(&self) -> Vec<u8> {
-        let RankLoad { messages_sent, bytes_sent, waited_micros, took_micros } = *self;
-        [messages_sent, bytes_sent, waited_micros, took_micros].iter().flat_map(|number| number.to_le_bytes()).collect()
-    }
-
-    fn decode(bytes: &[u8]) -> Option<RankLoad> {
-        let (words, rest) = bytes.as_chunks();
-        let numbers: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        let [messages_sent, bytes_sent, waited_micros, took_micros] = *numbers else { return None };
-        rest.is_empty().then_some(RankLoad { messages_sent, bytes_sent, waited_micros, took_micros })
-    }
 }
 
 impl RankLoads {
@@ -136,14 +121,5 @@ mod tests {
         let load =
             |bytes_sent| RankLoad { messages_sent: 0, bytes_sent, waited_micros: 500_000, took_micros: 2_000_000 };
         assert_eq!(gathered, [Some(RankLoads(vec![load(0), load(10), load(20)])), None, None]);
-    }
-
-    #[test]
-    fn invalid_messages_are_rejected() {
-        let load = RankLoad { messages_sent: 1, bytes_sent: 2, waited_micros: 3, took_micros: u64::MAX };
-        assert_eq!(RankLoad::decode(&load.encode()), Some(load));
-        for length in [0, 8, 24, 31, 33, 40] {
-            assert_eq!(RankLoad::decode(&vec![0; length]), None, "{length} bytes");
-        }
     }
 }

@@ -90,8 +90,7 @@ pub(crate) fn run(
         _ => None,
     };
     let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch };
-    let mut communicator = job.communicator();
-    communicator.broadcast(0, Some(JobOrder::Solve(task.clone()).encode())).map_err(StageError::failed)?;
+    let mut communicator = job.order(&JobOrder::Solve(task.clone()))?;
     let tables = build.tables();
     let member = SolveRank::new(settings, context.disk(), &tables, &task, &mut **communicator);
     let member = member.map_err(RankFailure::into_error)?;

@@ -3,12 +3,11 @@
 use super::PROCESSORS_MAX;
 use super::counting_snapshots::ResumePlan;
 use super::local_scratch::LocalScratch;
-use std::fmt;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// A database to solve and write: its captures, its snapshots, and how a snapshot of counting is resumed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SolveTask {
     pub(super) by: DistributedMethod,
     pub(super) stones: u32,
@@ -20,7 +19,7 @@ pub(crate) struct SolveTask {
 }
 
 /// A method that all ranks run together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum DistributedMethod {
     Sweep,
     /// Counting with a number of logical processors for each rank.
@@ -29,47 +28,15 @@ pub(crate) enum DistributedMethod {
     },
 }
 
-impl fmt::Display for DistributedMethod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DistributedMethod::Sweep => f.write_str("sweep"),
-            DistributedMethod::Counting { processors } => write!(f, "counting {processors}"),
-        }
-    }
-}
-
-impl FromStr for DistributedMethod {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<DistributedMethod, ()> {
-        match text.split_once(' ') {
-            None if text == "sweep" => Ok(DistributedMethod::Sweep),
-            Some(("counting", processors)) => {
-                let processors = processors.parse().ok().filter(|processors| (1..=PROCESSORS_MAX).contains(processors));
-                processors.map(|processors| DistributedMethod::Counting { processors }).ok_or(())
-            }
-            _ => Err(()),
-        }
-    }
-}
-
 impl SolveTask {
-    /// Encodes the task as lines: method, stones, captures, database; snapshots, plan to resume, scratch or empty lines.
-    pub(super) fn lines(&self) -> Vec<String> {
-        let SolveTask { by, stones, captures, database, snapshots, counts, scratch } = self;
-        let snapshots = snapshots.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-        let counts = counts.map(|plan| plan.to_string()).unwrap_or_default();
-        let (captures, database) = (captures.display().to_string(), database.display().to_string());
-        let [name, fingerprint] = LocalScratch::lines(scratch.as_ref());
-        vec![by.to_string(), stones.to_string(), captures, database, snapshots, counts, name, fingerprint]
-    }
-
-    pub(super) fn of_lines(lines: &[&str]) -> Option<SolveTask> {
-        let &[by, stones, captures, database, snapshots, counts, name, fingerprint] = lines else { return None };
-        let (by, stones) = (by.parse().ok()?, stones.parse().ok()?);
-        let snapshots = Some(snapshots).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let counts = Some(counts).filter(|plan| !plan.is_empty()).map(str::parse).transpose().ok()?;
-        let scratch = LocalScratch::of_lines([name, fingerprint])?;
-        Some(SolveTask { by, stones, captures: captures.into(), database: database.into(), snapshots, counts, scratch })
+    pub(super) fn is_valid(&self) -> bool {
+        let is_method = match self.by {
+            DistributedMethod::Sweep => true,
+            DistributedMethod::Counting { processors } => (1..=PROCESSORS_MAX).contains(&processors),
+        };
+        is_method
+            && self.stones <= game::STONES_MAX
+            && self.counts.as_ref().is_none_or(ResumePlan::is_valid)
+            && self.scratch.as_ref().is_none_or(LocalScratch::is_valid)
     }
 }

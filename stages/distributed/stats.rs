@@ -29,8 +29,7 @@ pub(crate) fn run(
     }
     let both = [files::capture(stones), files::database(stones)].map(|name| context.input(&name));
     let task = ReadTask { stones, threads: context.threads(), files: both.to_vec() };
-    let mut communicator = job.communicator();
-    communicator.broadcast(0, Some(JobOrder::Count(task.clone()).encode())).map_err(StageError::failed)?;
+    let mut communicator = job.order(&JobOrder::Count(task.clone()))?;
     let (settings, plan, tables) = (build.settings(), build.plan(stones), &build.tables());
     let member = StatsRank { settings, plan, disk: context.disk(), tables, index: &index };
     let counted = member.take_part(&task, &mut **communicator).map_err(RankFailure::into_error)?;

@@ -6,13 +6,14 @@
 use super::FollowerRank;
 use super::agreement::{RankFailure, agree};
 use super::job::JobLeader;
+use super::message;
 use super::order::{JobOrder, ReadTask};
 use super::rank_load::{LoadMeter, RankLoads};
 use crate::verify::{VerifyInputs, counted, extent, report, with_smaller, wrong};
 use crate::{BuildContext, files};
 use check::{CheckError, DatabasePortion, Extent, Histogram, PortionFindings};
 use disk::Disk;
-use messaging::{CommunicationError, Communicator};
+use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::{DatabasePlan, Settings};
 use std::collections::BTreeMap;
@@ -32,8 +33,7 @@ pub(crate) fn run(
     let settings = build.settings();
     let paths = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones)));
     let task = ReadTask { stones, threads: context.threads(), files: paths.collect() };
-    let mut communicator = job.communicator();
-    communicator.broadcast(0, Some(JobOrder::Verify(task.clone()).encode())).map_err(StageError::failed)?;
+    let mut communicator = job.order(&JobOrder::Verify(task.clone()))?;
     context.progress().begin(extent(settings).count(settings.set.positions(stones)), "positions");
     // All ranks derive about as many.
     let advance = |more| context.progress().advance(more * job.ranks() as u64);
@@ -97,14 +97,12 @@ impl VerifyRank<'_> {
         let hashes = communicator.gather(0, hashes).map_err(RankFailure::lost)?;
         let counts = communicator.sum(&histogram.by_score()).map_err(RankFailure::lost)?;
         let histogram = Histogram::of_counts(counts.try_into().expect("as many sums as counts"));
-        let all = communicator.gather(0, findings.encode()).map_err(RankFailure::lost)?;
+        let all = communicator.gather(0, message::encode(&findings)).map_err(RankFailure::lost)?;
         let loads = meter.gather(communicator).map_err(RankFailure::lost)?;
         let (Some(hashes), Some(all), Some(loads)) = (hashes, all, loads) else { return Ok(None) };
         let mut findings = PortionFindings::default();
         for (rank, bytes) in all.iter().enumerate() {
-            let (expected, found) = ("what was found".to_owned(), format!("{} bytes", bytes.len()));
-            let unexpected = CommunicationError::Unexpected { rank, expected, found };
-            findings.merge(PortionFindings::decode(bytes).ok_or(unexpected).map_err(RankFailure::lost)?);
+            findings.merge(message::decode(bytes, rank, "findings", |_| true).map_err(RankFailure::lost)?);
         }
         Ok(Some((opened, AllFindings { hashes, histogram, findings, loads })))
     }

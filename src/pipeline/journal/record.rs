@@ -6,7 +6,7 @@ use disk::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::ArtifactName;
-use crate::fingerprint::{Fingerprint, hex};
+use crate::fingerprint::Fingerprint;
 use crate::report::StageReport;
 use crate::stage::StageName;
 
@@ -65,7 +65,6 @@ pub enum Record {
         /// Memory budget.
         memory_bytes: u64,
         /// Digest of the resolved manifest.
-        #[serde(with = "hex")]
         manifest: Digest,
         /// The last heartbeat of a killed run, if it left one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +114,6 @@ pub enum Record {
         /// Which.
         artifact: ArtifactName,
         /// The digest of its content.
-        #[serde(with = "hex")]
         digest: Digest,
         /// The name of the check.
         how: String,
@@ -140,7 +138,6 @@ pub struct ArtifactRecord {
     /// Its name.
     pub name: ArtifactName,
     /// The digest of its content; for a verification that of its fingerprint.
-    #[serde(with = "hex")]
     pub digest: Digest,
     /// The length of its file.
     pub bytes: u64,

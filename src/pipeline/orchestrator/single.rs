@@ -12,7 +12,6 @@ use serde::Serialize;
 use crate::artifact::{ArtifactName, Inspection};
 use crate::directory::{Claim, Inspections, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, survey};
 use crate::error::{MissingInput, PipelineError, unusable};
-use crate::fingerprint::hex;
 use crate::graph::Graph;
 use crate::journal::{ArtifactRecord, Contents, JournalState, Measured};
 use crate::observer::Event;
@@ -57,7 +56,6 @@ pub struct StageOutput {
     /// Which.
     pub artifact: ArtifactName,
     /// The digest of its content.
-    #[serde(with = "hex")]
     pub digest: Digest,
     /// How it compares with the recorded one.
     pub comparison: OutputComparison,
@@ -70,7 +68,7 @@ pub enum OutputComparison {
     /// The same content.
     Identical,
     /// Different content; this is the recorded digest.
-    Different(#[serde(with = "hex")] Digest),
+    Different(Digest),
     /// Nothing was recorded.
     NothingRecorded,
     /// A verification, which has no content: it passed.

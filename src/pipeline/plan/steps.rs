@@ -105,7 +105,6 @@ pub struct AdoptedArtifact {
     /// Which.
     pub artifact: ArtifactName,
     /// The digest in its header.
-    #[serde(with = "crate::fingerprint::hex")]
     pub digest: Digest,
     /// The fingerprint to record.
     #[serde(skip)]

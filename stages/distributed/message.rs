@@ -1,0 +1,22 @@
+//! Messages between the ranks of a job, as JSON. All ranks run the same program, so this is no file format.
+
+use messaging::CommunicationError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Encodes a message without paths.
+pub(super) fn encode(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message).expect("numbers, text and lists of them are JSON")
+}
+
+/// Decodes the message of a rank.
+pub(super) fn decode<T: DeserializeOwned>(
+    bytes: &[u8],
+    rank: usize,
+    expected: &str,
+    is_valid: impl Fn(&T) -> bool,
+) -> Result<T, CommunicationError> {
+    let message = serde_json::from_slice(bytes).ok().filter(is_valid);
+    let (expected, found) = (expected.to_owned(), format!("{:?}", String::from_utf8_lossy(bytes)));
+    message.ok_or(CommunicationError::Unexpected { rank, expected, found })
+}
