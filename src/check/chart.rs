@@ -199,17 +199,19 @@ mod tests {
     use crate::solved::solved;
     use game::PositionSet;
 
+    /// `AWARI_GOLDEN=write cargo test -p check chart` writes the picture anew, to be looked at.
     #[test]
-    fn draws_every_database_and_score_that_can_be_seen() {
+    fn the_picture_is_the_recorded_one() {
         let databases = solved(7, PositionSet::All);
         let statistics: Vec<Statistics> =
-            (0..=7).map(|stones| Statistics::of(&databases, stones, Extent::Full).unwrap()).collect();
+            [0, 1, 3, 7].map(|stones| Statistics::of(&databases, stones, Extent::Full).unwrap()).into();
         let picture = svg(&statistics);
-        assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
-        assert!(picture.contains("with 0 to 7 stones"));
+        let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/chart.svg");
+        if std::env::var_os("AWARI_GOLDEN").is_some_and(|value| value == "write") {
+            std::fs::write(recorded, &picture).unwrap();
+        }
+        assert_eq!(picture, std::fs::read_to_string(recorded).unwrap());
         assert!(picture.contains("7 stones, score -7: 8,948 positions"));
-        assert_eq!(picture.matches("<svg").count(), 1);
-        assert_eq!(picture.matches("<text").count(), picture.matches("</text>").count());
     }
 
     #[test]
