@@ -50,7 +50,6 @@ pub fn svg(databases: &[Statistics]) -> String {
 
 /// The scales of the axes.
 struct Scale {
-    /// Width of a bar.
     bar: f64,
     score_max: i8,
     share_max: f64,

@@ -250,7 +250,7 @@ mod tests {
             seen.0.iter().for_each(|place| looked[place.0 as usize] += 1);
         }
         let (least, most) = (looked.iter().min().unwrap(), looked.iter().max().unwrap());
-        // A tenth of so many is 60, with a standard deviation of 7.
+        // The mean is a tenth of the seeds, 60, with a standard deviation of 7.
         assert!((25..60).contains(least) && (60..110).contains(most), "{least} to {most} of {SEEDS}");
     }
 

@@ -38,15 +38,10 @@ const BATCH_UNIT: usize = 1 << 14;
 
 /// A position of a walk.
 pub(crate) struct VisitedPosition {
-    /// The position.
     pub(crate) position: u64,
-    /// Its board.
     pub(crate) board: Board,
-    /// The scores of its moves.
     pub(crate) derived: Derived,
-    /// The derived score.
     pub(crate) expected: Score,
-    /// The stored score.
     pub(crate) found: Score,
 }
 

@@ -12,7 +12,6 @@ use std::path::Path;
 
 /// A run directory at one moment.
 pub(crate) struct ObservedRun {
-    /// Its resolved manifest, if there is one.
     pub(crate) request: Option<ResolvedBuild>,
     pub(crate) status: Status,
 }

@@ -17,7 +17,6 @@ struct RankTraffic<'a> {
     waited_share: f64,
     work_most_by_mean: f64,
     bytes_most_by_mean: f64,
-    /// Time of all ranks.
     seconds: f64,
 }
 

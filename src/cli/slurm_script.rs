@@ -53,12 +53,9 @@ struct JobScript<'a> {
     nodes: u32,
     /// Threads per rank; 0 is one per core.
     threads: i64,
-    /// Memory per rank.
     memory_bytes: u64,
     time: Option<&'a str>,
-    /// The working directory of the command.
     directory: String,
-    /// The command that runs the manifest.
     command: Vec<String>,
 }
 

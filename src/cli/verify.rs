@@ -170,7 +170,6 @@ struct Verifier<'a> {
     args: &'a VerifyArgs,
     rebuild: Option<Rebuild<'a>>,
     files: Option<ScoreFiles<'a>>,
-    /// Raised by a signal.
     stop: Arc<AtomicBool>,
 }
 
@@ -364,7 +363,7 @@ impl Verifier<'_> {
                 status = VerifyStatus::Certified;
             } else {
                 let unproved = quantity::ranges(&unproved, |stones| stones + 1);
-                parts.push(format!("a proof if databases {unproved} are right, which are not certified here"));
+                parts.push(format!("a proof only with certified databases {unproved}"));
             }
         }
         Ok(RuleFindings { status, parts, wrong: Vec::new() })
@@ -397,7 +396,6 @@ impl Verifier<'_> {
 /// The result of checking the scores of a database.
 struct RuleFindings {
     status: VerifyStatus,
-    /// The results of the checks.
     parts: Vec<String>,
     /// Descriptions of wrong scores or counts.
     wrong: Vec<String>,
@@ -469,8 +467,8 @@ fn difference(rebuild: &Rebuild<'_>, first: &[WrongScore], positions: u64) -> St
     let count = quantity::plural(positions, "position");
     match positions {
         // Impossible: the digest matches the scores.
-        0 => format!("{} makes the same scores, but another digest of them", rebuild.method()),
-        _ => format!("{} scores {count} otherwise: {}", rebuild.method(), first.join("; ")),
+        0 => format!("{} derives the same scores with a different digest", rebuild.method()),
+        _ => format!("{} scores {count} differently: {}", rebuild.method(), first.join("; ")),
     }
 }
 
@@ -554,7 +552,7 @@ fn doubtful_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
         }
     }
     let line = |((source, good_at), made): ((ArtifactName, Option<u64>), Vec<ArtifactName>)| {
-        let since = good_at.map_or("and nothing says when it was last good".to_owned(), |at| {
+        let since = good_at.map_or("with no record of when it was last good".to_owned(), |at| {
             format!("since it was last known to be good, at {}", clock::utc(at))
         });
         let made: Vec<&str> = made.iter().map(ArtifactName::as_str).collect();

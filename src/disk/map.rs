@@ -42,11 +42,10 @@ impl Mapping {
         if file.metadata()?.len() == 0 {
             return Ok(Mapping::from(Vec::new()));
         }
-        // SAFETY: the map is private to this type and read-only. That nobody changes the file while
-        // it is mapped is the crate's invariant on artifacts (published once by rename, never
-        // rewritten in place), under the lock of the run's directory. Where others break it, readers compare the stamp
-        // and read again, and a page that is gone is replaced by one of zeros. It buys probes without
-        // system calls and without copies.
+        // SAFETY: the map is private to this type and read-only. Artifacts are published once by rename and never
+        // rewritten in place, so the file does not change while it is mapped. If another program breaks that, readers
+        // compare the stamp and read again, and a page that is gone is replaced by zeros. The map saves the system
+        // calls and copies of probes.
         let map = unsafe { memmap2::Mmap::map(&file)? };
         let watch = MapWatch::over(map.as_ptr(), map.len())?;
         let path = path.to_path_buf();

@@ -14,7 +14,6 @@ use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
 pub struct ThreadCommunicator {
     rank: usize,
     job: Arc<SharedJob>,
-    /// Messages sent, by receiver.
     sent: Vec<u64>,
     /// Number of calls so far.
     calls: u64,

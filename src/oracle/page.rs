@@ -45,7 +45,6 @@ pub(crate) struct Address {
 /// A game, up to the displayed position.
 #[derive(Debug)]
 struct PageState {
-    /// The game up to the displayed position.
     game: Game,
     /// The letters of all moves, including those that were taken back.
     letters: String,

@@ -79,7 +79,7 @@ impl Graph {
             }
             for first in &stage.after {
                 if !graph.index.contains_key(first) {
-                    return broken(format!("{name} comes after {first}, which is no earlier stage"));
+                    return broken(format!("{name} comes after {first}, which is not an earlier stage"));
                 }
             }
             if stage.outputs.is_empty() {

@@ -18,9 +18,7 @@ pub(crate) use fence::FenceGuard;
 pub use history::{History, Remark, RunSpan, StageOutcome, StageSpan};
 pub(crate) use record::clip;
 pub use record::{ArtifactRecord, Entry, LastSign, Measured, Record, RunEnd};
-pub use state::{
-    ArtifactCheck, BuiltArtifact, Damage, JournalMoment, JournalState, RunHistory, StageEnd, StageHistory,
-};
+pub use state::{BuiltArtifact, Damage, JournalMoment, JournalState, RunHistory, StageEnd, StageHistory};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

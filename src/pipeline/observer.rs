@@ -34,6 +34,7 @@ impl Observer for SilentObserver {
 /// An event of a run. Serialises to one JSON object with its name under `event`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the doc of a variant explains its fields")]
 pub enum Event {
     /// The run starts: the directory is locked, and the plan is made.
     RunStarted {
@@ -50,10 +51,7 @@ pub enum Event {
         seconds: f64,
     },
     /// Files that were not in the journal were adopted by their headers.
-    Adopted {
-        /// Which.
-        artifacts: Vec<ArtifactName>,
-    },
+    Adopted { artifacts: Vec<ArtifactName> },
     /// The end of the journal was torn by a crash and has been truncated.
     JournalCut {
         /// Bytes truncated.
@@ -61,20 +59,16 @@ pub enum Event {
     },
     /// A stage begins.
     StageStarted {
-        /// Which.
         stage: StageName,
-        /// Why.
         reason: Reason,
         /// Its number among the steps of this run, from 1.
         number: usize,
         /// The steps of this run, as currently planned.
         steps: usize,
-        /// Prediction.
         cost: Cost,
     },
     /// A running stage reports its progress, at [`Observer::interval`].
     Progress {
-        /// Which.
         stage: StageName,
         /// Its progress.
         #[serde(flatten)]
@@ -83,43 +77,17 @@ pub enum Event {
         seconds: f64,
     },
     /// A stage is done and its outputs are durable.
-    StageDone {
-        /// Which.
-        stage: StageName,
-        /// Its measured cost.
-        measured: Measured,
-        /// Bytes of its outputs.
-        bytes: u64,
-    },
+    StageDone { stage: StageName, measured: Measured, bytes: u64 },
     /// A stage stopped early on request.
-    StageStopped {
-        /// Which.
-        stage: StageName,
-    },
+    StageStopped { stage: StageName },
     /// A stage failed.
-    StageFailed {
-        /// Which.
-        stage: StageName,
-        /// Why.
-        message: String,
-    },
+    StageFailed { stage: StageName, message: String },
     /// Damage was found; the artifact will be rebuilt.
-    DamageFound {
-        /// Which artifact.
-        artifact: ArtifactName,
-        /// What is wrong with it.
-        what: String,
-    },
+    DamageFound { artifact: ArtifactName, what: String },
     /// Files that are no longer needed were removed.
-    Removed {
-        /// Which.
-        artifacts: Vec<ArtifactName>,
-        /// Their total length.
-        bytes: u64,
-    },
+    Removed { artifacts: Vec<ArtifactName>, bytes: u64 },
     /// The run is over.
     RunEnded {
-        /// How.
         how: RunEnd,
         /// Wall-clock seconds of the run.
         seconds: f64,

@@ -27,7 +27,6 @@ pub(crate) struct Toy {
     graph: Graph,
     /// Databases whose solver adds a salt, which is not part of the fingerprint.
     pub(crate) salted: BTreeSet<u32>,
-    /// Stages that fail.
     pub(crate) fail: BTreeSet<String>,
     /// Forges a file of the disk while a stage runs.
     pub(crate) exchange_in: Option<(String, Box<dyn Fn() + Sync>)>,
@@ -35,7 +34,6 @@ pub(crate) struct Toy {
     pub(crate) exchange_after: Option<(String, Box<dyn Fn() + Sync>)>,
     /// Raises the flag while this stage runs.
     pub(crate) stop_in: Option<(String, &'static AtomicBool)>,
-    /// The stages that ran.
     pub(crate) log: Mutex<Vec<String>>,
 }
 

@@ -370,7 +370,7 @@ class Database:
             self._require(stated == count, f"a zstd frame of {count} values in block {block}", stated)
             values = zstandard.ZstdDecompressor().decompress(data, max_output_size=count)
         except zstandard.ZstdError as error:
-            raise ValueError(f"{self.path}: block {block} is no zstd frame: {error}") from None
+            raise ValueError(f"{self.path}: block {block} is not a zstd frame: {error}") from None
         self._require(len(values) == count, f"{count} values in block {block}", len(values))
         return values
 

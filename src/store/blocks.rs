@@ -61,7 +61,6 @@ pub(crate) struct BlockWriter<S> {
 /// The result of writing all blocks.
 pub(crate) struct FinishedBlocks<S> {
     pub(crate) sink: S,
-    /// The index entries of the blocks.
     pub(crate) index: Vec<u8>,
     pub(crate) hasher: ContentHasher,
 }

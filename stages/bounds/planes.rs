@@ -393,7 +393,6 @@ impl<'a> SeedsReader<'a> {
 pub(crate) struct UnitGroup {
     pub(crate) slab: usize,
     pub(crate) rows: Range<usize>,
-    /// Words in a plane.
     pub(crate) words: Range<usize>,
     /// Units, in the list of all.
     pub(crate) units: Range<usize>,

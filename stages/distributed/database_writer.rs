@@ -24,7 +24,6 @@ pub(super) struct DatabaseOutput<'a> {
     pub(super) settings: &'a Settings,
     pub(super) disk: &'a dyn Disk,
     pub(super) index: &'a Index,
-    /// Final path.
     pub(super) path: &'a Path,
     /// Directory on the local disk of each rank; `None` is that of the file.
     pub(super) scratch: Option<&'a Path>,

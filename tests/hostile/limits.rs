@@ -276,7 +276,7 @@ fn variables_of_a_finished_job_are_ignored() {
     // In a running job, it is an error.
     let rank = |rank: u32| format!("PMI_RANK={rank} PMI_SIZE=2 PMI_FD=0 \"$AWARI\" verify --dir run < /dev/null");
     assert!(place.shell(&rank(0)).is(0).out.contains("3,verified"));
-    let other = place.shell(&rank(1)).is(0).says(&["rank 1 leaves this to rank 0"]);
+    let other = place.shell(&rank(1)).is(0).says(&["rank 1 does nothing: rank 0"]);
     assert_eq!(other.out, "");
 }
 

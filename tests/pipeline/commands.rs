@@ -237,7 +237,7 @@ fn a_file_is_not_a_run_directory() {
     ];
     for command in commands {
         let ended = place.awari(&[command, &["--dir", "m.toml"]].concat()).is(12);
-        assert_eq!(ended.err, "awari: m.toml is a file; --dir wants a directory\n", "{command:?}");
+        assert_eq!(ended.err, "awari: m.toml is a file; --dir requires a directory\n", "{command:?}");
     }
 }
 

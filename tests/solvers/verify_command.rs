@@ -129,7 +129,7 @@ fn checks_combine() {
     sampled.prints(&[(4, "rebuilt"), (5, "rebuilt")]);
     // A certificate is a proof on top of proved databases only.
     let gap = place.verify(&["--certify", "--stones", "4..5"]).is(0).prints(&[(4, "verified"), (5, "verified")]);
-    gap.says(&["a proof if databases 0..2 are right, which are not certified here"]);
+    gap.says(&["a proof only with certified databases 0..2"]);
     place.verify(&["--against", "counted"]).is(2).says(&["counting"]);
     place.verify(&["--scratch", "elsewhere"]).is(2).says(&["--against"]);
     place.verify(&["--seed", "3"]).is(2).says(&["--sample"]);
@@ -148,7 +148,7 @@ fn wrong_scores_are_named_recorded_and_repaired() {
     let found = place.verify(&["--against", "two-bit", "--stones", "5..7"]).is(16);
     let found = found.prints(&[(5, "rebuilt"), (6, "wrong"), (7, "rebuilt")]);
     found.says(&[
-        &format!("two-bit scores 1 position otherwise: position {text}: expected 4, found -2"),
+        &format!("two-bit scores 1 position differently: position {text}: expected 4, found -2"),
         "recorded in the journal; the next run rebuilds it",
         "stones 6: damaged or wrong",
     ]);

@@ -57,7 +57,6 @@ pub(crate) struct StagePace<'a> {
     unit: &'a str,
     bound: Option<BoundReading>,
     pass: Option<PassReading>,
-    /// Elapsed time.
     seconds: f64,
     /// Time left for the stage, if known.
     left_seconds: Option<f64>,

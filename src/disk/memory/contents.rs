@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::faults::Dice;
 
-/// What a disk writes whole or not at all.
+/// The bytes that a disk writes as a unit: all or none.
 const SECTOR_BYTES: usize = 512;
 /// What an operating system writes at once, as a rule.
 const PAGE_BYTES: usize = 4096;

@@ -33,9 +33,9 @@ fn block_bytes(file: &File) -> Option<usize> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    let told = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
-    let told = told.filter(|found| found.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    let Some(found) = told else { return Some(BLOCK_BYTES) };
+    let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let stat = stat.filter(|found| found.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let Some(found) = stat else { return Some(BLOCK_BYTES) };
     // Zero means that the file does not support it.
     let offsets = found.stx_dio_offset_align as usize;
     let memory = found.stx_dio_mem_align as usize;

@@ -23,7 +23,6 @@ pub(crate) struct BlockRequest {
     pub(crate) needed: usize,
     /// Bytes of a block of this file.
     pub(crate) block: usize,
-    /// Bytes moved so far.
     pub(crate) done: usize,
 }
 

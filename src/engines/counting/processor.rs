@@ -45,7 +45,6 @@ pub(crate) struct Processor {
     received: Vec<Vec<Update>>,
     /// Positions that a batch of updates may have decided.
     touched: Vec<Update>,
-    /// Number of decided positions.
     decided: u64,
     /// Whether a position got more updates than it has children.
     inconsistent: bool,

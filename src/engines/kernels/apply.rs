@@ -16,7 +16,6 @@ pub(crate) struct ChangedColumn {
 
 /// Changed scores of the columns of a chunk, among 64 rows.
 pub(crate) struct ChangedChunk<'a> {
-    /// First column.
     first: usize,
     first_row: usize,
     /// By column, the bit mask of the changed rows.

@@ -66,9 +66,7 @@ pub(crate) struct SlabWork<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct ChildScores<'a> {
     pub(crate) gather: &'a Gather,
-    /// Offset of the child slab.
     pub(crate) offset: usize,
-    /// Bytes of the child slab.
     pub(crate) bytes: usize,
     /// Bytes from one row of the child slab in `OpponentMajor` to the next.
     pub(crate) stride: usize,

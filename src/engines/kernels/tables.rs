@@ -107,7 +107,6 @@ pub(crate) struct GatherPiece {
     pub(crate) base: u32,
     /// Index into `lanes`, or [`GatherPiece::STRAIGHT`].
     pub(crate) lanes: u32,
-    /// The lanes that this piece fills.
     pub(crate) mask: u64,
 }
 

@@ -187,7 +187,7 @@ mod tests {
     fn stones(field: &Field) -> u8 {
         match field {
             Field::UByte(stones) => *stones,
-            other => panic!("{other:?} is no unsigned byte"),
+            other => panic!("{other:?} is not an unsigned byte"),
         }
     }
 

@@ -33,7 +33,6 @@ pub(super) struct Transfer {
     request: ffi::MPI_Request,
     /// The bytes, or the buffer that receives them.
     buffer: Vec<u8>,
-    /// Length of the message.
     length: usize,
     complete: bool,
 }

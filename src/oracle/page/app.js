@@ -272,7 +272,7 @@ function build() {
       ),
       el("div", { class: "controls" },
         el("label", {}, "Computer plays ", el("select", { id: "computer", onchange: (event) => { state.computer = event.target.value; changed(); } },
-          option("", "nobody"), option("S", "South"), option("N", "North"), option("both", "both"))),
+          option("", "neither"), option("S", "South"), option("N", "North"), option("both", "both"))),
         el("label", {}, "Level ", el("select", { id: "level", onchange: (event) => { state.level = event.target.value; changed(); } },
           ...LEVELS.map((level) => option(level, level)))),
       ),

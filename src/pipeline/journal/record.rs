@@ -49,20 +49,16 @@ pub struct LastSign {
 /// An event in a run directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the doc of a variant explains its fields")]
 pub enum Record {
     /// A run with work to do begins.
     RunStarted {
-        /// The command line.
         command: String,
         /// Name and version of the program.
         program: String,
-        /// The machine.
         host: String,
-        /// The process.
         pid: u32,
-        /// Threads used.
         threads: usize,
-        /// Memory budget.
         memory_bytes: u64,
         /// Digest of the resolved manifest.
         manifest: Digest,
@@ -71,38 +67,16 @@ pub enum Record {
         killed: Option<LastSign>,
     },
     /// A stage begins.
-    StageStarted {
-        /// Which.
-        stage: StageName,
-        /// Why, in words.
-        reason: String,
-    },
+    StageStarted { stage: StageName, reason: String },
     /// A stage is done; its outputs are durable.
-    StageDone {
-        /// Which.
-        stage: StageName,
-        /// Its outputs.
-        artifacts: Vec<ArtifactRecord>,
-        /// What it took.
-        measured: Measured,
-    },
+    StageDone { stage: StageName, artifacts: Vec<ArtifactRecord>, measured: Measured },
     /// A stage failed.
-    StageFailed {
-        /// Which.
-        stage: StageName,
-        /// Why.
-        message: String,
-    },
+    StageFailed { stage: StageName, message: String },
     /// A file was adopted by its header.
-    Adopted {
-        /// Which.
-        artifact: ArtifactRecord,
-    },
+    Adopted { artifact: ArtifactRecord },
     /// An artifact is damaged.
     DamageFound {
-        /// Which.
         artifact: ArtifactName,
-        /// What is wrong with it.
         what: String,
         /// Whether stages read the artifact without noticing, so that what was made from it may be wrong too. Assumed in
         /// records of the first versions, which lack the field.
@@ -111,7 +85,6 @@ pub enum Record {
     },
     /// An artifact was checked, outside of a stage.
     Verified {
-        /// Which.
         artifact: ArtifactName,
         /// The digest of its content.
         digest: Digest,
@@ -121,15 +94,9 @@ pub enum Record {
         sampled: bool,
     },
     /// Files that were no longer needed were removed.
-    Removed {
-        /// Which.
-        artifacts: Vec<ArtifactName>,
-    },
+    Removed { artifacts: Vec<ArtifactName> },
     /// The run is over. Absent if it was killed.
-    RunEnded {
-        /// How.
-        how: RunEnd,
-    },
+    RunEnded { how: RunEnd },
 }
 
 /// An artifact as recorded.

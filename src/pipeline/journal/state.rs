@@ -13,7 +13,6 @@ pub struct JournalState {
     damage: BTreeMap<ArtifactName, Damage>,
     /// The sequence number at which damage was last found, repaired or not.
     damage_found: BTreeMap<ArtifactName, u64>,
-    verified: BTreeMap<ArtifactName, ArtifactCheck>,
     /// The moments at which each artifact was known to be good: made, or compared with its digest.
     good: BTreeMap<ArtifactName, Vec<JournalMoment>>,
     /// The moments at which silent damage was found in each artifact.
@@ -51,17 +50,6 @@ pub struct BuiltArtifact {
 pub struct Damage {
     /// What is wrong.
     pub what: String,
-    /// Seconds since 1970.
-    pub at: u64,
-}
-
-/// The latest check of an artifact outside of a stage.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ArtifactCheck {
-    /// The name of the check.
-    pub how: String,
-    /// Whether only a sample was checked.
-    pub sampled: bool,
     /// Seconds since 1970.
     pub at: u64,
 }
@@ -167,11 +155,6 @@ impl JournalState {
         moments.iter().rev().find(|moment| **moment < before).copied()
     }
 
-    /// Returns the latest check of an artifact outside of a stage.
-    pub fn checked(&self, name: &ArtifactName) -> Option<&ArtifactCheck> {
-        self.verified.get(name)
-    }
-
     /// Returns the history of a stage.
     pub fn stage(&self, name: &StageName) -> Option<&StageHistory> {
         self.stages.get(name)
@@ -248,9 +231,7 @@ impl JournalState {
                 self.damage_found.insert(artifact.clone(), self.sequence);
                 self.damage.insert(artifact.clone(), damage);
             }
-            Record::Verified { artifact, digest, how, sampled } => {
-                let checked = ArtifactCheck { how: how.clone(), sampled: *sampled, at: entry.at };
-                self.verified.insert(artifact.clone(), checked);
+            Record::Verified { artifact, digest, how: _, sampled } => {
                 let is_same = self.built.get(artifact).is_none_or(|built| built.artifact.digest == *digest);
                 // The digest covers the whole artifact, even if only a sample of scores was checked.
                 if is_same {

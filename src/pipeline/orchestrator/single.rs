@@ -166,7 +166,6 @@ struct StageReruns<'a> {
     state: JournalState,
     found: Inspections,
     scratch: &'a Path,
-    /// The artifacts in the scratch directory.
     made: BTreeSet<ArtifactName>,
 }
 

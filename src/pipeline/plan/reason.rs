@@ -11,44 +11,27 @@ use crate::stage::StageName;
 /// The reason why a stage runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the doc of a variant explains its fields")]
 pub enum Reason {
     /// An output is absent.
-    Absent {
-        /// Which.
-        artifact: ArtifactName,
-    },
+    Absent { artifact: ArtifactName },
     /// An output was made for other values than the requested ones.
     Changed {
-        /// Which.
         artifact: ArtifactName,
         /// The field that differs: a parameter, `version`, `content digest`, or the name of an input.
         field: String,
-        /// The recorded value.
         was: String,
-        /// The value requested or found.
         is: String,
     },
     /// The user forced the stage.
     Forced,
     /// An input comes from a stage that runs too. If its content does not change, this stage need not run.
-    After {
-        /// The other stage.
-        stage: StageName,
-        /// What it makes.
-        artifact: ArtifactName,
-    },
+    After { stage: StageName, artifact: ArtifactName },
     /// An output is damaged.
-    Damaged {
-        /// Which.
-        artifact: ArtifactName,
-        /// What is wrong with it.
-        what: String,
-    },
+    Damaged { artifact: ArtifactName, what: String },
     /// An output was made from a source that was found wrong later, and may have been wrong already.
     Doubtful {
-        /// Which.
         artifact: ArtifactName,
-        /// The source.
         source: ArtifactName,
         /// When the source was found wrong, in seconds since 1970.
         found_at: u64,
@@ -56,29 +39,13 @@ pub enum Reason {
         good_at: Option<u64>,
     },
     /// An output cannot be read.
-    Unreadable {
-        /// Which.
-        artifact: ArtifactName,
-        /// Why not.
-        what: String,
-    },
+    Unreadable { artifact: ArtifactName, what: String },
     /// Targets have not been checked, or not since damage was found.
-    NotVerified {
-        /// The targets.
-        artifacts: Vec<ArtifactName>,
-    },
+    NotVerified { artifacts: Vec<ArtifactName> },
     /// An output exists, but is not in the journal, and its kind is not adopted.
-    NotRecorded {
-        /// Which.
-        artifact: ArtifactName,
-    },
+    NotRecorded { artifact: ArtifactName },
     /// A stage that runs reads an intermediate that was not kept.
-    NeededBy {
-        /// The other stage.
-        stage: StageName,
-        /// What it reads.
-        artifact: ArtifactName,
-    },
+    NeededBy { stage: StageName, artifact: ArtifactName },
 }
 
 impl Reason {

@@ -13,7 +13,6 @@ use crate::value_range::ValueRange;
 /// The values of a block to be encoded, all in range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values<'a> {
-    /// The number of the block in the file.
     pub(crate) block: usize,
     pub(crate) values: &'a [u8],
     /// For the codec rans.

@@ -9,7 +9,7 @@ use crate::real::direct;
 use crate::real::pool::Pool;
 use crate::{Disk, DiskError, Io, RealDisk, Staged, Traffic};
 
-/// Says that a test cannot do all it should; past the capture of libtest, which shows nothing of a test that passes.
+/// Reports that a part of a test is skipped. Bypasses the capture of libtest, which hides the output of tests that pass.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: src/disk/real/tests/io_modes.rs: {why}");
 }
@@ -411,8 +411,8 @@ fn other_file_types_are_refused() {
     assert!(matches!(disk.read(Path::new("/dev/zero"), 100), Err(DiskError::TooLarge { .. })));
 }
 
-/// Where another user may write to a directory, he puts links to what is not his to change in the place of names there,
-/// and of directories on the way to them: nothing is written, emptied, renamed or removed behind them.
+/// Another user who may write to a directory replaces files and directories there by links to files that only we may
+/// change: nothing behind the links is written, emptied, renamed or removed.
 #[test]
 fn planted_links_change_nothing_elsewhere() {
     use std::os::unix::fs::{lchown, symlink};

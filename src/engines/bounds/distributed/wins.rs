@@ -78,7 +78,6 @@ pub(super) struct KeptWins {
     /// Whether wins that are set were found by this rank, and are sent.
     is_sending: AtomicBool,
     won: DecisionLog,
-    /// Outboxes by thread.
     outboxes: Vec<Mutex<Outbox>>,
 }
 

@@ -397,7 +397,6 @@ fn parts<'v>(
 struct QueueRoute<'a> {
     rank: usize,
     ranks: usize,
-    /// Processors of each rank.
     each: usize,
     report: &'a mut DistributedCountingReport,
 }

@@ -88,7 +88,7 @@ fn what_a_crash_leaves_of_a_first_run_is_no_reason_to_refuse() {
     }
 }
 
-/// Artifacts that were copied, or restored without a journal, to where somebody has files under our names.
+/// Artifacts that were copied, or restored without a journal, to a directory with foreign files under our names.
 #[test]
 fn files_of_others_beside_artifacts_are_kept() {
     let built = Bench::built();
