@@ -372,18 +372,22 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_the_readme_can_be_parsed() {
+    fn every_command_of_the_guide_can_be_parsed() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+        let chapters = std::fs::read_dir(format!("{root}docs/src")).unwrap().map(|entry| entry.unwrap().path());
+        let readme = std::path::PathBuf::from(format!("{root}README.md"));
         let mut count = 0;
-        let mut is_shell = false;
-        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-        for line in std::fs::read_to_string(readme).unwrap().lines() {
-            is_shell = if line.starts_with("```") { line == "```sh" } else { is_shell };
-            let line = line.replace("cargo run --release -- ", "awari ");
-            if is_shell && line.starts_with("awari ") && !line.ends_with('\\') {
-                if let Err(error) = CommandLine::try_parse_from(words(&line)) {
-                    panic!("{line}\n{error}");
+        for path in chapters.chain([readme]).filter(|path| path.extension() == Some("md".as_ref())) {
+            let mut is_shell = false;
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                is_shell = if line.starts_with("```") { line == "```sh" } else { is_shell };
+                let line = line.replace("cargo run --release -- ", "awari ");
+                if is_shell && line.starts_with("awari ") && !line.ends_with('\\') {
+                    if let Err(error) = CommandLine::try_parse_from(words(&line)) {
+                        panic!("{}: {line}\n{error}", path.display());
+                    }
+                    count += 1;
                 }
-                count += 1;
             }
         }
         assert!(count > 20, "{count} commands were found");

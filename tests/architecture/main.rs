@@ -358,6 +358,41 @@ fn the_architecture_guide_names_files_that_exist() {
     }
 }
 
+/// The anchors of a chapter, as mdBook and GitHub make them of its headings.
+fn anchors(chapter: &str) -> Vec<String> {
+    let mut is_code = false;
+    let headings = chapter.lines().filter(|line| {
+        is_code ^= line.starts_with("```");
+        !is_code && line.starts_with('#')
+    });
+    let anchor = |heading: &str| {
+        let words = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        words.chars().filter(|&c| c.is_alphanumeric() || c == '-' || c == '_').collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn links_of_the_guide_lead_to_files_and_headings() {
+    let root = root();
+    let mut texts = Vec::new();
+    files(&root.join("docs/src"), &mut texts);
+    texts.retain(|path| path.extension() == Some("md".as_ref()));
+    assert!(texts.len() > 10, "the guide has chapters");
+    texts.push(root.join("README.md"));
+    for path in texts {
+        let text = read(&path);
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+        for target in targets.filter(|target| !target.contains(':')) {
+            let (name, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = if name.is_empty() { path.clone() } else { path.with_file_name(name) };
+            assert!(file.is_file(), "{} links to {target}", path.display());
+            let is_there = anchor.is_empty() || anchors(&read(&file)).iter().any(|found| found == anchor);
+            assert!(is_there, "{} links to {target}", path.display());
+        }
+    }
+}
+
 /// Names of the planner that decide or predict. A stage reads its plan.
 const DECISIONS: [&str; 6] = ["CostModel", "Load", "Rates", "StageClass", "DatabasePlan::by", "by_each_method"];
 

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The exit codes of the README.
+/// The exit codes of the manual.
 const EXIT_CODES: [i32; 13] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 75, 130];
 
 /// A temporary directory with a manifest `m.toml` that builds into `run`.
@@ -132,7 +132,7 @@ impl CommandResult {
         self
     }
 
-    /// Asserts an exit code that the README documents, no panic, and a message with any code but success and a stop.
+    /// Asserts an exit code that the manual documents, no panic, and a message with any code but success and a stop.
     #[track_caller]
     pub fn checked(self, what: &str) -> CommandResult {
         let code = self.code.unwrap_or_else(|| panic!("{what}: killed, {self:?}"));

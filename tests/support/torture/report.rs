@@ -106,7 +106,7 @@ impl FaultReport {
         table.to_string()
     }
 
-    /// For a README.
+    /// For the chapter of measurements.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let mut text = line(&HEADER.map(str::to_owned));
