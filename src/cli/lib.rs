@@ -94,7 +94,9 @@ fn run() -> Result<Exit, CliError> {
     // All ranks of a job take part in a run; rank 0 alone executes the other commands.
     let is_for_all = matches!(arguments.command, Command::Run(_));
     if let Some(rank) = messaging::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
-        terminal::say(format_args!("awari: rank {rank} does nothing: rank 0 executes this command, and only `run` uses all ranks"));
+        terminal::say(format_args!(
+            "awari: rank {rank} does nothing: rank 0 executes this command, and only `run` uses all ranks"
+        ));
         return Ok(Exit::Done);
     }
     if is_for_all || matches!(arguments.command, Command::Stage(_)) {

@@ -19,6 +19,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("awari runs on Linux on x86-64 only");
+
 pub mod clock;
 mod digest;
 mod error;

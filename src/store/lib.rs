@@ -50,6 +50,3 @@ pub use shape::{Shape, SlabShape};
 pub use value_range::ValueRange;
 pub use window::Window;
 pub use write::{Writer, Written, write};
-
-// Positions and offsets in files are used as slice indices.
-const _: () = assert!(usize::BITS == 64);

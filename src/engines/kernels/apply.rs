@@ -1,6 +1,6 @@
 //! Applies staged scores: transposes `MoverMajor` units into the `OpponentMajor` array.
 
-use super::scores::{Destination, Kernel, RowUnit, SlabWork, UNIT_ROWS, simd};
+use super::scores::{Destination, Kernel, RowUnit, SlabWork, UNIT_ROWS, x86_64};
 use super::tables::CHUNK;
 
 /// Changed scores of one column, among 64 rows.
@@ -95,10 +95,12 @@ fn write(
     assert!(to.offset + (to.columns - 1) * to.stride + to.rows <= array.len(), "a unit lies inside its slab");
     match kernel {
         // SAFETY: inside the array by the assertions.
-        Kernel::Avx512 => unsafe { simd::apply_avx512(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed) },
+        Kernel::Avx512 => unsafe {
+            x86_64::apply_avx512(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed)
+        },
         // SAFETY: as above.
         Kernel::Avx2 if to.rows == UNIT_ROWS => unsafe {
-            simd::apply_avx2(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed)
+            x86_64::apply_avx2(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed)
         },
         Kernel::Portable | Kernel::Avx2 => {
             for (column, changed) in changed.iter_mut().enumerate().take(to.columns) {

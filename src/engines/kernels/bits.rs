@@ -1,17 +1,9 @@
 //! Kernels on rows of bits: which candidates of a row are lost ([`BitKernel::pull`]), and which parents win by that
 //! ([`BitKernel::push`]).
 
-#[cfg(not(target_arch = "x86_64"))]
-mod absent;
 mod bytes;
 mod transpose;
-#[cfg(target_arch = "x86_64")]
 mod x86_64;
-
-#[cfg(not(target_arch = "x86_64"))]
-use absent as simd;
-#[cfg(target_arch = "x86_64")]
-use x86_64 as simd;
 
 use super::bit_maps::{Pull, Push};
 use super::cpu;
@@ -126,7 +118,7 @@ impl BitKernel {
     pub fn count(self, words: &[u64]) -> u64 {
         match self {
             BitKernel::Portable => words.iter().map(|word| u64::from(word.count_ones())).sum(),
-            BitKernel::Bmi2 | BitKernel::Avx512 => simd::count_bmi2(words),
+            BitKernel::Bmi2 | BitKernel::Avx512 => x86_64::count_bmi2(words),
         }
     }
 
@@ -136,7 +128,7 @@ impl BitKernel {
         match self {
             _ if child.pull.is_straight => pull_straight(left, first, child, shift),
             BitKernel::Portable => pull_row(left, first, child, shift, compress),
-            BitKernel::Bmi2 | BitKernel::Avx512 => simd::pull_row_bmi2(left, first, child, shift),
+            BitKernel::Bmi2 | BitKernel::Avx512 => x86_64::pull_row_bmi2(left, first, child, shift),
         }
     }
 
@@ -144,8 +136,8 @@ impl BitKernel {
     pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         match self {
             BitKernel::Portable => push_row(lost, push, won, compress, expand),
-            BitKernel::Bmi2 => simd::push_row_bmi2(lost, push, won),
-            BitKernel::Avx512 => simd::push_row_avx512(lost, push, won),
+            BitKernel::Bmi2 => x86_64::push_row_bmi2(lost, push, won),
+            BitKernel::Avx512 => x86_64::push_row_avx512(lost, push, won),
         }
     }
 }

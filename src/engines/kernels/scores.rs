@@ -6,15 +6,7 @@
 //! of its own rows and columns; a driver separates the two in time. Where few positions are wanted, drivers recompute
 //! single row chunks.
 
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) mod absent;
-#[cfg(target_arch = "x86_64")]
 pub(super) mod x86_64;
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) use absent as simd;
-#[cfg(target_arch = "x86_64")]
-pub(super) use x86_64 as simd;
 
 use super::cpu;
 use super::tables::{CHUNK, Gather, GatherPiece, LaneMap, PackedMove};
@@ -243,7 +235,7 @@ impl Kernel {
         let floor = &work.captures[row_chunk.row as usize * work.captures_stride + row_chunk.chunk as usize * CHUNK..];
         let floor = floor.first_chunk().expect("captures are padded");
         if self == Kernel::Avx512 {
-            simd::recompute_row_chunk_avx512(work, row, row_chunk.chunk as usize, values, floor)
+            x86_64::recompute_row_chunk_avx512(work, row, row_chunk.chunk as usize, values, floor)
         } else {
             recompute_chunk(work, row.iter().copied(), row_chunk.chunk as usize, values, floor, permute)
         }
@@ -252,14 +244,14 @@ impl Kernel {
     /// Prefetches the inputs of a row chunk and its current scores.
     pub(crate) fn prefetch(self, work: &SlabWork, row_chunk: RowChunk, values: &[i8]) {
         if self == Kernel::Avx512 {
-            simd::prefetch_avx512(work, row_chunk, values);
+            x86_64::prefetch_avx512(work, row_chunk, values);
         }
     }
 
     /// Returns a superset of the columns of a chunk whose moves of a class lead to the given columns of a child chunk.
     pub(crate) fn reached(self, gather: &Gather, chunk: usize, child: usize, columns: u64) -> u64 {
         if self == Kernel::Avx512 {
-            return simd::reached_avx512(gather, chunk, child, columns);
+            return x86_64::reached_avx512(gather, chunk, child, columns);
         }
         let (first, end) = (gather.first[chunk], gather.first[chunk + 1]);
         gather.pieces[first as usize..end as usize].iter().fold(0, |lanes, piece| lanes | piece.mask)
@@ -269,7 +261,7 @@ impl Kernel {
     #[inline]
     pub(crate) fn pick(self, scores: &[i8; CHUNK], columns: u64) -> [u8; CHUNK] {
         if self == Kernel::Avx512 {
-            return simd::pick_avx512(scores, columns);
+            return x86_64::pick_avx512(scores, columns);
         }
         let mut picked = [0; CHUNK];
         picked.iter_mut().zip(lanes(columns)).for_each(|(to, lane)| *to = scores[lane % CHUNK] as u8);
@@ -287,7 +279,7 @@ impl Kernel {
             scores.len() >= columns.count_ones() as usize && to.len() >= (u64::BITS - columns.leading_zeros()) as usize
         );
         if self == Kernel::Avx512 {
-            return simd::merge_avx512(to, columns, scores);
+            return x86_64::merge_avx512(to, columns, scores);
         }
         let mut changed = 0;
         for (lane, &score) in lanes(columns).zip(scores) {
@@ -314,8 +306,8 @@ impl Kernel {
         assert!(staged.len() >= unit.staged_bytes() && unit.row + unit.rows <= work.rows.len());
         match self {
             Kernel::Portable => recompute_rows(work, unit, values, moves, floor, staged, permute),
-            Kernel::Avx2 => simd::recompute_avx2(work, unit, values, moves, floor, staged),
-            Kernel::Avx512 => simd::recompute_avx512(work, unit, values, moves, floor, staged),
+            Kernel::Avx2 => x86_64::recompute_avx2(work, unit, values, moves, floor, staged),
+            Kernel::Avx512 => x86_64::recompute_avx512(work, unit, values, moves, floor, staged),
         }
     }
 }

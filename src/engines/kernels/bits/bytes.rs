@@ -1,6 +1,6 @@
 //! Conversion between bytes and bit masks, 64 at a time.
 
-use super::{BitKernel, by_value, simd};
+use super::{BitKernel, by_value, x86_64};
 use crate::layout::plane::WORD;
 
 impl BitKernel {
@@ -16,7 +16,7 @@ impl BitKernel {
                     |value| bytes.iter().enumerate().fold(0, |mask, (at, &byte)| mask | u64::from(byte == value) << at);
                 by_value(bytes, equal, each);
             }
-            BitKernel::Avx512 => simd::by_value_avx512(bytes, each),
+            BitKernel::Avx512 => x86_64::by_value_avx512(bytes, each),
         }
     }
 
@@ -30,7 +30,7 @@ impl BitKernel {
         assert!(marks.iter().all(|(_, mark)| mark.len() >= words), "words for each row");
         match self {
             BitKernel::Portable | BitKernel::Bmi2 => mark(rows, columns, marks),
-            BitKernel::Avx512 => simd::mark_avx512(rows, columns, marks),
+            BitKernel::Avx512 => x86_64::mark_avx512(rows, columns, marks),
         }
     }
 }

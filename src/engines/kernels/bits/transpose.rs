@@ -1,6 +1,6 @@
 //! Transposition of 64 by 64 bits.
 
-use super::{BitKernel, simd};
+use super::{BitKernel, x86_64};
 use crate::kernels::cpu;
 use crate::layout::plane::WORD;
 
@@ -8,7 +8,7 @@ impl BitKernel {
     /// Exchanges bit j of word i with bit i of word j.
     pub fn transpose(self, block: &mut [u64; WORD]) {
         match self {
-            BitKernel::Avx512 if cpu::has_gfni() => simd::transpose_gfni(block),
+            BitKernel::Avx512 if cpu::has_gfni() => x86_64::transpose_gfni(block),
             _ => transpose(block),
         }
     }

@@ -1,74 +1,53 @@
 //! The vector kernels of sparse blocks. Their portable twins are `compress` and `expand` in the parent module.
 
+use crate::codec::kernels::is_portable;
+use crate::codec::sparse::{self, GROUP};
 use crate::error::DecodeError;
+use std::arch::x86_64::*;
 
-#[cfg(target_arch = "x86_64")]
-pub(super) use x86::{decode, encode};
-
-/// Returns `None`: there is no such kernel.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn encode(_: &[u8], _: &mut [u8]) -> Option<usize> {
-    None
+/// Whether the processor and the system have what the functions for sparse blocks enable, and these may be used.
+fn has_byte_compression() -> bool {
+    !is_portable()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
 }
 
-/// Returns `None`: there is no such kernel.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn decode(_: &[u8], _: &mut [u8]) -> Option<Result<(), DecodeError>> {
-    None
+/// See [`sparse::encode_with`]. None where the processor does not have what it takes.
+pub(in crate::codec::sparse) fn encode(values: &[u8], block: &mut [u8]) -> Option<usize> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
+    fn enabled(values: &[u8], block: &mut [u8]) -> usize {
+        sparse::encode_with(values, block, |group, to| {
+            // SAFETY: both are of sixty-four bytes.
+            unsafe {
+                let bytes = _mm512_loadu_si512(group.as_ptr().cast());
+                let mask = _mm512_test_epi8_mask(bytes, bytes);
+                if mask != 0 {
+                    _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(mask, bytes));
+                }
+                mask
+            }
+        })
+    }
+    // SAFETY: the processor and the system have what the function enables, as was found out just now.
+    has_byte_compression().then(|| unsafe { enabled(values, block) })
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::*;
-
-    use super::DecodeError;
-    use crate::codec::kernels::is_portable;
-    use crate::codec::sparse::{self, GROUP};
-
-    /// Whether the processor and the system have what the functions for sparse blocks enable, and these may be used.
-    fn has_byte_compression() -> bool {
-        !is_portable()
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vbmi2")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt")
+/// See [`sparse::decode_with`]. None where the processor does not have what it takes.
+pub(in crate::codec::sparse) fn decode(block: &[u8], out: &mut [u8]) -> Option<Result<(), DecodeError>> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
+    fn enabled(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
+        sparse::decode_with(block, out, |mask, bytes, group| {
+            let these = _bzhi_u64(u64::MAX, bytes.len().min(GROUP) as u32);
+            // SAFETY: what the mask leaves out is not read; the slice has what it keeps, and the group sixty-four bytes.
+            unsafe {
+                let bytes = _mm512_maskz_loadu_epi8(these, bytes.as_ptr().cast());
+                _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_maskz_expand_epi8(mask, bytes));
+            }
+        })
     }
-
-    /// See [`sparse::encode_with`]. None where the processor does not have what it takes.
-    pub(in crate::codec::sparse) fn encode(values: &[u8], block: &mut [u8]) -> Option<usize> {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
-        fn enabled(values: &[u8], block: &mut [u8]) -> usize {
-            sparse::encode_with(values, block, |group, to| {
-                // SAFETY: both are of sixty-four bytes.
-                unsafe {
-                    let bytes = _mm512_loadu_si512(group.as_ptr().cast());
-                    let mask = _mm512_test_epi8_mask(bytes, bytes);
-                    if mask != 0 {
-                        _mm512_storeu_si512(to.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(mask, bytes));
-                    }
-                    mask
-                }
-            })
-        }
-        // SAFETY: the processor and the system have what the function enables, as was found out just now.
-        has_byte_compression().then(|| unsafe { enabled(values, block) })
-    }
-
-    /// See [`sparse::decode_with`]. None where the processor does not have what it takes.
-    pub(in crate::codec::sparse) fn decode(block: &[u8], out: &mut [u8]) -> Option<Result<(), DecodeError>> {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
-        fn enabled(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
-            sparse::decode_with(block, out, |mask, bytes, group| {
-                let these = _bzhi_u64(u64::MAX, bytes.len().min(GROUP) as u32);
-                // SAFETY: what the mask leaves out is not read; the slice has what it keeps, and the group sixty-four bytes.
-                unsafe {
-                    let bytes = _mm512_maskz_loadu_epi8(these, bytes.as_ptr().cast());
-                    _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_maskz_expand_epi8(mask, bytes));
-                }
-            })
-        }
-        // SAFETY: the processor and the system have what the function enables, as was found out just now.
-        has_byte_compression().then(|| unsafe { enabled(block, out) })
-    }
+    // SAFETY: the processor and the system have what the function enables, as was found out just now.
+    has_byte_compression().then(|| unsafe { enabled(block, out) })
 }
