@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn every_command_of_the_guide_can_be_parsed() {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
-        let chapters = std::fs::read_dir(format!("{root}docs/src")).unwrap().map(|entry| entry.unwrap().path());
+        let chapters = std::fs::read_dir(format!("{root}docs")).unwrap().map(|entry| entry.unwrap().path());
         let readme = std::path::PathBuf::from(format!("{root}README.md"));
         let mut count = 0;
         for path in chapters.chain([readme]).filter(|path| path.extension() == Some("md".as_ref())) {

@@ -337,7 +337,7 @@ fn comments_hold_no_rust_examples() {
 #[test]
 fn the_architecture_guide_names_files_that_exist() {
     let root = root();
-    let guide = read(&root.join("docs/src/architecture.md"));
+    let guide = read(&root.join("docs/architecture.md"));
     let paths: Vec<&str> = guide
         .split('`')
         .skip(1)
@@ -346,14 +346,14 @@ fn the_architecture_guide_names_files_that_exist() {
         .collect();
     assert!(paths.len() > 40, "the tours name files");
     for path in paths {
-        assert!(root.join(path).exists(), "docs/src/architecture.md names {path}");
+        assert!(root.join(path).exists(), "docs/architecture.md names {path}");
     }
     let sources = project_files().into_iter().filter(|path| path.ends_with(".rs"));
     let code: String = sources.map(|path| read(&root.join(path))).collect();
     for name in guide.split('`').skip(1).step_by(2).filter_map(|text| text.rsplit_once("::")).map(|(_, name)| name) {
         let is_declared =
             ["fn ", "pub ", "struct ", "enum "].iter().any(|word| code.contains(&format!("{word}{name}")));
-        assert!(is_declared, "docs/src/architecture.md names {name}");
+        assert!(is_declared, "docs/architecture.md names {name}");
     }
 }
 
@@ -375,7 +375,7 @@ fn anchors(chapter: &str) -> Vec<String> {
 fn links_of_the_guide_lead_to_files_and_headings() {
     let root = root();
     let mut texts = Vec::new();
-    files(&root.join("docs/src"), &mut texts);
+    files(&root.join("docs"), &mut texts);
     texts.retain(|path| path.extension() == Some("md".as_ref()));
     assert!(texts.len() > 10, "the guide has chapters");
     texts.push(root.join("README.md"));
