@@ -1,12 +1,9 @@
-//! Parts of a build, one by one: captures, a sweep, and the codecs of the store.
+//! Kernels of a build on one thread: captures and sweep. The bench `codecs` measures the store.
 
 use bench::{captures, solve};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use disk::MemoryDisk;
 use engines::{Kernel, ScoreRows, Tables, sweep};
 use game::{Index, PositionSet, Rules};
-use std::path::Path;
-use store::{Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, ValueRange};
 
 /// Stones: a database that fits in the third-level cache of most machines.
 const STONES: u32 = 14;
@@ -38,31 +35,6 @@ fn parts(criterion: &mut Criterion) {
                 assert!(values.to_vec() == last);
             };
             bencher.iter_batched(zeros, sweep, BatchSize::PerIteration);
-        });
-    }
-    let slabs = index.slabs().iter().map(|slab| SlabShape { rows: slab.opponent_halves, columns: slab.mover_halves });
-    let shape = Shape::new(slabs.collect()).expect("an index has slabs");
-    let identity = Identity {
-        kind: FileKind::Database,
-        rules: Rules::AWARI.name.to_owned(),
-        positions: set.to_string(),
-        stones: stones as u8,
-        orientation: FileOrientation::OpponentMajor,
-    };
-    let range = ValueRange::new(-(stones as i8), stones as i8);
-    for codec in Codec::ALL {
-        let disk = MemoryDisk::new();
-        let path = Path::new("database");
-        let write = || {
-            pool.install(|| store::write(&disk, path, &identity, &shape, range, codec, &last)).expect("memory has room")
-        };
-        group.bench_function(format!("write {codec}"), |bencher| bencher.iter(write));
-        write();
-        let file = Scores::open(&disk, path).and_then(|file| file.expect(&identity, &shape)).expect("it was written");
-        group.bench_function(format!("read {codec}"), |bencher| {
-            let mut scores = vec![0; last.len()];
-            bencher.iter(|| pool.install(|| file.read_into(&mut scores)).expect("it is sound"));
-            assert!(scores[..] == last[..]);
         });
     }
     group.finish();

@@ -9,61 +9,24 @@ use std::path::{Path, PathBuf};
 use syn::Item;
 use syn::visit::{self, Visit};
 
-/// The crates of the workspace and the one beside it, and which of ours each may use. What is not named here may not be used.
-const MAY_USE: [(&str, &str, &[&str]); 15] = [
-    ("game", "src/game", &[]),
-    ("disk", "src/disk", &[]),
-    ("store", "src/store", &["disk"]),
-    ("pipeline", "src/pipeline", &["disk"]),
-    ("engines", "src/engines", &["game", "messaging", "store"]),
-    ("check", "src/check", &["game", "store"]),
-    ("oracle", "src/oracle", &["game", "store"]),
-    ("exchange", "src/exchange", &["game", "disk", "store", "engines"]),
-    ("messaging", "src/messaging", &[]),
-    ("planner", "src/planner", &["game", "disk", "store", "pipeline", "engines", "check"]),
-    ("stages", "stages", &["game", "disk", "messaging", "store", "pipeline", "planner", "engines", "check"]),
-    (
-        "awari",
-        "src/cli",
-        &[
-            "game",
-            "disk",
-            "messaging",
-            "store",
-            "pipeline",
-            "planner",
-            "engines",
-            "check",
-            "oracle",
-            "exchange",
-            "stages",
-        ],
-    ),
-    (
-        "tests",
-        "tests",
-        &["game", "disk", "messaging", "store", "pipeline", "planner", "engines", "check", "oracle", "stages", "awari"],
-    ),
+/// The crates of the workspace and the fuzzer: name, folder, and the crates of the workspace that it may use.
+const MAY_USE: [(&str, &str, &str); 15] = [
+    ("game", "src/game", ""),
+    ("disk", "src/disk", ""),
+    ("store", "src/store", "disk"),
+    ("pipeline", "src/pipeline", "disk"),
+    ("engines", "src/engines", "game messaging store"),
+    ("check", "src/check", "game store"),
+    ("oracle", "src/oracle", "game store"),
+    ("exchange", "src/exchange", "game disk store engines"),
+    ("messaging", "src/messaging", ""),
+    ("planner", "src/planner", "game disk store pipeline engines check"),
+    ("stages", "stages", "game disk messaging store pipeline planner engines check"),
+    ("awari", "src/cli", "game disk messaging store pipeline planner engines check oracle exchange stages"),
+    ("tests", "tests", "game disk messaging store pipeline planner engines check oracle stages awari"),
     // A workspace of its own, which only a nightly toolchain builds.
-    ("fuzz", "tests/fuzz", &["tests"]),
-    (
-        "bench",
-        "bench",
-        &[
-            "game",
-            "disk",
-            "messaging",
-            "store",
-            "pipeline",
-            "planner",
-            "engines",
-            "check",
-            "oracle",
-            "stages",
-            "awari",
-            "tests",
-        ],
-    ),
+    ("fuzz", "tests/fuzz", "tests"),
+    ("bench", "bench", "game disk messaging store pipeline planner engines check oracle stages awari tests"),
 ];
 
 /// Crates that call the operating system, and the crates of the workspace that may use them: `disk` is the only door to files, `oracle`
@@ -193,17 +156,17 @@ fn dependencies_point_one_way() {
     let expected: BTreeSet<String> = MAY_USE.iter().map(|(_, folder, _)| format!("{folder}/Cargo.toml")).collect();
     assert_eq!(manifests, expected, "the crates");
 
-    let ours: BTreeMap<&str, &[&str]> = MAY_USE.iter().map(|&(name, _, uses)| (name, uses)).collect();
+    let ours: BTreeSet<&str> = MAY_USE.iter().map(|&(name, ..)| name).collect();
     for (crate_name, folder, may_use) in MAY_USE {
         let manifest: toml::Table = read(&root.join(folder).join("Cargo.toml"))
             .parse()
             .unwrap_or_else(|error| panic!("{folder}/Cargo.toml: {error}"));
         assert_eq!(manifest["package"]["name"].as_str(), Some(crate_name), "{folder}");
         for dependency in dependencies(&manifest, &["dependencies", "dev-dependencies", "build-dependencies"]) {
-            if ours.contains_key(dependency.as_str()) {
+            if ours.contains(dependency.as_str()) {
                 assert!(
-                    may_use.contains(&dependency.as_str()),
-                    "`{crate_name}` uses `{dependency}`; it may use {may_use:?}"
+                    may_use.split(' ').any(|used| used == dependency),
+                    "`{crate_name}` uses `{dependency}`; it may use {may_use}"
                 );
             }
         }

@@ -2,7 +2,7 @@
 //! byte for byte with an undisturbed build; and builds that must come out alike.
 
 use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
-use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
+use pipeline::{Manifest, Orchestrator, RunOptions};
 use planner::{Settings, schema};
 use stages::Awari;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,32 +41,6 @@ fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
     let disk = MemoryDisk::new();
     build.run(&disk).unwrap();
     (artifacts(&disk), disk.operations())
-}
-
-/// A capture database that is sound as a file and wrong as to its content makes a wrong database. The verification
-/// finds that, and the next run makes both anew.
-#[test]
-fn a_wrong_capture_file_is_rebuilt() {
-    let all = [("build.stones", "0..5"), ("store.keep", "all"), ("check.verify", "full")];
-    let (expected, _) = undisturbed(&DisturbedBuild::new(&all));
-    let disk = MemoryDisk::new();
-    DisturbedBuild::new(&all).run(&disk).unwrap();
-    let path = Path::new(DIRECTORY).join("captures/05.cap");
-    let file = store::Scores::open(&disk, &path).unwrap();
-    let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
-    let file = file.expect(&identity, &shape).unwrap();
-    let mut scores = vec![0; shape.positions() as usize];
-    file.read_into(&mut scores).unwrap();
-    let none = scores.iter().position(|&score| score == -6).unwrap();
-    scores[none] = 5;
-    store::write(&disk, &path, &identity, &shape, range, store::Codec::Packed, &scores).unwrap();
-    // As after the loss of the journal: the file is believed on the word of its header.
-    disk.remove(&Path::new(DIRECTORY).join("journal")).unwrap();
-    disk.remove(&Path::new(DIRECTORY).join("databases/05.awari")).unwrap();
-    let error = DisturbedBuild::new(&all).run(&disk).unwrap_err();
-    assert_eq!(error.exit(), pipeline::Exit::Integrity, "{error}");
-    DisturbedBuild::new(&all).run(&disk).unwrap();
-    assert!(artifacts(&disk) == expected);
 }
 
 /// A snapshot may be days of work: a failed read of it ends the run, and the next run resumes from it.
@@ -219,19 +193,6 @@ fn codecs_give_the_same_scores() {
         outputs.map(|artifact| (artifact.name, artifact.digest)).collect::<BTreeMap<_, _>>()
     });
     assert!(digests.iter().all(|digest| *digest == digests[0]));
-}
-
-#[test]
-fn databases_of_other_rules_or_positions_are_refused() {
-    let disk = MemoryDisk::new();
-    DisturbedBuild::new(&[("build.stones", "0..7")]).run(&disk).unwrap();
-    let all = artifacts(&disk);
-    let reachable = DisturbedBuild::new(&[("build.stones", "0..7"), ("game.positions", "reachable")]);
-    let (expected, _) = undisturbed(&reachable);
-    let error = reachable.run(&disk).unwrap_err();
-    assert!(matches!(error, PipelineError::Replaces { .. }) && artifacts(&disk) == all, "{error}");
-    reachable.replacing().run(&disk).unwrap();
-    assert!(artifacts(&disk) == expected && expected != all);
 }
 
 /// A sweep in a working file: eleven stones do not fit what six threads leave of the least memory that a build may have.

@@ -226,30 +226,3 @@ fn a_server_started_with_blocked_signals_survives() {
     FileChange::undo(&place, &bytes);
     assert_eq!(served.get(&question), right);
 }
-
-/// What verify finds goes into the journal, and the next run makes the file again; what a run finds as well.
-#[test]
-fn damage_is_recorded_and_repaired() {
-    for change in FileChange::ALL {
-        let (place, bytes) = built("packed");
-        change.make(&place, &bytes);
-        place
-            .awari(&["verify", "--dir", "run", "--stones", "10"])
-            .is(16)
-            .says(&["10.awari", "the next run rebuilds it"]);
-        place.awari(&["run", "m.toml"]).is(0);
-        assert!(fs::read(place.path(DATABASE)).unwrap() == bytes);
-
-        change.make(&place, &bytes);
-        let more = ["run", "m.toml", "--set", "build.stones=\"0..12\""];
-        let ended = place.awari(&more);
-        // A length or an index is looked at before the first stage, a block by the stage that reads it.
-        if change == FileChange::Blocks {
-            ended.is(16).says(&["10.awari", "the next run rebuilds it"]);
-        } else {
-            ended.is(0);
-        }
-        place.awari(&more).is(0);
-        assert!(fs::read(place.path(DATABASE)).unwrap() == bytes);
-    }
-}

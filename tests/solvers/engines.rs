@@ -96,15 +96,11 @@ fn reachable_scores_are_those_of_all() {
     }
 }
 
-/// Stops when it is asked for the n-th time.
+/// Stops at the call of `advance` with this number, counted from 0.
 struct StopAtAdvance(AtomicU64);
 
-struct StopAtOnce;
-
-impl DriverObserver for StopAtOnce {
-    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
-        ControlFlow::Break(())
-    }
+fn stop_at(call: u64) -> StopAtAdvance {
+    StopAtAdvance(AtomicU64::new(call))
 }
 
 impl DriverObserver for StopAtAdvance {
@@ -128,7 +124,7 @@ fn a_sweep_resumes_from_any_mixture_of_states() {
     let sweep = |values: &mut ScoreRows, progress: &dyn DriverObserver| {
         sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
     };
-    let whole = StopAtAdvance(AtomicU64::new(u64::MAX));
+    let whole = stop_at(u64::MAX);
     sweep(&mut ScoreRows::zeroed(&index).unwrap(), &whole).unwrap();
     let times = u64::MAX - whole.0.into_inner();
     let mut random = Random::new(1);
@@ -136,7 +132,7 @@ fn a_sweep_resumes_from_any_mixture_of_states() {
         let mut states = Vec::new();
         for _ in 0..2 {
             let mut values = ScoreRows::zeroed(&index).unwrap();
-            assert_eq!(sweep(&mut values, &StopAtAdvance(AtomicU64::new(random.below(times)))), Err(Stopped));
+            assert_eq!(sweep(&mut values, &stop_at(random.below(times))), Err(Stopped));
             states.push(values.to_vec());
         }
         let mut mixture = ScoreRows::zeroed(&index).unwrap();
@@ -157,7 +153,7 @@ fn captures_stop_or_fail_on_request() {
     let tables = Tables::new(Rules::AWARI, PositionSet::All, 7);
     let index = Index::new(7, PositionSet::All);
     let smaller = InMemory::new(PositionSet::All, databases.iter().map(Vec::as_slice));
-    let stopped = capture::capture(&tables, &index, &smaller, &StopAtOnce, &mut |_| Ok(()));
+    let stopped = capture::capture(&tables, &index, &smaller, &stop_at(0), &mut |_| Ok(()));
     assert_eq!(stopped, Err(CaptureError::Stopped(Stopped)));
 
     /// One row cannot be read.
@@ -272,7 +268,7 @@ fn captures_from_children_are_the_same() {
         let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
         let failed = capture::capture_by_children(&tables, &index, &runs, &(), &mut best);
         assert_eq!(failed, Err(CaptureError::Failed(8)));
-        let stopped = capture::capture_by_children(&tables, &index, &runs, &StopAtOnce, &mut best);
+        let stopped = capture::capture_by_children(&tables, &index, &runs, &stop_at(0), &mut best);
         assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
     }
 }
@@ -323,7 +319,7 @@ fn captures_in_stripes_are_the_same() {
         let failed = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Ok(()));
         assert_eq!(failed, Err(CaptureError::Failed(8)));
         let runs = Runs::of(&solved);
-        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &StopAtOnce, &mut stripe, &mut |_| Ok(()));
+        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &stop_at(0), &mut stripe, &mut |_| Ok(()));
         assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
         let refused = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Err(7));
         assert_eq!(refused, Err(CaptureError::Failed(7)));
@@ -439,7 +435,7 @@ fn counting_resumes_from_any_checkpoint() {
             for turn in 0.. {
                 let distribution = Distribution { processors: 1 + turn % 4, batch: 1 + turn % 3, queued: 100 };
                 // Each call gets one superstep further than to where it starts.
-                let stop = StopAtAdvance(AtomicU64::new(2 + turn as u64 / 4));
+                let stop = stop_at(2 + turn as u64 / 4);
                 if counted.count(distribution, &mut values, &stop, &mut |_| {}).is_ok() {
                     break;
                 }

@@ -1,18 +1,13 @@
 //! Small files of scores of unusual shapes, which are no databases.
 
 use disk::MemoryDisk;
+use game::{PositionSet, Rules};
 use std::path::Path;
-use store::{Codec, FileKind, FileOrientation, Identity, Shape, SlabShape, ValueRange, Writer, write};
+use store::{Codec, FileKind, Identity, Shape, SlabShape, ValueRange, Writer, write};
 
 /// The identity of every example.
 pub(super) fn identity() -> Identity {
-    Identity {
-        kind: FileKind::Database,
-        rules: "awari".to_owned(),
-        positions: "all".to_owned(),
-        stones: 3,
-        orientation: FileOrientation::OpponentMajor,
-    }
+    stages::files::identity(Rules::AWARI.name, PositionSet::All, FileKind::Database, 3)
 }
 
 /// Files with values of no bits, several blocks, several frames, one slab, and an archive.

@@ -71,12 +71,6 @@ impl Ended {
 }
 
 impl DisturbedBuild {
-    /// The same, which may replace finished files by files of something else.
-    pub fn replacing(mut self) -> DisturbedBuild {
-        self.options.replace = true;
-        self
-    }
-
     /// A build of an otherwise empty manifest.
     ///
     /// # Panics
