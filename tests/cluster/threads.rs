@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use store::Scores;
+use tests::stored_scores::StoredScores;
 use tests::torture::by_ranks;
 
 const FOLDERS: [&str; 3] = ["captures", "databases", "stats"];
@@ -183,13 +183,10 @@ fn spoilt(settings: &Settings, name: &str, spoil: impl Fn(&MemoryDisk, &Path)) -
 fn errors_of_any_rank_read_as_on_one_machine() {
     /// Of all captures the last ones are wrong, in a file that is sound.
     fn other_captures(disk: &MemoryDisk, path: &Path) {
-        let file = Scores::open(disk, path).unwrap();
-        let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
-        let file = file.expect(&identity, &shape).unwrap();
-        let mut scores = vec![0; shape.positions() as usize];
-        file.read_into(&mut scores).unwrap();
-        scores.iter_mut().rev().take(20_000).filter(|score| **score == range.low()).for_each(|score| *score = 5);
-        store::write(disk, path, &identity, &shape, range, store::Codec::Packed, &scores).unwrap();
+        let mut file = StoredScores::read(disk, path).unwrap();
+        let none = file.range.low();
+        file.scores.iter_mut().rev().take(20_000).filter(|score| **score == none).for_each(|score| *score = 5);
+        file.write(disk, path);
         disk.remove(Path::new("run/databases/09.awari")).unwrap();
     }
     fn flipped(disk: &MemoryDisk, path: &Path) {

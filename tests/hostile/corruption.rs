@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use store::{Codec, FileKind, FileOrientation, Identity, Role, Scores, Shape, SlabShape, ValueRange};
 use tests::Random;
 use tests::hostile::{self, SmallBuild, damage};
+use tests::stored_scores::{StoredScores, accepted};
 
 /// Cases and what became of them.
 #[derive(Default)]
@@ -76,8 +77,7 @@ fn settle(build: &SmallBuild, disk: &MemoryDisk, forced: &[String], outcomes: &m
 /// Whether only blocks of zeros are damaged: readers of planes take these from the index.
 fn only_of_zeros(disk: &MemoryDisk, path: &Path) -> bool {
     let Ok(file) = Scores::open(disk, path) else { return false };
-    let (identity, shape) = (file.identity().clone(), file.shape().clone());
-    let file = file.expect(&identity, &shape).expect("a file is what it says it is");
+    let file = accepted(file);
     file.damaged_blocks().into_iter().all(|block| file.is_zeros(block))
 }
 
@@ -91,8 +91,7 @@ fn look(build: &SmallBuild, path: &Path, bytes: &[u8], what: &str) {
     disk.put(path, bytes);
     assert!(damage(&disk, path).is_some(), "{}: {what}", build.name());
     let Ok(file) = Scores::open_windowed(&disk, path) else { return };
-    let (identity, shape) = (file.identity().clone(), file.shape().clone());
-    let file = file.expect(&identity, &shape).expect("a file is what it says it is");
+    let file = accepted(file);
     assert!(check_integrity(&file).is_err(), "{}: {what}", build.name());
 }
 
@@ -223,12 +222,8 @@ fn foreign(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let disk = MemoryDisk::new();
     let path = Path::new("foreign");
     disk.put(path, bytes);
-    let Ok(file) = Scores::open(&disk, path) else { return Vec::new() };
-    let (identity, shape, range, codec) = (file.identity().clone(), file.shape().clone(), file.range(), file.codec());
-    let file = file.expect(&identity, &shape).expect("a file is what it says it is");
-    let mut scores = vec![0; shape.positions() as usize];
-    file.read_into(&mut scores).expect("it is not damaged");
-    drop(file);
+    let Ok(file) = StoredScores::read(&disk, path) else { return Vec::new() };
+    let StoredScores { identity, shape, range, codec, scores } = file;
     let others = [
         Identity { rules: "oware".to_owned(), ..identity.clone() },
         Identity { positions: "reachable".to_owned(), ..identity.clone() },
@@ -283,12 +278,8 @@ fn files_of_another_codec() {
     let build = SmallBuild::sweep();
     for (path, bytes) in build.files().iter().filter(|(path, _)| path.starts_with(SmallBuild::path("databases"))) {
         let disk = build.disk();
-        let file = Scores::open(&disk, path).expect("it was written");
-        let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
-        let file = file.expect(&identity, &shape).expect("a file is what it says it is");
-        let mut scores = vec![0; shape.positions() as usize];
-        file.read_into(&mut scores).expect("it is not damaged");
-        store::write(&disk, path, &identity, &shape, range, Codec::Raw, &scores).expect("the scores are in the range");
+        let file = StoredScores::read(&disk, path).expect("it was written");
+        StoredScores { codec: Codec::Raw, ..file }.write(&disk, path);
         assert_ne!(disk.peek(path).as_ref(), Some(bytes));
         let summary = build.run(&disk).expect("nothing is damaged");
         assert!(summary.ran.is_empty(), "{}: {:?}", path.display(), summary.ran[0].stage);
@@ -306,16 +297,14 @@ fn snapshots_of_random_values() {
         let is_saved = |path: &&PathBuf| path.extension().is_none() && path.starts_with(SmallBuild::path("snapshots"));
         for path in build.files().keys().filter(is_saved) {
             let disk = build.disk();
-            let Ok(file) = Scores::open(&disk, path) else { continue };
-            let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
-            drop(file);
+            let Ok(mut file) = StoredScores::read(&disk, path) else { continue };
+            let range = file.range;
+            file.codec = Codec::Packed;
             let values = u64::from(range.high().wrapping_sub(range.low()) as u8) + 1;
             for case in 0..count {
-                let mut value = || (i64::from(range.low()) + random.below(values) as i64) as i8;
-                let scores: Vec<i8> = (0..shape.positions()).map(|_| value()).collect();
+                file.scores.fill_with(|| (i64::from(range.low()) + random.below(values) as i64) as i8);
                 let disk = build.disk();
-                store::write(&disk, path, &identity, &shape, range, Codec::Packed, &scores)
-                    .expect("the values are in the range");
+                file.write(&disk, path);
                 build.run_until_done(&disk);
                 assert!(build.differences(&disk).is_empty(), "{}: {}, case {case}", build.name(), path.display());
                 cases += 1;

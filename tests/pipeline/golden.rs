@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use store::Scores;
 use tests::directory::TestDirectory;
 use tests::root;
+use tests::stored_scores::accepted;
 
 /// The largest database that every method builds here.
 const STONES: u32 = 14;
@@ -126,8 +127,7 @@ fn every_method_builds_the_recorded_databases() {
         for stones in 0..=STONES {
             let path = place.path(&format!("{method}/databases/{stones:02}.awari"));
             let file = Scores::open(&RealDisk::default(), &path).unwrap();
-            let (identity, shape) = (file.identity().clone(), file.shape().clone());
-            let scores = file.expect(&identity, &shape).unwrap().digest();
+            let scores = accepted(file).digest();
             writeln!(found, "{method},{stones},{scores},{}", blake3::hash(&fs::read(path).unwrap())).unwrap();
         }
     }

@@ -1,17 +1,17 @@
 //! `awari verify`: rebuilding by another method, and certificates.
 
-use disk::RealDisk;
+use disk::{Digest, RealDisk};
 use game::notation::PositionText;
 use game::{Index, Orientation, PositionSet, Score};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use store::Scores;
 use tests::claims::{ClaimOutcome, Claims};
 use tests::directory::{CommandResult, TestDirectory};
 use tests::equations::Equations;
 use tests::hostile::seal_scores;
+use tests::stored_scores::StoredScores;
 
 const METHODS: [&str; 5] = ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"];
 
@@ -52,33 +52,25 @@ impl VerifiedRun {
         names
     }
 
-    fn scores(&self, stones: u32) -> Vec<Score> {
-        let (_, scores) = self.read(stones);
-        scores
+    fn read(&self, stones: u32) -> StoredScores {
+        StoredScores::read(&RealDisk::default(), &self.database(stones)).unwrap()
     }
 
-    fn read(&self, stones: u32) -> (Scores, Vec<Score>) {
-        let file = Scores::open(&RealDisk::default(), &self.database(stones)).unwrap();
-        let (identity, shape) = (file.identity().clone(), file.shape().clone());
-        let file = file.expect(&identity, &shape).unwrap();
-        let mut scores = vec![0; shape.positions() as usize];
-        file.read_into(&mut scores).unwrap();
-        (file, scores)
+    fn scores(&self, stones: u32) -> Vec<Score> {
+        self.read(stones).scores
     }
 
     /// Puts a sound file with other scores in place of a database.
     fn plant(&self, stones: u32, scores: &[Score]) {
-        let (file, _) = self.read(stones);
-        let (identity, shape) = (file.identity().clone(), file.shape().clone());
-        let (range, codec) = (file.range(), file.codec());
-        store::write(&RealDisk::default(), &self.database(stones), &identity, &shape, range, codec, scores).unwrap();
+        let file = StoredScores { scores: scores.to_vec(), ..self.read(stones) };
+        file.write(&RealDisk::default(), &self.database(stones));
     }
 
     /// The same, which says that its scores have the digest of the right ones.
     fn forge(&self, stones: u32, scores: &[Score]) {
         const FOOTER_BYTES: usize = 72;
         let path = self.database(stones);
-        let digest = self.read(stones).0.digest();
+        let digest = Digest::of_i8(&self.scores(stones));
         self.plant(stones, scores);
         let mut bytes = fs::read(&path).unwrap();
         let footer = bytes.len() - FOOTER_BYTES;
@@ -167,11 +159,9 @@ fn wrong_captures_are_rebuilt() {
         let more = ["run", "m.toml", "--set", "store.keep=all", "--set", &format!("build.method={method}")];
         place.awari(&more).is(0);
         let path = place.path("run/captures/06.cap");
-        let file = Scores::open(&RealDisk::default(), &path).unwrap();
-        let (identity, shape, range, codec) =
-            (file.identity().clone(), file.shape().clone(), file.range(), file.codec());
-        let none = vec![range.low(); shape.positions() as usize];
-        store::write(&RealDisk::default(), &path, &identity, &shape, range, codec, &none).unwrap();
+        let mut file = StoredScores::read(&RealDisk::default(), &path).unwrap();
+        file.scores.fill(file.range.low());
+        file.write(&RealDisk::default(), &path);
         fs::remove_file(place.path("run/journal")).unwrap();
         fs::remove_file(place.database(stones)).unwrap();
         let ended = place.awari(&more).is(16);
@@ -187,7 +177,6 @@ fn wrong_captures_are_rebuilt() {
     }
 }
 
-/// Reachable databases have no published counts, so nothing but a certificate or a rebuild finds these.
 /// Wrong scores under right checksums, on which more was built before that was found.
 #[test]
 fn databases_above_wrong_scores_are_rebuilt() {

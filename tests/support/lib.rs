@@ -12,6 +12,7 @@ pub mod fault_planting;
 pub mod hostile;
 pub mod needs;
 pub mod serve_process;
+pub mod stored_scores;
 pub mod torture;
 
 use game::Board;

@@ -1,6 +1,7 @@
 //! Files of scores: databases, captures, planes and snapshots, which share a format.
 
 use super::{example_files, run, seal_scores, split};
+use crate::stored_scores::accepted;
 use disk::{Digest, MemoryDisk};
 use std::path::Path;
 use store::{Archive, CachedScores, Codec, Scores, StoreError, Unverified, Window};
@@ -78,11 +79,6 @@ fn archives(mapped: Unverified, windowed: Unverified) {
             assert!(one.is_none_or(|scores| scores.iter().all(|&score| mapped.range().contains(score))));
         }
     }
-}
-
-fn accepted(file: Unverified) -> Scores {
-    let (identity, shape) = (file.identity().clone(), file.shape().clone());
-    file.expect(&identity, &shape).expect("a file is what it says it is")
 }
 
 /// All scores of a file if none is damaged, read as a whole, block by block and one by one.

@@ -2,22 +2,20 @@
 
 use super::run::is_temporary;
 use super::{SmallBuild, split};
+use crate::stored_scores::{StoredScores, accepted};
 use check::{Databases, certify};
 use disk::MemoryDisk;
 use game::{PositionSet, Rules};
 use oracle::Library;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use store::{CachedScores, Codec, Identity, Scores, Shape, ValueRange, write};
+use store::{CachedScores, Codec, Scores};
 
 /// A snapshot of a build that was killed.
 struct SnapshotCase {
     build: &'static SmallBuild,
     path: PathBuf,
-    identity: Identity,
-    shape: Shape,
-    range: ValueRange,
-    scores: Vec<i8>,
+    saved: StoredScores,
 }
 
 fn snapshots() -> &'static [SnapshotCase] {
@@ -28,12 +26,8 @@ fn snapshots() -> &'static [SnapshotCase] {
             let is_saved = |path: &&PathBuf| path.starts_with(SmallBuild::path("snapshots")) && !is_temporary(path);
             let paths = build.files().keys().filter(is_saved);
             let found = paths.filter_map(move |path| {
-                let file = Scores::open(&disk, path).ok()?;
-                let (identity, shape, range) = (file.identity().clone(), file.shape().clone(), file.range());
-                let file = file.expect(&identity, &shape).expect("a file is what it says it is");
-                let mut scores = vec![0; shape.positions() as usize];
-                file.read_into(&mut scores).expect("it is not damaged");
-                Some(SnapshotCase { build, path: path.clone(), identity, shape, range, scores })
+                let saved = StoredScores { codec: Codec::Packed, ..StoredScores::read(&disk, path).ok()? };
+                Some(SnapshotCase { build, path: path.clone(), saved })
             });
             found.collect::<Vec<_>>()
         };
@@ -52,7 +46,8 @@ pub fn snapshot(bytes: &[u8]) {
 
 impl SnapshotCase {
     fn try_on(&self, changes: &[u8]) {
-        let SnapshotCase { build, path, identity, shape, range, scores } = self;
+        let SnapshotCase { build, path, saved } = self;
+        let StoredScores { range, scores, .. } = saved;
         let span = i16::from(range.high()) - i16::from(range.low()) + 1;
         let changed: Vec<i8> = scores
             .iter()
@@ -63,7 +58,7 @@ impl SnapshotCase {
             })
             .collect();
         let disk: MemoryDisk = build.disk();
-        write(&disk, path, identity, shape, *range, Codec::Packed, &changed).expect("the values are in the range");
+        StoredScores { scores: changed.clone(), ..saved.clone() }.write(&disk, path);
         build.run_until_done(&disk);
         for (different, _) in build.differences(&disk) {
             assert_ne!(changed, *scores, "{}: {}", build.name(), different.display());
@@ -78,9 +73,7 @@ fn is_proved(disk: &MemoryDisk, stones: u32) -> bool {
     for stones in 0..=stones {
         let file =
             Scores::open(disk, &SmallBuild::path(&format!("databases/{stones:02}.awari"))).expect("it was built");
-        let (identity, shape) = (file.identity().clone(), file.shape().clone());
-        let file = file.expect(&identity, &shape).expect("a file is what it says it is");
-        databases.insert(stones, CachedScores::new(file, 0)).expect("as many scores as positions");
+        databases.insert(stones, CachedScores::new(accepted(file), 0)).expect("as many scores as positions");
     }
     certify(&databases, stones).is_ok()
 }
@@ -91,7 +84,7 @@ pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
         let folder = snapshot.path.parent().and_then(|parent| parent.file_name()).unwrap_or_default();
         let name = format!("{}-{}", snapshot.build.name(), folder.display()).replace(' ', "-");
         for (how, change) in [("as-is", 0), ("all-other", 3), ("far-off", 101)] {
-            let changes = vec![change; snapshot.scores.len()];
+            let changes = vec![change; snapshot.saved.scores.len()];
             seeds.push(("snapshot", format!("{name}-{how}"), [&[choice as u8], &changes[..]].concat()));
         }
     }

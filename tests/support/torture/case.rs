@@ -65,7 +65,7 @@ impl<'a> FaultCase<'a> {
         format!(
             "torture --kills 0 --seed {} --class {} --method {} --case {}",
             self.seed,
-            self.class.word(),
+            self.class.names().0,
             self.method(),
             self.number
         )

@@ -3,45 +3,45 @@
 use super::conditions::Conditions;
 use super::subject::Subject;
 use crate::Random;
+use clap::ValueEnum;
 use disk::{Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 
-/// A class of faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A class of faults; its documentation is the title of its row in a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum FaultClass {
-    /// The process dies in an operation.
+    /// Killed in an operation.
     Killed,
-    /// The process dies, and the disk keeps what it promised and nothing else.
+    /// Power lost, unsynced bytes and names gone.
     PowerLost,
-    /// The process dies, and the disk keeps any part of what it did not promise: torn, out of order.
+    /// Power lost, any part of them kept, in any order.
     PowerLostTorn,
-    /// The process dies, and so does the next, by a loss of power.
+    /// Killed, then power lost in the next run.
     KilledThenPowerLost,
-    /// A read fails.
+    /// Read fails (EIO).
     Read,
-    /// The process dies, and the next cannot read its snapshot.
+    /// Killed, then a snapshot cannot be read (EIO).
     ReadSnapshot,
-    /// A write fails, and some of it arrives.
+    /// Write fails part-way (EIO).
     Write,
-    /// A sync fails, and some of what it should have written is lost though a later one succeeds; then, by chance, a
-    /// loss of power.
+    /// Sync fails (EIO), its pages given up, power lost or not.
     Sync,
-    /// A rename fails.
+    /// Rename fails (EIO).
     Rename,
-    /// Any other operation fails: creating, reserving, cutting, measuring, listing, removing, locking.
+    /// Create, reserve, cut, list, remove or lock fails (EIO).
     Other,
-    /// The disk is full, once or until the run ends.
+    /// Disk full (ENOSPC), once or from then on.
     NoSpace,
-    /// The quota is used up, once or until the run ends.
+    /// Quota used up (EDQUOT), once or from then on.
     Quota,
-    /// Another process fills the disk, which stays full or gets fuller for a few runs.
+    /// Disk filled by others, over several runs.
     Filled,
-    /// The file system becomes read-only.
+    /// File system turns read-only (EROFS).
     ReadOnly,
-    /// Reading a scratch file fails.
+    /// Scratch file cannot be read (EIO).
     ScratchRead,
-    /// Creating or writing a scratch file fails.
+    /// Scratch file cannot be written (EIO, ENOSPC).
     ScratchWrite,
-    /// Two or three runs in a row with faults of any class, one or two in each.
+    /// Two or three runs in a row with any of these.
     Combined,
 }
 
@@ -92,80 +92,26 @@ const OTHERS: [Operation; 10] = [
 
 impl FaultClass {
     /// All classes.
-    pub const ALL: [FaultClass; 17] = [
-        FaultClass::Killed,
-        FaultClass::PowerLost,
-        FaultClass::PowerLostTorn,
-        FaultClass::KilledThenPowerLost,
-        FaultClass::Read,
-        FaultClass::ReadSnapshot,
-        FaultClass::Write,
-        FaultClass::Sync,
-        FaultClass::Rename,
-        FaultClass::Other,
-        FaultClass::NoSpace,
-        FaultClass::Quota,
-        FaultClass::Filled,
-        FaultClass::ReadOnly,
-        FaultClass::ScratchRead,
-        FaultClass::ScratchWrite,
-        FaultClass::Combined,
-    ];
-
-    /// Its name on the command line.
-    pub const fn word(self) -> &'static str {
-        match self {
-            FaultClass::Killed => "killed",
-            FaultClass::PowerLost => "power-lost",
-            FaultClass::PowerLostTorn => "power-lost-torn",
-            FaultClass::KilledThenPowerLost => "killed-then-power-lost",
-            FaultClass::Read => "read",
-            FaultClass::ReadSnapshot => "read-snapshot",
-            FaultClass::Write => "write",
-            FaultClass::Sync => "sync",
-            FaultClass::Rename => "rename",
-            FaultClass::Other => "other",
-            FaultClass::NoSpace => "no-space",
-            FaultClass::Quota => "quota",
-            FaultClass::Filled => "filled",
-            FaultClass::ReadOnly => "read-only",
-            FaultClass::ScratchRead => "scratch-read",
-            FaultClass::ScratchWrite => "scratch-write",
-            FaultClass::Combined => "combined",
-        }
+    pub fn all() -> &'static [FaultClass] {
+        FaultClass::value_variants()
     }
 
-    /// What it is, in words.
-    pub const fn title(self) -> &'static str {
-        match self {
-            FaultClass::Killed => "killed in an operation",
-            FaultClass::PowerLost => "power lost, unsynced bytes and names gone",
-            FaultClass::PowerLostTorn => "power lost, any part of them kept, in any order",
-            FaultClass::KilledThenPowerLost => "killed, then power lost in the next run",
-            FaultClass::Read => "read fails (EIO)",
-            FaultClass::ReadSnapshot => "killed, then a snapshot cannot be read (EIO)",
-            FaultClass::Write => "write fails part-way (EIO)",
-            FaultClass::Sync => "sync fails (EIO), its pages given up, power lost or not",
-            FaultClass::Rename => "rename fails (EIO)",
-            FaultClass::Other => "create, reserve, cut, list, remove, lock ... fails (EIO)",
-            FaultClass::NoSpace => "disk full (ENOSPC), once or from then on",
-            FaultClass::Quota => "quota used up (EDQUOT), once or from then on",
-            FaultClass::Filled => "disk filled by others, over several runs",
-            FaultClass::ReadOnly => "file system turns read-only (EROFS)",
-            FaultClass::ScratchRead => "scratch file cannot be read (EIO)",
-            FaultClass::ScratchWrite => "scratch file cannot be written (EIO, ENOSPC)",
-            FaultClass::Combined => "two or three runs in a row with any of these",
-        }
+    /// The name on the command line and the title in reports.
+    pub fn names(self) -> (String, String) {
+        let value = self.to_possible_value().expect("no class is hidden");
+        (value.get_name().to_owned(), value.get_help().map(ToString::to_string).unwrap_or_default())
     }
 
-    fn number(self) -> u64 {
-        FaultClass::ALL.iter().position(|&class| class == self).unwrap_or(0) as u64
+    /// The classes that a case can combine: all others that strike an operation of a build.
+    pub(crate) fn combinable(subject: &Subject) -> Vec<FaultClass> {
+        let all = FaultClass::all().iter().copied();
+        all.filter(|&class| class != FaultClass::Combined && class.extent(subject) > 0).collect()
     }
 
     /// The generator of one case of this class.
     pub(crate) fn random(self, seed: u64, subject: &Subject, number: u64) -> Random {
         let method = planner::Method::ALL.iter().position(|&method| method == subject.method()).unwrap_or(0);
-        Random::of(&[seed, self.number(), method as u64, number])
+        Random::of(&[seed, self as u64, method as u64, number])
     }
 
     /// The operations of a build that this class can strike.
@@ -282,10 +228,7 @@ fn operations(subject: &Subject) -> u64 {
 }
 
 fn combined(subject: &Subject, random: &mut Random) -> Vec<FaultRound> {
-    let classes: Vec<FaultClass> = FaultClass::ALL
-        .into_iter()
-        .filter(|class| *class != FaultClass::Combined && class.extent(subject) > 0)
-        .collect();
+    let classes = FaultClass::combinable(subject);
     let rounds = 2 + random.below(2);
     let mut round = || {
         let mut injections = Vec::new();

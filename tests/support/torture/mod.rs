@@ -57,7 +57,7 @@ pub struct FaultRuns {
 impl FaultRuns {
     /// All classes and methods.
     pub fn new(seed: u64, cases: u64) -> FaultRuns {
-        let (classes, methods) = (FaultClass::ALL.to_vec(), Method::ALL.to_vec());
+        let (classes, methods) = (FaultClass::all().to_vec(), Method::ALL.to_vec());
         FaultRuns { seed, cases, threads: disk::clock::cores(), classes, methods, only: None }
     }
 

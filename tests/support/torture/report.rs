@@ -1,8 +1,8 @@
-//! The outcomes of cases, counted by class.
+//! Outcomes of cases, counted by class and by method.
 
 use super::case::{CaseOutcome, FaultCase};
 use super::class::FaultClass;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table, TableStyle};
 use std::collections::BTreeMap;
 
 /// What was counted of a class, or of a method.
@@ -31,6 +31,8 @@ pub struct FaultReport {
     pub classes: BTreeMap<FaultClass, FaultTally>,
     /// By method.
     pub methods: BTreeMap<String, FaultTally>,
+    /// Of all cases.
+    pub all: FaultTally,
     /// What was wrong, each with the command that shows it again.
     pub wrong: Vec<String>,
 }
@@ -60,6 +62,7 @@ const HEADER: [&str; 8] =
 
 impl FaultReport {
     pub(crate) fn add(&mut self, case: &FaultCase, outcome: CaseOutcome) {
+        self.all.add(&outcome);
         self.classes.entry(case.class).or_default().add(&outcome);
         self.methods.entry(case.method().to_string()).or_default().add(&outcome);
         if let Some(wrong) = outcome.wrong {
@@ -67,53 +70,16 @@ impl FaultReport {
         }
     }
 
-    /// The sum over all classes.
-    pub fn total(&self) -> FaultTally {
-        self.classes.values().fold(FaultTally::default(), |sum, tally| FaultTally {
-            cases: sum.cases + tally.cases,
-            faults: sum.faults + tally.faults,
-            unnoticed: sum.unnoticed + tally.unnoticed,
-            resumed: sum.resumed + tally.resumed,
-            wrong: sum.wrong + tally.wrong,
-            begun_again: sum.begun_again + tally.begun_again,
-            from_snapshots: sum.from_snapshots + tally.from_snapshots,
-        })
-    }
-
-    fn rows(&self) -> Vec<Vec<String>> {
-        let row = |name: &str, tally: &FaultTally| {
-            let mut row = vec![name.to_owned()];
-            row.extend(tally.cells());
-            row
-        };
-        let classes = self.classes.iter().map(|(class, tally)| row(class.title(), tally));
-        let methods = self.methods.iter().map(|(method, tally)| row(&format!("by {method}"), tally));
-        classes.chain(methods).chain([row("all", &self.total())]).collect()
-    }
-
-    /// For a terminal.
-    pub fn table(&self) -> String {
+    /// A table in one of the styles of comfy-table: `NOTHING` for a terminal, `ASCII_MARKDOWN` for the chapter of measurements.
+    pub fn table(&self, style: TableStyle) -> String {
         let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(HEADER);
-        for row in self.rows() {
-            table.add_row(row);
+        table.load_style(style).set_header(HEADER);
+        let classes = self.classes.iter().map(|(class, tally)| (class.names().1, tally));
+        let methods = self.methods.iter().map(|(method, tally)| (format!("By {method}"), tally));
+        for (name, tally) in classes.chain(methods).chain([("All".to_owned(), &self.all)]) {
+            table.add_row([name].into_iter().chain(tally.cells()));
         }
-        for at in 1..HEADER.len() {
-            if let Some(column) = table.column_mut(at) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         table.to_string()
-    }
-
-    /// For the chapter of measurements.
-    pub fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let mut text = line(&HEADER.map(str::to_owned));
-        text.push_str(&format!("|---|{}\n", "---:|".repeat(HEADER.len() - 1)));
-        for row in self.rows() {
-            text.push_str(&line(&row));
-        }
-        text
     }
 }

@@ -43,23 +43,9 @@ pub struct Simulations {
 /// How simulations ended.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
-    /// Jobs run.
-    pub jobs: u64,
-    /// Those that had several ranks at some time.
-    pub of_ranks: u64,
-    /// Faults that struck.
-    pub faults: u64,
-    /// Runs that ended early.
-    pub ended: u64,
-    /// Runs that a request to stop ended.
-    pub stopped: u64,
-    /// Runs that ended because a rank was lost.
-    pub lost_ranks: u64,
-    /// Losses of power.
-    pub power_lost: u64,
-    /// Stages that went on from a snapshot.
-    pub from_snapshots: u64,
-    /// What was wrong, each with the command that shows it again.
+    /// Counts of jobs, faults and outcomes, by name.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Mistakes, each with the command that shows it again.
     pub wrong: Vec<String>,
 }
 
@@ -175,10 +161,7 @@ fn stop(random: &mut Random, subject: &Subject, ranks: usize) -> Option<PlannedS
 
 fn round(random: &mut Random, subject: &Subject, conditions: &impl Fn(&mut Random) -> Conditions) -> FaultRound {
     let conditions = conditions(random);
-    let classes: Vec<FaultClass> = FaultClass::ALL
-        .into_iter()
-        .filter(|class| *class != FaultClass::Combined && class.extent(subject) > 0)
-        .collect();
+    let classes = FaultClass::combinable(subject);
     let mut injections: Vec<Injection> = Vec::new();
     let torn = RoundEnd::PowerLostTorn(random.bits());
     let mut end = *random.pick(&[RoundEnd::Exit, RoundEnd::Killed, RoundEnd::PowerLost, torn]);
@@ -218,37 +201,27 @@ impl Simulations {
 
 impl Simulated {
     fn add(&mut self, simulation: &Simulation, outcome: CaseOutcome) {
-        self.jobs += 1;
-        self.of_ranks += u64::from(!simulation.is_alone());
-        self.faults += outcome.struck;
-        self.ended += outcome.ended;
-        self.stopped += outcome.stopped;
-        self.lost_ranks += outcome.lost_ranks;
-        self.power_lost += outcome.power_lost;
-        self.from_snapshots += outcome.from_snapshots;
+        for (name, count) in [
+            ("jobs", 1),
+            ("jobs of several ranks", u64::from(!simulation.is_alone())),
+            ("faults", outcome.struck),
+            ("runs ended early", outcome.ended),
+            ("stopped on request", outcome.stopped),
+            ("ranks lost", outcome.lost_ranks),
+            ("losses of power", outcome.power_lost),
+            ("stages gone on from a snapshot", outcome.from_snapshots),
+        ] {
+            *self.counts.entry(name).or_default() += count;
+        }
         if let Some(wrong) = outcome.wrong {
             self.wrong.push(format!("{}: {wrong}\n  {}", simulation.again(), simulation.subject));
         }
-    }
-
-    /// The counts, by name.
-    pub fn by_name(&self) -> BTreeMap<&'static str, u64> {
-        BTreeMap::from([
-            ("jobs", self.jobs),
-            ("jobs of several ranks", self.of_ranks),
-            ("faults", self.faults),
-            ("runs ended early", self.ended),
-            ("stopped on request", self.stopped),
-            ("ranks lost", self.lost_ranks),
-            ("losses of power", self.power_lost),
-            ("stages gone on from a snapshot", self.from_snapshots),
-        ])
     }
 }
 
 impl fmt::Display for Simulated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, count) in self.by_name() {
+        for (name, count) in &self.counts {
             write!(f, "{name} {count}, ")?;
         }
         write!(f, "wrong {}", self.wrong.len())
