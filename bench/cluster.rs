@@ -1,17 +1,15 @@
-//! One database solved by ranks that are threads of this process: 1 to 8 of them, beside one machine's sweep.
+//! One database solved by 1 to 8 ranks that are threads of this process, and by a sweep in one process.
 //!
-//! For each number of ranks the time and the processor time of sweeping and of collecting, by which each rank comes to the
-//! scores of as many positions in canonical order, supersteps, recomputations and changes by position, and what was sent: bytes by position, messages, bytes by message, the most that one rank
-//! sent beside the mean, how much of its time a rank waited,
-//! and how many bytes all ranks hold together, by position. After table 1 of Bal & Allis 1995, whose algorithm sends
+//! Printed for each number of ranks: time and processor time of the sweep; time to collect the scores in canonical order
+//! (each rank receives the same number of positions); supersteps; recomputations and changes a position; bytes sent a
+//! position, messages, and bytes a message; bytes sent by the busiest rank relative to the mean; share of the time spent
+//! waiting; memory of all ranks, in bytes a position. The table follows table 1 of Bal & Allis 1995, whose algorithm sends
 //! an update for every move. Scores are compared with those of the sweep.
 //!
-//! Then the same by counting, the algorithm of the paper: updates by position, those of them that went from rank to rank,
-//! and how many shared a message, votes apart.
-//!
-//! And by two-bit: supersteps of all bounds, and what was sent, votes among it.
+//! A second table shows counting, the algorithm of the paper: updates a position, those sent between ranks, and updates a
+//! message, votes not counted. A third shows two-bit: supersteps of all bounds, and traffic including votes.
 
-use bench::{captures, pool, solve};
+use bench::{captures, pool, ratio, solve};
 use clap::Parser;
 use comfy_table::Table;
 use disk::clock;
@@ -42,7 +40,7 @@ struct ClusterArguments {
     /// all or reachable.
     #[arg(long, default_value = "all")]
     positions: PositionSet,
-    /// Milliseconds that a message takes, at least; at most it takes half as long again.
+    /// Minimal latency of a message, in milliseconds; the maximum is 1.5 times that.
     #[arg(long, default_value_t = 0.0)]
     delay: f64,
     /// sweep, counting, two-bit.
@@ -50,7 +48,7 @@ struct ClusterArguments {
     methods: Vec<String>,
 }
 
-/// What a rank took.
+/// Measurements and scores of a rank.
 struct RankResult {
     report: DistributedSweepReport,
     sweep_seconds: f64,
@@ -70,21 +68,8 @@ fn main() {
     let best = captures(&tables, &index, &solved);
     let faults = NetworkFaults { delay: milliseconds(delay)..milliseconds(1.5 * delay), ..NetworkFaults::none() };
     let mut table = bench::table(
-        &[
-            "ranks",
-            "seconds",
-            "ns of CPU",
-            "collected",
-            "supersteps",
-            "recomputed",
-            "changed",
-            "bytes/position",
-            "messages",
-            "KB/message",
-            "balance",
-            "waited",
-            "held",
-        ],
+        "ranks|seconds|ns of CPU|collected|supersteps|recomputed|changed|bytes/position|messages|\
+         KB/message|balance|waited|held",
         0,
     );
     let mut rows = ScoreRows::zeroed(&index).expect("there is memory for the scores");
@@ -94,12 +79,11 @@ fn main() {
             .expect("no observer stops it")
     });
     let positions = index.positions() as f64;
-    let dash = || "-".to_owned();
     table.add_row([
         "alone".to_owned(),
         format!("{:.2}", start.elapsed().as_secs_f64()),
         format!("{:.1}", (clock::cpu_seconds() - cpu) / positions * 1e9),
-        dash(),
+        "-".to_owned(),
         alone.passes.to_string(),
         format!("{:.1}", alone.recomputed as f64 / positions),
         format!("{:.2}", alone.changed as f64 / positions),
@@ -128,15 +112,11 @@ fn main() {
             assert!(collect(&part, &ranges(&index, ranks), end, &mut sink).expect("all ranks are there"));
             RankResult { report, sweep_seconds, scores, held: part.memory_layout().memory_bytes() }
         };
-        let (taken, cpu, seconds) = std::thread::scope(|scope| {
-            let ends = ThreadCommunicator::job(ranks, faults.clone());
-            let running: Vec<_> =
-                ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
+        let (taken, (cpu, start)) = job(ranks, threads, &faults, run, || {
             ready.wait();
-            let (cpu, start) = (clock::cpu_seconds(), Instant::now());
-            let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
-            (taken, clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64())
+            (clock::cpu_seconds(), Instant::now())
         });
+        let (cpu, seconds) = (clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64());
         assert!(taken.iter().flat_map(|one| &one.scores).eq(&expected), "{ranks} ranks");
         let sum = |of: fn(&MessageTraffic) -> f64| taken.iter().map(|one| of(&one.report.traffic)).sum::<f64>();
         let sent = sum(|traffic| traffic.bytes_sent as f64);
@@ -154,8 +134,8 @@ fn main() {
             format!("{:.2}", report.changed as f64 / positions),
             format!("{:.2}", sent / positions),
             messages.to_string(),
-            if messages > 0.0 { format!("{:.1}", sent / messages / 1e3) } else { dash() },
-            if sent > 0.0 { format!("{:.2}", most * ranks as f64 / sent) } else { dash() },
+            ratio(sent / 1e3, messages, 1),
+            ratio(most * ranks as f64, sent, 2),
             format!("{:.0} %", 100.0 * sum(|traffic| traffic.seconds_waited) / (swept * ranks as f64)),
             format!("{:.2}", taken.iter().map(|one| one.held).sum::<u64>() as f64 / positions),
         ]);
@@ -170,13 +150,31 @@ fn main() {
     }
 }
 
-/// What each rank collects.
+/// Runs a job of ranks on threads, and `meanwhile` on this one. Returns the results of both.
+fn job<T: Send, U>(
+    ranks: usize,
+    threads: usize,
+    faults: &NetworkFaults,
+    run: impl Fn(&mut dyn Communicator) -> T + Sync,
+    meanwhile: impl FnOnce() -> U,
+) -> (Vec<T>, U) {
+    let run = &run;
+    std::thread::scope(|scope| {
+        let ends = ThreadCommunicator::job(ranks, faults.clone()).into_iter();
+        let running: Vec<_> =
+            ends.map(|mut end| scope.spawn(move || pool(threads).install(move || run(&mut end)))).collect();
+        let other = meanwhile();
+        (running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect(), other)
+    })
+}
+
+/// Positions that each rank collects.
 fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
     let cut = |rank: usize| index.positions() * rank as u64 / ranks as u64;
     (0..ranks).map(|rank| cut(rank)..cut(rank + 1)).collect()
 }
 
-/// The table of counting.
+/// Measures counting.
 fn counted(
     arguments: &ClusterArguments,
     faults: &NetworkFaults,
@@ -187,18 +185,7 @@ fn counted(
     let threads = arguments.threads;
     let positions = index.positions() as f64;
     let mut table = bench::table(
-        &[
-            "counting",
-            "seconds",
-            "supersteps",
-            "updates/position",
-            "sent/position",
-            "bytes/position",
-            "messages",
-            "updates/message",
-            "balance",
-            "waited",
-        ],
+        "counting|seconds|supersteps|updates/position|sent/position|bytes/position|messages|updates/message|balance|waited",
         0,
     );
     for &ranks in &arguments.ranks {
@@ -222,18 +209,12 @@ fn counted(
             assert!(collect(&hand, &ranges(index, ranks), end, &mut sink).expect("all ranks are there"));
             (report, seconds, scores)
         };
-        let taken: Vec<_> = std::thread::scope(|scope| {
-            let ends = ThreadCommunicator::job(ranks, faults.clone());
-            let running: Vec<_> =
-                ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
-            running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
-        });
+        let taken = job(ranks, threads, faults, run, || {}).0;
         let (report, seconds, _) = &taken[0];
         assert!(taken.iter().flat_map(|(.., scores)| scores).eq(expected), "{ranks} ranks");
         let sent: u64 = taken.iter().map(|(report, ..)| report.traffic.bytes_sent).sum();
         let most = taken.iter().map(|(report, ..)| report.traffic.bytes_sent).max().unwrap_or(0);
         let waited: f64 = taken.iter().map(|(report, ..)| report.traffic.seconds_waited).sum();
-        let dash = || "-".to_owned();
         table.add_row([
             ranks.to_string(),
             format!("{seconds:.2}"),
@@ -242,15 +223,15 @@ fn counted(
             format!("{:.2}", report.sent as f64 / positions),
             format!("{:.2}", sent as f64 / positions),
             report.messages.to_string(),
-            report.combining().map_or_else(dash, |combining| format!("{combining:.0}")),
-            if sent > 0 { format!("{:.2}", (most * ranks as u64) as f64 / sent as f64) } else { dash() },
+            report.combining().map_or_else(|| "-".to_owned(), |combining| format!("{combining:.0}")),
+            ratio((most * ranks as u64) as f64, sent as f64, 2),
             format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
         ]);
     }
     table
 }
 
-/// The table of two-bit.
+/// Measures two-bit.
 fn bound_by_bound(
     arguments: &ClusterArguments,
     faults: &NetworkFaults,
@@ -259,20 +240,8 @@ fn bound_by_bound(
     expected: &[Score],
 ) -> Table {
     let (threads, positions) = (arguments.threads, index.positions() as f64);
-    let mut table = bench::table(
-        &[
-            "two-bit",
-            "seconds",
-            "supersteps",
-            "rows tested",
-            "bytes/position",
-            "messages",
-            "KB/message",
-            "balance",
-            "waited",
-        ],
-        0,
-    );
+    let mut table =
+        bench::table("two-bit|seconds|supersteps|rows tested|bytes/position|messages|KB/message|balance|waited", 0);
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
             let (mut reports, mut seconds, mut start) =
@@ -289,12 +258,7 @@ fn bound_by_bound(
                 by_ranks::solve_in_memory(tables, index, best, kernel, end, &(), each).expect("no observer stops it");
             (reports, seconds, scores)
         };
-        let taken: Vec<_> = std::thread::scope(|scope| {
-            let ends = ThreadCommunicator::job(ranks, faults.clone());
-            let running: Vec<_> =
-                ends.into_iter().map(|mut end| scope.spawn(|| pool(threads).install(move || run(&mut end)))).collect();
-            running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
-        });
+        let taken = job(ranks, threads, faults, run, || {}).0;
         let (reports, seconds, scores) = &taken[0];
         assert!(*scores == *expected, "{ranks} ranks");
         let sum = |of: fn(&by_ranks::DistributedBoundReport) -> u64| reports.iter().map(of).sum::<u64>();
@@ -307,7 +271,6 @@ fn bound_by_bound(
         };
         let most = own(|traffic| traffic.bytes_sent as f64).into_iter().fold(0.0, f64::max);
         let waited: f64 = own(|traffic| traffic.seconds_waited).iter().sum();
-        let dash = || "-".to_owned();
         table.add_row([
             ranks.to_string(),
             format!("{seconds:.2}"),
@@ -315,8 +278,8 @@ fn bound_by_bound(
             sum(|report| report.rows).to_string(),
             format!("{:.2}", bytes / positions),
             messages.to_string(),
-            if messages > 0.0 { format!("{:.1}", bytes / messages / 1e3) } else { dash() },
-            if bytes > 0.0 { format!("{:.2}", most * ranks as f64 / bytes) } else { dash() },
+            ratio(bytes / 1e3, messages, 1),
+            ratio(most * ranks as f64, bytes, 2),
             format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
         ]);
     }

@@ -1,8 +1,8 @@
-//! The codecs: bits a position, and scores written, read and looked at a second of processor time.
+//! Codecs: bits a position, and scores written, read and looked up a second of processor time.
 //!
-//! A database is built in memory and written with each codec. *Cold* looks are at scores by chance of a file just opened,
-//! with a cache of 64 MiB; *warm* ones are the same again and again, with a cache that holds all. The last line is the
-//! archive: scores coded given their best captures, which are computed from the smaller databases and not counted here.
+//! A database is built in memory and written with each codec. *Cold* look-ups read random scores of a file just opened,
+//! with a cache of 64 MiB; *warm* ones repeat the same scores, with a cache that holds all blocks. The last line is the
+//! archive, which codes scores given their best captures; computing these is not measured.
 
 use clap::Parser;
 use disk::{RealDisk, clock};
@@ -11,7 +11,7 @@ use std::path::Path;
 use store::{Archive, CachedScores, Codec, FileKind, FileOrientation, Identity, Scores, Shape, ValueRange, Writer};
 use tests::Random;
 
-/// Writes, reads and looks.
+/// Measures codecs.
 #[derive(Parser)]
 struct CodecsArguments {
     /// The stones of the database.
@@ -23,7 +23,7 @@ struct CodecsArguments {
     /// Threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Cold looks; warm ones are a hundred times as many.
+    /// Number of cold look-ups; warm ones are a hundred times as many.
     #[arg(long, default_value_t = 8000)]
     looks: u64,
 }
@@ -51,7 +51,7 @@ fn measure(arguments: &CodecsArguments) {
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let path = temporary.path().join("x.awari");
     let positions = database.scores.len() as f64;
-    let mut table = bench::table(&["codec", "bits", "written M/s", "read M/s", "cold/s", "warm/s"], 1);
+    let mut table = bench::table("codec|bits|written M/s|read M/s|cold/s|warm/s", 1);
     for codec in Codec::ALL {
         let (bytes, written) = timed(|| write(&database, codec, &path));
         let mut found = vec![99; database.scores.len()];
@@ -81,7 +81,7 @@ fn measure(arguments: &CodecsArguments) {
     );
 }
 
-/// What something gives, and the seconds of processors that it takes.
+/// Returns the result of a call and its processor time in seconds.
 fn timed<T>(call: impl FnOnce() -> T) -> (T, f64) {
     let before = clock::cpu_seconds();
     let given = call();
@@ -121,7 +121,7 @@ fn open(database: &CodecInput, path: &Path) -> Scores {
     file.expect(&database.identity, &database.shape).expect("it is what was written")
 }
 
-/// Looks at scores by chance, the same ones each time.
+/// Looks up random scores, the same ones each time.
 fn look(database: &CodecInput, cached: &CachedScores, looks: u64) {
     let mut random = Random::of(&[99]);
     for _ in 0..looks {

@@ -44,10 +44,8 @@ fn table(arguments: &CombiningArguments) {
     let expected = solved.pop().expect("a database was solved");
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let best = captures(&tables, &index, &solved);
-    let mut table = bench::table(
-        &["processors", "seconds", "M/s of CPU", "updates", "messages", "combining", "messages/s", "MB", "supersteps"],
-        0,
-    );
+    let mut table =
+        bench::table("processors|seconds|M/s of CPU|updates|messages|combining|messages/s|MB|supersteps", 0);
     for processors in [1, 2, 4, 8] {
         let mut values = Bytes::zeroed(expected.len()).expect("there is memory for the scores");
         let (cpu, start) = (clock::cpu_seconds(), Instant::now());

@@ -1,15 +1,13 @@
-//! What builds took, beside what the cost model of `planner` predicts.
+//! Measurements of builds, compared with the predictions of the cost model of `planner`.
 //!
-//! Builds by each method in the memory that it is predicted to need, and fits two numbers to all databases but the largest:
-//! the speed of a core, and, where counting is among the methods, that of memory. With them the largest, which are left out
-//! of the fit, are predicted: their time, memory, and disk, each beside what was measured. Then jobs of several ranks, as
-//! threads: fitted are those of two smaller databases, left out those of the larger one. The bench fails if a prediction
-//! for what was left out is beyond 25 %.
+//! Builds by each method in its predicted memory, and fits two numbers to all databases but the largest: the speed of a core,
+//! and, if counting is among the methods, that of memory. With these it predicts time, memory and disk space of the largest
+//! databases, which are left out of the fit. Jobs of several ranks, run as threads, are fitted to two smaller databases and
+//! predicted for a larger one. The bench fails if such a prediction is wrong by more than 25 %.
 //!
-//! Besides, for every part of each build: what was predicted and measured for a position, and the line that a factor for
-//! this part would give, whose shape, where it bends and how steeply, is the model's. With `--dir` it reads what the journal
-//! of a run directory measured instead. Counts are asserted, and that every part of each build has a prediction. The
-//! speeds are what belongs into a file for `awari plan --hardware`.
+//! It also prints predicted and measured figures a position for each part of each build, and the cost line of the part
+//! scaled to the measurements. With `--dir` it reads measurements from the journal of a run directory. The fitted speeds
+//! belong into a file for `awari plan --hardware`.
 
 use bench::room::most_taken;
 use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
@@ -78,16 +76,16 @@ struct CostModelArguments {
 /// Databases with fewer positions are done before anything can be measured.
 const POSITIONS_MIN: u64 = 10_000_000;
 
-/// What is over sooner is built again, for the least of many short runs is as good as that of few long ones.
+/// Shorter builds are repeated: the least of many short runs is as accurate as that of a few long ones.
 const TURN: Duration = Duration::from_secs(15);
 
-/// Jobs take a second or two.
+/// Repetitions of a job in a turn.
 const JOBS_A_TURN: usize = 3;
 
-/// What counts as a right prediction.
+/// Tolerance of a prediction, relative to the measurement.
 const TOLERANCE: f64 = 0.25;
 
-/// What a part of the build of a database took.
+/// Resources used by a part of the build of a database.
 #[derive(Clone, Copy)]
 struct PartUsage {
     cpu_seconds: f64,
@@ -117,7 +115,7 @@ fn main() -> ExitCode {
     }
     let mut builds: Vec<_> =
         arguments.methods.iter().map(|&method| MeasuredBuild::planned(&arguments, method)).collect();
-    // What else the machine does is spread over all.
+    // In turn, so that other load affects all methods alike.
     for _ in 0..arguments.turns {
         for build in &mut builds {
             let begun = Instant::now();
@@ -150,11 +148,11 @@ fn main() -> ExitCode {
     println!("{}", verdict.table);
     let PredictionVerdict { right, all, .. } = verdict;
     println!("left out of the fits: {right} of {all} predictions within {:.0} % (! are not)", TOLERANCE * 100.0);
-    // What takes milliseconds is not measured well enough to fail for it.
+    // Runs of milliseconds are too short to be accurate.
     if is_measuring && right < all { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// What was predicted for runs that were left out of a fit, and measured.
+/// Predictions and measurements of runs that were left out of a fit.
 struct PredictionVerdict {
     table: Table,
     right: usize,
@@ -163,7 +161,7 @@ struct PredictionVerdict {
 
 impl PredictionVerdict {
     fn new() -> PredictionVerdict {
-        let table = bench::table(&["left out", "of", "predicted", "measured", "predicted / measured", ""], 2);
+        let table = bench::table("left out|of|predicted|measured|predicted / measured|", 2);
         PredictionVerdict { table, right: 0, all: 0 }
     }
 
@@ -185,13 +183,13 @@ fn mebibytes(bytes: f64) -> String {
     format!("{:.0} MiB", bytes / f64::from(1 << 20))
 }
 
-/// Builds by one method, and what they took.
+/// Builds by one method, and their measurements.
 struct MeasuredBuild {
     method: Method,
     settings: Settings,
     overrides: Vec<(&'static str, String)>,
     run: Run,
-    /// The most that its files took at a time, snapshots among them.
+    /// Peak disk usage, with snapshots.
     disk_bytes: u64,
 }
 
@@ -230,8 +228,8 @@ impl MeasuredBuild {
         }
     }
 
-    /// Builds once more, and looks at what is on disk. Room for snapshots is predicted, which builds so short do not write
-    /// by themselves.
+    /// Builds once more, and measures the peak disk usage. Snapshots are written at every opportunity, for the prediction
+    /// includes their space.
     fn look_at_room(&mut self) {
         let directory = tempfile::tempdir().expect("there is a temporary directory");
         let snapshots = ("build.snapshot", "\"0 s\"".to_owned());
@@ -245,7 +243,7 @@ impl MeasuredBuild {
         self.run.iter().filter(move |((_, of), _)| *of == stones).map(|(&(part, _), taken)| (part, taken))
     }
 
-    /// Adds what was predicted for a database on a machine of such speeds.
+    /// Adds the predictions for a database on a machine of these speeds.
     fn left_out(&self, stones: u32, speeds: &Speeds, verdict: &mut PredictionVerdict) {
         let mut settings = self.settings.clone();
         (settings.hardware.core_speed, settings.hardware.memory_speed) = (speeds.core, speeds.memory);
@@ -269,14 +267,14 @@ fn planned(settings: &Settings, method: Method, stones: u32) -> MethodPrediction
 /// The highest memory speed to fit, relative to the reference.
 const SPEED_MAX: f64 = 10.0;
 
-/// How fast this machine is, the reference being 1.
+/// Speeds of this machine, relative to the reference.
 struct Speeds {
     core: f64,
     memory: f64,
 }
 
 impl Speeds {
-    /// From what databases of up to some stones took of processors.
+    /// Fits the speeds to the processor time of databases of up to `stones_max` stones.
     fn fitted(builds: &[MeasuredBuild], stones_max: u32, positions_min: u64) -> Speeds {
         let model = CostModel::default();
         let loads = builds.iter().flat_map(|build| {
@@ -299,7 +297,7 @@ impl Speeds {
         } else {
             core_seconds(&waiting) / waiting_seconds
         };
-        // The time that is left when all else is done: little, where caches are large.
+        // The remaining time: little, where caches are large.
         let waited = waiting_seconds - waiting.cpu_seconds / core;
         let memory = waiting.memory_seconds / waited.max(waiting.memory_seconds / SPEED_MAX);
         Speeds { core, memory: if memory > 0.0 { memory } else { core } }
@@ -327,7 +325,7 @@ impl JobInput {
         JobInput { stones, tables, index, best }
     }
 
-    /// What is predicted for ranks that share this machine, and the seconds of processors of it.
+    /// Returns the prediction for ranks that share this machine, and its processor time.
     fn predicted(&self, ranks: usize, speed: f64, network: Network) -> (JobPrediction, f64) {
         let overrides =
             [("build.stones", format!("\"0..{}\"", self.stones)), ("build.memory", "\"16 GiB\"".to_owned())];
@@ -345,7 +343,7 @@ impl JobInput {
 fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
     let stones = arguments.ranks_stones;
     let solved = solve(PositionSet::All, stones, |_| {});
-    // Of odd numbers of stones passes are fewer.
+    // Databases of odd numbers of stones take fewer passes.
     let grounds = [2, 1, 0].map(|fewer| JobInput::new(PositionSet::All, stones - fewer, &solved));
     let (larger, smaller) = grounds.split_last().expect("there are three");
     let mut taken = BTreeMap::<_, Swept>::new();
@@ -382,7 +380,7 @@ fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
             verdict.add(&run, "messages", [of.messages, taken.messages], |count| format!("{count:.0}"));
         }
     }
-    // Far from each other: none of the fits knows of that.
+    // With latency, which is not part of the fits.
     for delay in [1.0, 4.0] {
         let delays = Duration::from_secs_f64(0.8e-3 * delay)..Duration::from_secs_f64(1.2e-3 * delay);
         let taken = swept(larger, 2, &NetworkFaults { delay: delays, ..NetworkFaults::none() });
@@ -392,10 +390,10 @@ fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
     }
 }
 
-/// Memory carries the messages of ranks that are threads.
+/// Network of ranks that are threads: memory.
 const MEMORY: Network = Network { bandwidth: 1e10, latency: 5e-6 };
 
-/// What a job took.
+/// Measurements of a job.
 struct Swept {
     seconds: f64,
     cpu_seconds: f64,
@@ -424,7 +422,7 @@ fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
             sweep(tables, index, &captures, &mut part, Kernel::detect(), end, &()).expect("no observer stops it");
         let seconds = start.elapsed().as_secs_f64();
         done.wait();
-        // Looked at by now.
+        // The main thread has read the memory usage.
         done.wait();
         let of = part.memory_layout();
         (report, seconds, of.scores_bytes + of.captures_bytes)
@@ -453,7 +451,7 @@ fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
     })
 }
 
-/// Memory that the process has now.
+/// Resident memory of this process, in bytes.
 fn resident_bytes() -> f64 {
     let text = fs::read_to_string("/proc/self/status").expect("the kernel describes processes");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
@@ -472,7 +470,7 @@ fn overrides(arguments: &CostModelArguments, method: Method) -> [(&'static str, 
     ]
 }
 
-/// Reads what was measured in a run directory.
+/// Reads the measurements in a run directory.
 fn recorded(dir: &Path) -> (Settings, Run) {
     let disk = RealDisk::default();
     let manifest = directory::manifest_path(dir);
@@ -504,7 +502,7 @@ fn add(run: &mut Run, settings: &Settings, stage: &StageName, measured: &Measure
     taken.memory_bytes = taken.memory_bytes.max(measured.memory_peak_bytes.unwrap_or(0));
 }
 
-/// The memory that the plan foresees for a part.
+/// Planned memory of a part.
 fn memory_bytes(awari: &Awari, part: StageClass, stones: u32) -> u64 {
     let method = awari.plan().database(stones).method();
     let stages = pipeline::Work::graph(awari).stages().iter();
@@ -514,7 +512,7 @@ fn memory_bytes(awari: &Awari, part: StageClass, stones: u32) -> u64 {
     of.map(|stage| stage.cost.memory_bytes).max().unwrap_or(0)
 }
 
-/// The line of the model, made as much higher or lower as what was measured: seconds of the line, and of the model's.
+/// Scales a line of the model to measurements. `seconds` are pairs of measured and predicted time.
 fn fitted(line: Ramp, seconds: impl Iterator<Item = (f64, f64)>) -> Option<Ramp> {
     let (measured, model) = seconds.fold((0.0, 0.0), |sum, seconds| (sum.0 + seconds.0, sum.1 + seconds.1));
     let factor = measured / model;
@@ -526,7 +524,7 @@ fn core_seconds(load: &Load) -> f64 {
     Hardware::REFERENCE.core_seconds(load, 1)
 }
 
-/// How many predictions were right.
+/// Number of predictions within the tolerance.
 #[derive(Default)]
 struct FitTally {
     right: usize,
@@ -549,23 +547,8 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
     let is_large = |stones: u32| positions(stones) >= positions_min;
     let last = run.keys().map(|&(_, stones)| stones).max().expect("something was measured");
     let mut table = bench::table(
-        &[
-            "part",
-            "stones",
-            "ns predicted",
-            "measured",
-            "ratio",
-            "",
-            "fitted",
-            "ratio",
-            "",
-            "B read predicted",
-            "measured",
-            "B written predicted",
-            "measured",
-            "MiB predicted",
-            "measured",
-        ],
+        "part|stones|ns predicted|measured|ratio||fitted|ratio||\
+         B read predicted|measured|B written predicted|measured|MiB predicted|measured",
         9,
     );
     let (mut predicted, mut measured) = (0.0, 0.0);
@@ -573,7 +556,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
     for part in StageClass::ALL {
         let points = run.iter().filter(|((of, stones), _)| *of == part && is_large(*stones));
         let points: Vec<(u32, &PartUsage)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
-        // What is no line is taken as the model has it.
+        // Costs outside the line are those of the model.
         let besides = model.clone().with(part, Rates::default());
         let cpu_of = |model: &CostModel, stones| {
             core_seconds(&model.load(settings, awari.plan().database(stones).memory(), part))
@@ -613,7 +596,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
                 }
                 None => cells.extend([String::new(), String::new(), String::new()]),
             }
-            // The counters of files do not tell blocks that a cache misses from what is read in sequence.
+            // File counters include both cache misses and sequential reads.
             let blocks = |count: f64| count * settings.dual.block_bytes as f64;
             let read_bytes = load.read_bytes + load.scratch_read_bytes + blocks(load.random_reads);
             let written_bytes = load.written_bytes + load.scratch_written_bytes + blocks(load.random_writes);

@@ -13,21 +13,21 @@ pub struct Distances {
     page_at: Vec<u32>,
     /// By time, in bits, whether this is the last access to its page.
     is_last: Vec<u64>,
-    /// By block of times, how many of them are.
+    /// By block of times, number of last accesses.
     blocks: Vec<u16>,
     now: usize,
     newest: u32,
     counts: AccessCounts,
 }
 
-/// How often each distance occurred.
+/// Histogram of stack distances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessCounts {
-    /// By the pages used since, for either kind; the last is for pages never used before.
+    /// By kind of access and distance; the last entry counts first accesses.
     distances: [Vec<u64>; 2],
 }
 
-/// What is done to a page.
+/// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Bits are read.
@@ -44,13 +44,13 @@ const BLOCK_WORDS: usize = 8;
 const BLOCK: usize = 64 * BLOCK_WORDS;
 
 impl Distances {
-    /// Of pages none of which was used.
+    /// Starts a record of unused pages.
     ///
     /// # Panics
     /// When there are 2^28 pages or more: times are of 32 bits.
     pub fn new(pages: usize) -> Distances {
         assert!(pages < 1 << 28, "times are of 32 bits");
-        // Times are counted anew when they run out; then pages are, and the more times the more rarely.
+        // Renumbering visits every page, so more times make it rarer.
         let times = (8 * pages).next_multiple_of(BLOCK).max(8 * BLOCK);
         Distances {
             last: vec![NONE; pages],
@@ -63,7 +63,7 @@ impl Distances {
         }
     }
 
-    /// As many accesses to a page, one after the other.
+    /// Records `times` consecutive accesses to a page.
     #[inline]
     pub fn access(&mut self, page: usize, access: Access, times: u64) {
         let counts = &mut self.counts.distances[access as usize];
@@ -76,16 +76,16 @@ impl Distances {
         self.counts.distances[access as usize][distance] += 1;
     }
 
-    /// What was counted since this was last asked.
+    /// Returns the counts since the last call.
     pub fn take(&mut self) -> AccessCounts {
         let none = AccessCounts::none(self.last.len());
         std::mem::replace(&mut self.counts, none)
     }
 
-    /// Makes a page the newest. The pages used since it was.
+    /// Makes a page the newest, and returns its distance.
     fn touch(&mut self, page: usize) -> usize {
         if self.now == self.page_at.len() {
-            self.count_times_anew();
+            self.renumber();
         }
         self.newest = page as u32;
         let then = std::mem::replace(&mut self.last[page], self.now as u32);
@@ -97,7 +97,7 @@ impl Distances {
         distance
     }
 
-    /// An access that is no longer its page's last. Those later.
+    /// Unmarks the last access to a page. Returns the number of pages accessed later.
     fn forget(&mut self, time: usize) -> usize {
         let (word, block) = (time / 64, time / BLOCK);
         let later = (self.is_last[word] >> (time % 64) >> 1).count_ones();
@@ -109,7 +109,7 @@ impl Distances {
         (later + in_block + behind) as usize
     }
 
-    fn count_times_anew(&mut self) {
+    fn renumber(&mut self) {
         let mut now = 0;
         for word in 0..self.is_last.len() {
             let mut left = std::mem::take(&mut self.is_last[word]);
@@ -136,17 +136,17 @@ impl AccessCounts {
         AccessCounts { distances: [vec![0; pages + 1], vec![0; pages + 1]] }
     }
 
-    /// Pages there are.
+    /// Number of pages.
     pub fn pages(&self) -> usize {
         self.distances[0].len() - 1
     }
 
-    /// All accesses of a kind.
+    /// Number of accesses of a kind.
     pub fn accesses(&self, access: Access) -> u64 {
         self.distances[access as usize].iter().sum()
     }
 
-    /// Those of them that miss in a cache of so many pages, at least one. The first access to a page always does.
+    /// Number of misses in a cache of `capacity` pages, at least one. The first access to a page is a miss.
     pub fn misses(&self, access: Access, capacity: usize) -> u64 {
         self.distances[access as usize][capacity.min(self.pages())..].iter().sum()
     }
@@ -156,7 +156,7 @@ impl AccessCounts {
         self.misses(Access::Read, capacity) + self.misses(Access::Set, capacity)
     }
 
-    /// Adds others.
+    /// Adds the counts of another record.
     pub fn add(&mut self, other: &AccessCounts) {
         for (counts, others) in self.distances.iter_mut().zip(&other.distances) {
             counts.iter_mut().zip(others).for_each(|(count, other)| *count += other);
@@ -167,6 +167,7 @@ impl AccessCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::tests::Random;
     use disk::{Disk, MemoryDisk};
     use std::path::Path;
     use store::PageCache;
@@ -182,12 +183,11 @@ mod tests {
             let file = disk.scratch(Path::new("x"), (8 * PAGES * PAGE_WORDS) as u64).unwrap();
             (capacity, PageCache::new(file, 8 * PAGE_WORDS, (8 * PAGE_WORDS * capacity) as u64))
         });
-        let mut random = 4711u64;
+        let mut random = Random::of(&[4711]);
         for _ in 0..30_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let among = if random >> 63 == 0 { PAGES } else { 30 };
-            let (page, times) = ((random >> 33) as usize % among, 1 + (random >> 20) % 3);
-            distances.access(page, if random >> 62 & 1 == 0 { Access::Read } else { Access::Set }, times);
+            let among = *random.pick(&[PAGES as u64, 30]);
+            let (page, times) = (random.below(among) as usize, 1 + random.below(3));
+            distances.access(page, *random.pick(&[Access::Read, Access::Set]), times);
             for (_, cache) in &caches {
                 for _ in 0..times {
                     cache.lock().word(page * PAGE_WORDS);

@@ -1,18 +1,18 @@
-//! What dual indexing saves, after figure 2.7 of Lincke 2002: block misses a pass over the bits of wins behind a cache,
+//! Savings of dual indexing, after figure 2.7 of Lincke 2002: block misses a pass over the cached bits of wins,
 //! with the bits indexed like the candidates (single) and by the half that a move leaves (dual), for caches of 1 to
 //! 100 % of the bits.
 //!
-//! Twice: one pass in the order of the thesis, which ranks the whole board (see [`bench::whole_board`]), and the passes
-//! of our solver, whose index is cut into slabs.
+//! Measured for one pass in the order of the thesis, which ranks the whole board (see [`bench::whole_board`]), and for the
+//! passes of the solver of bounds, whose index is divided into slabs.
 //!
-//! One run on one thread, in memory, gives the curve for all sizes: see [`bench::distances`]. Pages that were never
-//! used before count as misses, as with an empty cache.
+//! One run on one thread, in memory, yields the curve for all cache sizes: see [`bench::distances`]. Caches are empty at
+//! the start: the first access to a page is a miss.
 
 use bench::chart::{Curve, svg};
 use bench::distances::{Access, AccessCounts};
 use bench::recording::{RecordedBound, Use, record};
 use bench::whole_board::WholeBoard;
-use bench::{captures, solve};
+use bench::{captures, ratio, solve};
 use clap::Parser;
 use comfy_table::Table;
 use engines::Tables;
@@ -28,7 +28,7 @@ struct DualIndexArguments {
     /// Stones.
     #[arg(long, default_value_t = 22)]
     stones: u32,
-    /// Bounds to record, as 1..4 or 1; all, if left out.
+    /// Bounds to record, such as 1..4 or 1; default: all.
     #[arg(long, value_parser = bounds)]
     bounds: Option<RangeInclusive<u32>>,
     /// Bytes of a block: a power of two.
@@ -37,7 +37,7 @@ struct DualIndexArguments {
     /// all or reachable.
     #[arg(long, default_value = "all")]
     positions: PositionSet,
-    /// Where the picture goes.
+    /// Output file of the chart.
     #[arg(long)]
     svg: Option<PathBuf>,
 }
@@ -119,7 +119,7 @@ fn run(arguments: &DualIndexArguments) {
     }
 }
 
-/// The pages of a cache of this percentage of the bits.
+/// Pages of a cache with this percentage of the bits.
 fn capacity(counts: &AccessCounts, percent: usize) -> usize {
     (counts.pages() * percent / 100).max(1)
 }
@@ -128,13 +128,8 @@ fn misses(counts: &AccessCounts, percent: usize) -> u64 {
     counts.all_misses(capacity(counts, percent))
 }
 
-/// A quotient, or a dash where the divisor is 0.
-fn ratio(of: f64, to: f64, decimals: usize) -> String {
-    if to > 0.0 { format!("{:.decimals$}", of / to) } else { "-".to_owned() }
-}
-
 fn curve_table(all: &Use, passes: u64) -> Table {
-    let mut table = bench::table(&["cache %", "single", "dual", "ratio"], 0);
+    let mut table = bench::table("cache %|single|dual|ratio", 0);
     for percent in PERCENT {
         let [single, dual] = [&all.single, &all.dual].map(|counts| misses(counts, percent) as f64 / passes as f64);
         table.add_row([percent.to_string(), format!("{single:.1}"), format!("{dual:.1}"), ratio(single, dual, 1)]);
@@ -143,7 +138,7 @@ fn curve_table(all: &Use, passes: u64) -> Table {
 }
 
 fn kinds_table(dual: &AccessCounts, passes: u64) -> Table {
-    let mut table = bench::table(&["cache %", "read", "set", "read %"], 0);
+    let mut table = bench::table("cache %|read|set|read %", 0);
     let planes = dual.pages() as f64 * passes as f64;
     for percent in PERCENT {
         let [read, set] = [Access::Read, Access::Set].map(|access| dual.misses(access, capacity(dual, percent)) as f64);
@@ -158,8 +153,7 @@ fn kinds_table(dual: &AccessCounts, passes: u64) -> Table {
 }
 
 fn bounds_table(recorded: &[RecordedBound]) -> Table {
-    let header = ["bound", "passes", "rows", "lost", "dual", "first pass", "second", "before", "single", "before"];
-    let mut table = bench::table(&header, 0);
+    let mut table = bench::table("bound|passes|rows|lost|dual|first pass|second|before|single|before", 0);
     for bound in recorded {
         let Some(all) = Use::all(bound.passes.iter()) else { continue };
         let planes = |counts: &AccessCounts| format!("{:.2}", misses(counts, 10) as f64 / counts.pages() as f64);

@@ -25,15 +25,15 @@ use stages::Awari;
 use std::path::Path;
 use std::time::Instant;
 
-/// What a bench is called as a process that it started itself, to be `awari`: see [`is_awari`].
+/// `argv[0]` of a child process of a bench that runs as `awari`: see [`is_awari`].
 pub const AWARI: &str = "awari";
 
-/// Whether this process was started by a bench under the name of [`AWARI`].
+/// Whether a bench started this process as [`AWARI`].
 pub fn is_awari() -> bool {
     std::env::args_os().next().is_some_and(|name| name == AWARI)
 }
 
-/// The arguments of a bench, and whether it measures: `cargo test` runs it without `--bench`, on the smallest input.
+/// Parses the arguments of a bench. Returns also whether it measures: `cargo test` runs it without `--bench`, on a tiny input.
 pub fn arguments<T: Parser>() -> (T, bool) {
     let mut words: Vec<_> = std::env::args_os().collect();
     let all = words.len();
@@ -49,12 +49,17 @@ pub fn pool(threads: usize) -> ThreadPool {
     ThreadPoolBuilder::new().num_threads(threads).build().expect("threads can be started")
 }
 
-/// A table whose columns are aligned to the right from the column `right_from`.
-pub fn table(header: &[&str], right_from: usize) -> Table {
+/// A table whose columns are aligned to the right from the column `right_from`; `|` separates the titles.
+pub fn table(header: &str, right_from: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(header);
+    table.load_style(NOTHING).set_header(header.split('|'));
     table.column_iter_mut().skip(right_from).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
     table
+}
+
+/// Formats a quotient, or a dash where the divisor is 0.
+pub fn ratio(of: f64, to: f64, decimals: usize) -> String {
+    if to > 0.0 { format!("{:.decimals$}", of / to) } else { "-".to_owned() }
 }
 
 /// Times of one database.
@@ -70,7 +75,7 @@ pub struct Times {
     pub sweep_cpu: f64,
     /// Seconds of both.
     pub wall: f64,
-    /// What the sweep did.
+    /// Counters of the sweep.
     pub report: sweep::SweepReport,
 }
 
@@ -113,19 +118,19 @@ pub fn solve(set: PositionSet, stones: u32, mut each: impl FnMut(Times)) -> Solv
     solved
 }
 
-/// A manifest with nothing but these keys.
+/// Parses a manifest of these keys.
 ///
 /// # Panics
-/// When they are no keys of a manifest.
+/// When a key or value is invalid.
 pub fn manifest(overrides: &[(&str, String)]) -> Manifest {
     let overrides: Vec<_> = overrides.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
     Manifest::parse("", "bench", &schema(), &overrides).expect("the keys are those of a manifest")
 }
 
-/// Builds what a manifest with nothing but these keys asks for.
+/// Builds a manifest of these keys.
 ///
 /// # Panics
-/// When they are no keys of a manifest, or the build fails.
+/// When a key or value is invalid, or the build fails.
 pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&str, String)]) -> RunSummary {
     let manifest = manifest(overrides);
     let settings = Settings::new(&manifest);

@@ -1,4 +1,4 @@
-//! The methods side by side: one database by each of them in turn, from its capture database to its scores on disk.
+//! Comparison of methods: each solves one database in turn, from its capture database to its scores on disk.
 //!
 //! Prints for each method the seconds by the clock and of processors that its stages took, each kind of stage on a line,
 //! and the ratio to sweep, the best of some repetitions. All must make the same bytes.
@@ -72,7 +72,7 @@ fn main() {
         }
     }
     let reference = best[0].as_ref().map_or(1.0, |turn| turn.wall);
-    let mut table = bench::table(&["method", "stages", "seconds", "of CPU", "ratio"], 2);
+    let mut table = bench::table("method|stages|seconds|of CPU|ratio", 2);
     for (method, turn) in arguments.methods.iter().zip(best.into_iter().flatten()) {
         let cpu: f64 = turn.kinds.iter().map(|(_, _, cpu)| cpu).sum();
         let ratio = format!("{:.2}", turn.wall / reference);
@@ -103,7 +103,7 @@ fn built(arguments: &MethodsArguments, disk: &RealDisk, directory: &Path, stones
     build(disk, directory, arguments.threads, &overrides)
 }
 
-/// What the stages of the last database took.
+/// Returns the times of the stages of the last database.
 fn turn(summary: &RunSummary) -> MethodTimes {
     let kinds = SOLVING.into_iter().filter_map(|kind| {
         let ran = summary.ran.iter().filter(|ran| ran.stage.kind() == kind);

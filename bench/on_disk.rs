@@ -1,8 +1,8 @@
-//! Sweep with its scores on disk: how far it is from what the cores and the drive allow.
+//! Sweep with its scores on disk, compared with the limits of cores and drive.
 //!
 //! Builds the captures of a database in memory, sweeps it in a working file within a share of its size, and compares
 //! every score with those of sweep in memory. The time is held against the larger of two: processor time by threads, and
-//! bytes moved by what the drive moves in long reads of the same file, measured right afterwards.
+//! bytes moved by the bandwidth of long reads of the same file, measured right afterwards.
 
 use bench::{captures, solve};
 use clap::Parser;
@@ -29,7 +29,7 @@ struct OnDiskArguments {
     /// all or reachable.
     #[arg(long, default_value = "all")]
     positions: PositionSet,
-    /// Where the working file goes; a temporary directory, if left out.
+    /// Directory of the working file; default: a temporary one.
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -1,10 +1,9 @@
 //! The oracle: random probes and answers a second by codec, and stones lost by level in games against itself.
 //!
-//! Databases are built first. Probes are of positions chosen evenly from all databases, so nearly all from
-//! the largest, on one thread. *Cold* is with a cache of one block, so that nearly every probe decodes one; *warm* after
-//! every block was touched. A probe is one score; an answer is what `awari probe` and the server say of a position: its score,
-//! and what each of its moves is worth, compared with each other. Games start anywhere in the largest database, South against North at the same level; what a
-//! move loses follows from the databases.
+//! Probes choose positions uniformly from all databases, so nearly all from the largest, on one thread. *Cold* has a cache of
+//! one block, so that nearly every probe decodes one; *warm* measures after every block was read. A probe is one score; an
+//! answer, as of `awari probe` and the server, is the score of a position and the value of each move. Games start at random
+//! positions of the largest database, both sides at the same level; the databases give the loss of each move.
 
 use bench::build;
 use clap::Parser;
@@ -17,7 +16,7 @@ use std::time::Instant;
 use store::Scores;
 use tests::Random;
 
-/// Asks and plays.
+/// Measures probes, answers and levels of play.
 #[derive(Parser)]
 struct OracleArguments {
     /// The stones of the largest database.
@@ -34,10 +33,10 @@ struct OracleArguments {
     game_stones: u32,
 }
 
-/// A game of more moves would be one that perfect play does not bring to its end.
+/// Bound on the moves of a game: a longer one does not end.
 const GAME_MOVES_MAX: usize = 2_000;
 
-/// An answer takes as long as several probes.
+/// Probes for each answer, which takes as long as several of them.
 const ANSWERS_SHARE: usize = 10;
 
 fn main() {
@@ -46,7 +45,7 @@ fn main() {
         (arguments.stones, arguments.probes, arguments.games, arguments.game_stones) = (6, 1000, 20, 6);
     }
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
-    let mut table = bench::table(&["codec", "cache", "probes", "a second", "answers a second"], 2);
+    let mut table = bench::table("codec|cache|probes|a second|answers a second", 2);
     for codec in ["raw", "packed", "zstd", "rans"] {
         let directory = temporary.path().join(codec);
         built(&arguments, codec, &directory);
@@ -95,7 +94,7 @@ fn library(directory: &Path, cache_bytes: u64) -> Oracle {
     Oracle::new(library.expect("all are of one kind"), cache_bytes)
 }
 
-/// Positions by chance, evenly from all databases.
+/// Random positions, uniform over all databases.
 fn boards(arguments: &OracleArguments) -> Vec<Board> {
     let mut random = Random::of(&[3]);
     let set = PositionSet::All;
@@ -123,10 +122,10 @@ fn answer(oracle: &Oracle, board: &Board) -> i64 {
     answer.moves.iter().map(|one| i64::from(one.value.low())).sum::<i64>() + i64::from(answer.score.low())
 }
 
-/// Plays games at every level and prints what they lost.
+/// Plays games at every level, and prints the stones lost.
 fn levels(arguments: &OracleArguments, oracle: &Oracle) {
     let index = Index::new(arguments.game_stones, PositionSet::All);
-    let mut table = bench::table(&["level", "games", "moves", "wrong", "lost a move", "longest"], 1);
+    let mut table = bench::table("level|games|moves|wrong|lost a move|longest", 1);
     let mut before = f64::INFINITY;
     for level in Level::ALL {
         let mut random = Random::of(&[7]);

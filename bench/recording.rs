@@ -1,7 +1,7 @@
-//! The solver of bounds with a record of the pages of wins that it would use, under both indexings at once.
+//! Runs the solver of bounds and records its accesses to pages of wins, under both indexings.
 //!
-//! What is done and in which order is what the stages do with method one-bit-dual on one thread: bound by bound wins
-//! by captures are set, the bound is solved, and what is new is read. A test compares the counts with theirs.
+//! The order of operations is that of the stages of one-bit-dual on one thread: for each bound, wins by captures are set,
+//! the bound is solved, and new wins are read. A test compares the counts with those of the stages.
 
 use crate::distances::{Access, AccessCounts, Distances};
 use engines::bounds::{
@@ -14,7 +14,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a stretch of work did to pages.
+/// Page accesses of a phase.
 #[derive(Clone, Debug)]
 pub struct Use {
     /// With wins indexed by their opponent's half first, other than the candidates.
@@ -23,21 +23,21 @@ pub struct Use {
     pub single: AccessCounts,
 }
 
-/// What one bound did to pages.
+/// Page accesses of one bound.
 #[derive(Clone, Debug)]
 pub struct RecordedBound {
     /// The bound.
     pub bound: u32,
-    /// What it took.
+    /// Counters of the solver.
     pub report: BoundReport,
     /// By pass.
     pub passes: Vec<Use>,
-    /// Before the first pass: what captures say is set, after what the bound before found was read.
+    /// Accesses before the first pass: reading the wins of the bound before, and setting wins by captures.
     pub before: Use,
 }
 
 impl Use {
-    /// Of many stretches, and none.
+    /// Sum of phases; `None` without any.
     pub fn all<'a>(mut uses: impl Iterator<Item = &'a Use>) -> Option<Use> {
         let mut all = uses.next()?.clone();
         for other in uses {
@@ -48,7 +48,7 @@ impl Use {
     }
 }
 
-/// Wins in memory, and pages on record.
+/// Wins in memory that record page accesses.
 struct RecordedWins {
     wins: WinsInMemory,
     /// `OpponentMajor`.
@@ -70,14 +70,14 @@ impl RecordedWins {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run of words, in one access to each page, `OpponentMajor`.
+    /// Records a run of words in `OpponentMajor`: one access to each page.
     fn note_words(&self, record: &mut RowRecorder, words: Range<usize>) {
         for page in words.start >> self.page_shift..=(words.end - 1) >> self.page_shift {
             record.dual.access(page, Access::Read, 1);
         }
     }
 
-    /// Bits of a word, in an access each, `MoverMajor`: columns are rows there.
+    /// Records bits of a word in `MoverMajor`, where columns are rows: one access to each bit.
     #[inline]
     fn note_bits(&self, record: &mut RowRecorder, slab: usize, row: usize, word: usize, mask: u64, access: Access) {
         if mask == 0 {
@@ -164,12 +164,12 @@ impl Wins<Infallible> for RecordedWins {
     }
 }
 
-/// Solves a database in memory from its best captures, and records what some of its bounds did to pages of so many
-/// bytes, the highest first. The caches are empty before the first of them.
+/// Solves a database in memory from its best captures, and records the page accesses of some bounds, the highest first.
+/// Caches are empty before the first.
 ///
 /// # Panics
-/// When a bound does not decide those positions whose score it is up to sign, when the pool has more than one thread,
-/// and the order thus would be left to chance, or when a page is no power of two of bytes, at least eight.
+/// When a bound decides other positions than those with this score, when the pool has several threads, so that the order
+/// would be random, or when `page_bytes` is not a power of two of at least eight.
 pub fn record(
     tables: &Arc<Tables>,
     index: &Index,
@@ -245,7 +245,7 @@ fn count(scores: &[Score], wanted: impl Fn(Score) -> bool) -> u64 {
     scores.iter().filter(|&&score| wanted(score)).count() as u64
 }
 
-/// Captures, which are `MoverMajor`, in the other orientation.
+/// Transposes captures from `MoverMajor` to `OpponentMajor`.
 fn turned(index: &Index, captures: &[Score]) -> Vec<Score> {
     let mut turned = vec![0; captures.len()];
     for slab in index.slabs() {
@@ -260,7 +260,7 @@ fn turned(index: &Index, captures: &[Score]) -> Vec<Score> {
     turned
 }
 
-/// The bits of a unit whose values are wanted.
+/// Returns the bits of a unit: set where the value is wanted.
 fn plane(
     index: &Index,
     layout: &PlaneLayout,
@@ -292,7 +292,7 @@ mod tests {
     const STONES: u32 = 12;
     const BLOCK_BYTES: usize = 4 << 10;
 
-    /// Passes, hits and misses of each bound of a build with method one-bit-dual, the highest first.
+    /// Returns passes, hits and misses of each bound of a build by one-bit-dual, the highest first.
     fn of_a_build(index: &str, cache_bytes: usize) -> Vec<[u64; 3]> {
         let overrides = [
             ("build.stones", format!("0..{STONES}")),

@@ -60,7 +60,7 @@ struct ComparedBuild {
     kernel: Option<Kernel>,
 }
 
-/// What a command took, by the clock and of processors.
+/// Wall-clock and processor time of a command.
 #[derive(Clone, Copy)]
 struct Took {
     wall: f64,
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     }
     let builds = builds(&arguments);
     let positions: u64 = (0..=arguments.stones).map(|stones| PositionSet::All.positions(stones)).sum();
-    let mut table = bench::table(&["method", "threads", "build", "seconds", "of CPU", "M/s of CPU", "ratio of CPU"], 3);
+    let mut table = bench::table("method|threads|build|seconds|of CPU|M/s of CPU|ratio of CPU", 3);
     for method in &arguments.methods {
         for &threads in &arguments.threads {
             let took = rounds(&arguments, &builds, method, threads);
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// This one with each kernel that is compared, and the others.
+/// This build with each kernel to compare, and the other builds.
 fn builds(arguments: &ReleasesArguments) -> Vec<ComparedBuild> {
     let this = env::current_exe().expect("a process has a program");
     let mut kernels = vec![Kernel::detect(), Kernel::Portable];
@@ -118,7 +118,7 @@ fn builds(arguments: &ReleasesArguments) -> Vec<ComparedBuild> {
     this.chain(others).collect()
 }
 
-/// All builds in turn, some rounds: the least that each took.
+/// Runs all builds in turn, for some rounds. Returns the least times of each.
 fn rounds(arguments: &ReleasesArguments, builds: &[ComparedBuild], method: &str, threads: usize) -> Vec<Took> {
     let mut least = vec![Took { wall: f64::INFINITY, cpu: f64::INFINITY }; builds.len()];
     let mut expected = None;
@@ -133,7 +133,7 @@ fn rounds(arguments: &ReleasesArguments, builds: &[ComparedBuild], method: &str,
     least
 }
 
-/// Builds all databases from nothing: what that took, and their content digests.
+/// Builds all databases from nothing. Returns the times and the content digests.
 fn run(arguments: &ReleasesArguments, build: &ComparedBuild, method: &str, threads: usize) -> (Took, Vec<Digest>) {
     let temporary = match &arguments.dir {
         Some(dir) => tempfile::tempdir_in(dir),

@@ -1,11 +1,10 @@
 //! The limits of the machine, and the stages of a build as shares of them.
 //!
-//! Limits: bytes a second read and written in memory, by one core and by all; scores a second of which a core takes the
-//! lesser, from windows at any offset in its first and second cache, which is what row kernels do; sequential bytes a
-//! second of the disk by each back end, beside plain writes and reads of the same file system off the page cache.
+//! Limits: memory bandwidth for reads and writes, of one core and of all; rate at which a core computes minima of scores in
+//! windows at any offset in its first and second cache, as row kernels do; sequential disk bandwidth by each back end, and
+//! by a plain loop of direct requests.
 //!
-//! Shares: what a stage would take at the limit, by the bytes that it cannot avoid moving, over the processor time that
-//! it took. What those bytes are stands in [`unavoidable`].
+//! Shares: time of a stage at the limit, given the bytes that it must move (see [`unavoidable`]), over its processor time.
 
 use bench::build;
 use clap::Parser;
@@ -19,7 +18,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Says how far a build is from what the machine can do.
+/// Compares a build with the limits of the machine.
 #[derive(Parser)]
 struct RooflineArguments {
     /// The most stones of the build.
@@ -61,7 +60,7 @@ struct MachineLimits {
     windows: [f64; 2],
 }
 
-/// The best of several: others use the machine too.
+/// Returns the best rate of several runs: other processes use the machine too.
 fn best(bytes: usize, mut work: impl FnMut()) -> f64 {
     let once = |_| {
         let begun = Instant::now();
@@ -93,7 +92,7 @@ impl MachineLimits {
     }
 
     fn print(&self) {
-        let mut table = bench::table(&["memory", "one core", "all cores"], 1);
+        let mut table = bench::table("memory|one core|all cores", 1);
         let rate = |bytes: f64| format!("{:.1} GB/s", bytes / 1e9);
         table.add_row(["read".to_owned(), rate(self.read_one), rate(self.read_all)]);
         table.add_row(["written".to_owned(), rate(self.write_one), rate(self.write_all)]);
@@ -103,8 +102,8 @@ impl MachineLimits {
     }
 }
 
-/// The lesser of each score and one a few places on: what a row kernel does for one move. As often as makes
-/// about so many scores.
+/// Measures the minimum of a row and a shifted row, as a row kernel computes it for one move, until about `all` scores are
+/// processed.
 fn windows(bytes: usize, all: usize) -> f64 {
     let scores: Vec<i8> = (0..bytes + 64).map(|at| (at % 23) as i8).collect();
     let mut least = vec![i8::MAX; bytes];
@@ -118,17 +117,17 @@ fn windows(bytes: usize, all: usize) -> f64 {
     })
 }
 
-/// Rounds in which the ways to the disk take turns; the best of each counts, for others use the drive too.
+/// Rounds in which back ends take turns; the best of each counts, for other processes use the drive too.
 const ROUNDS: usize = 5;
 
 /// Bytes of a request of the plain loop.
 const REQUEST_BYTES: usize = 1 << 20;
 
-/// Where the plain loop keeps its bytes: what is read and written off the page cache begins at a page.
+/// Alignment of the buffer of the plain loop, which direct requests need.
 const PAGE_BYTES: usize = 4096;
 
-/// Sequential streams of both back ends beside what `dd bs=1M iflag=direct oflag=direct conv=fsync` does: a loop of one
-/// request after the other, in turn with them.
+/// Measures sequential streams of both back ends, in turn with a loop of single requests, as
+/// `dd bs=1M iflag=direct oflag=direct conv=fsync` does.
 fn disks(directory: &Path, bytes: u64) {
     let mut best = [[0f64; 2]; 3];
     let mut refused = [false; 3];
@@ -151,7 +150,7 @@ fn disks(directory: &Path, bytes: u64) {
             }
         }
     }
-    let mut table = bench::table(&["disk, sequential", "written", "of the loop", "read", "of the loop"], 1);
+    let mut table = bench::table("disk, sequential|written|of the loop|read|of the loop", 1);
     for (name, rates) in ["loop, direct".to_owned(), Io::Uring.to_string(), Io::Plain.to_string()].iter().zip(&best) {
         let rate = |at: usize| format!("{:.0} MB/s", rates[at] / 1e6);
         let share = |at: usize| format!("{:.0} %", 100.0 * rates[at] / best[0][at].max(1e-9));
@@ -160,7 +159,7 @@ fn disks(directory: &Path, bytes: u64) {
     println!("{table}\n");
 }
 
-/// A file written and synced, and read again, off the page cache, one request at a time.
+/// Writes, syncs and reads a file with direct requests, one at a time. Returns both rates.
 fn plain_loop(path: &Path, bytes: u64) -> std::io::Result<[f64; 2]> {
     let mut room = vec![7u8; REQUEST_BYTES + PAGE_BYTES];
     let first = room.as_ptr().align_offset(PAGE_BYTES);
@@ -169,7 +168,7 @@ fn plain_loop(path: &Path, bytes: u64) -> std::io::Result<[f64; 2]> {
     let rate = |begun: Instant| (pieces * REQUEST_BYTES as u64) as f64 / begun.elapsed().as_secs_f64().max(1e-9);
     let direct = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).expect("a flag of the kernel");
     let open = |options: &mut OpenOptions| {
-        // Some file systems have no way off the page cache.
+        // Some file systems have no direct I/O.
         options.clone().custom_flags(direct).open(path).or_else(|_| options.open(path))
     };
     let begun = Instant::now();
@@ -187,9 +186,8 @@ fn plain_loop(path: &Path, bytes: u64) -> std::io::Result<[f64; 2]> {
     Ok([write, read])
 }
 
-/// Bytes of memory a position that a stage cannot avoid moving, given what it counted: of a sweep, for each
-/// recomputation the best capture, the score itself and each child's score once; of the others, what they read and
-/// write.
+/// Bytes of memory a position that a stage must move: in a sweep, the best capture, the score and the children's scores of
+/// each recomputation; in the others, input and output.
 fn unavoidable(kind: &str, recomputed: f64) -> f64 {
     match kind {
         "sweep" => 3.0 * recomputed + 1.0,
@@ -207,8 +205,7 @@ fn stages(arguments: &RooflineArguments, directory: &Path, limits: &MachineLimit
         ("store.codec", arguments.codec.clone()),
     ];
     let summary = build(&RealDisk::default(), &directory.join("run"), arguments.threads, &overrides);
-    let mut table =
-        bench::table(&["stage", "ns of CPU a position", "bytes of files", "bytes of memory", "share of the limit"], 1);
+    let mut table = bench::table("stage|ns of CPU a position|bytes of files|bytes of memory|share of the limit", 1);
     for ran in summary.ran.iter().filter(|ran| ran.stage.to_string().ends_with(&format!(":{}", arguments.stones))) {
         let measured = &ran.measured;
         let positions = measured.report.positions.max(1) as f64;

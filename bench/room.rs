@@ -1,4 +1,4 @@
-//! The peak disk usage of a build, with that of unnamed files.
+//! Peak disk usage of a build, unnamed files included.
 
 use disk::{Disk, DiskAccess, DiskError, DiskGuard, GuardedDisk};
 use std::fs;
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Runs something on a disk whose files it keeps in a folder, and tells the most bytes that they took: looked at every few
-/// milliseconds, and before anything is removed or replaced.
+/// Calls `run` with a disk, and returns the peak of the bytes in a folder, measured every few milliseconds and before a file
+/// is removed or replaced.
 pub fn most_taken<T>(disk: &dyn Disk, folder: &Path, run: impl FnOnce(&dyn Disk) -> T) -> (T, u64) {
     let watched = Watched { folder, most: AtomicU64::new(0) };
     let is_over = AtomicBool::new(false);
@@ -30,7 +30,7 @@ pub fn most_taken<T>(disk: &dyn Disk, folder: &Path, run: impl FnOnce(&dyn Disk)
 /// Time between measurements.
 const LOOKS: Duration = Duration::from_millis(3);
 
-/// Measures how much the files of a folder take, before any of them is removed.
+/// Measures a folder before a file is removed.
 struct Watched<'a> {
     folder: &'a Path,
     most: AtomicU64,
@@ -42,7 +42,7 @@ impl Watched<'_> {
     }
 }
 
-/// What the files of a folder take, and those below. Files come and go meanwhile.
+/// Bytes allocated to files below a folder, which may change meanwhile.
 fn file_bytes(folder: &Path) -> u64 {
     let of = |entry: fs::DirEntry| match entry.metadata() {
         Ok(data) if data.is_dir() => file_bytes(&entry.path()),
@@ -52,7 +52,7 @@ fn file_bytes(folder: &Path) -> u64 {
     fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(of).sum())
 }
 
-/// What the open files of this process take that have no name.
+/// Bytes allocated to open files of this process that have no name.
 fn nameless_bytes() -> u64 {
     let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let files =
@@ -75,7 +75,7 @@ mod tests {
     use disk::RealDisk;
 
     #[test]
-    fn what_is_removed_at_once_was_there() {
+    fn files_removed_at_once_are_measured() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
         let disk = RealDisk::default();
@@ -88,7 +88,7 @@ mod tests {
             unnamed.write_at(0, &[1; 2 << 20]).unwrap();
             disk.rename(&other, &one).unwrap();
         });
-        // Other tests have files without names too.
+        // Other tests may have unnamed files too.
         assert!(most >= 3 << 20, "{most}");
     }
 }

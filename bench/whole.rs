@@ -10,7 +10,7 @@ use game::PositionSet;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Builds databases and says what that took.
+/// Builds databases, and prints times, memory and disk space.
 #[derive(Parser)]
 struct WholeArguments {
     /// The most stones.
@@ -42,10 +42,7 @@ fn main() {
 }
 
 fn engines(arguments: &WholeArguments) {
-    let mut table = bench::table(
-        &["stones", "positions", "capture ns", "sweep ns", "M/s of CPU", "M/s", "passes", "full passes"],
-        0,
-    );
+    let mut table = bench::table("stones|positions|capture ns|sweep ns|M/s of CPU|M/s|passes|full passes", 0);
     let (mut positions, mut cpu, mut wall) = (0, 0.0, 0.0);
     solve(arguments.positions, arguments.stones, |times| {
         let count = times.positions as f64;

@@ -1,14 +1,14 @@
-//! One pass over all positions in the order of Lincke's indexing function, with a record of the pages of wins that it
-//! would read, under both indexings at once.
+//! One pass over all positions in the order of Lincke's indexing function, with a record of its accesses to pages of wins,
+//! under both indexings.
 //!
 //! Lincke (Exploring the Computational Limits of Large Exhaustive Search Problems, 2002, section 2.5 and figure 2.7)
 //! ranks the whole board with one function, unreachable positions included: configurations are visited in sequential
 //! order with South to move, and the bits of their successors are read, at the rank of the turned board (single) or of
-//! the board as it lies, with North to move (dual). Captures have their say once, before, and read none of these bits.
-//! The figure is of one pass over 25 stones, in blocks of 16 KiB, with least recently used ones given up. Which accesses
-//! a pass had, and which pit weighs most, the thesis does not say. Here every move that captures nothing reads the bit
-//! of its child, as in a pass that has all positions undecided; nothing is set. Pits weigh the more the earlier they
-//! come in A to F, a to f: the mover's half changes slowest.
+//! the board as it lies, with North to move (dual). Captures are evaluated once, before, and read none of these bits.
+//! The figure shows one pass over 25 stones, in blocks of 16 KiB, with least recently used replacement. The thesis does not
+//! specify the accesses of a pass or the weights of pits. Here every move that captures nothing reads the bit of its child,
+//! as in a pass with all positions undecided; nothing is set. Pits weigh more the earlier they come in A to F, a to f: the
+//! mover's half changes slowest.
 
 use crate::distances::{Access, Distances};
 use crate::recording::Use;
@@ -47,7 +47,7 @@ impl WholeBoard {
         binomial(self.stones + PITS as u32 - 1, PITS as u32 - 1)
     }
 
-    /// Those before this one. The more stones in A the earlier; then in B, and so on.
+    /// Returns the rank of a board: boards with more stones in A come first, then in B, and so on.
     #[inline]
     pub fn rank(&self, board: &Board) -> u64 {
         let (mut rank, mut stones) = (0, 0);
@@ -65,8 +65,8 @@ impl WholeBoard {
         std::iter::successors(Some(first), next)
     }
 
-    /// What a pass reads, in its order: by position and by move that captures nothing, the ranks of the child's bit
-    /// under the single index and under the dual.
+    /// Calls `each` for every read of a pass, in its order, with the rank of the child's bit under the single index and under
+    /// the dual: one read for each position and move that captures nothing.
     pub fn reads(&self, mut each: impl FnMut(u64, u64)) {
         for board in self.boards() {
             for (_, played) in board.moves(&Rules::AWARI) {
@@ -94,7 +94,7 @@ impl WholeBoard {
     }
 }
 
-/// The position of the next rank: one stone goes on from the last pit that can give one, and all behind come along.
+/// Returns the board of the next rank: one stone moves on from the last possible pit, with all stones behind it.
 fn next(board: &Board) -> Option<Board> {
     let mut pits = board.0;
     let from = (0..PITS - 1).rev().find(|&pit| pits[pit] > 0)?;
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// The reads are those that the rules say, played by the slow twin and looked up in the sorted list.
+    /// Compares with moves of the slow twin, looked up in the sorted list.
     #[test]
     fn reads_are_those_of_the_rules() {
         for stones in 0..=6 {
