@@ -1,5 +1,5 @@
-//! `mpirun -n N awari run`: processes that speak through MPI make the files of one machine, and survive what befalls
-//! them. Built with `--features mpi` only.
+//! `mpirun -n N awari run`: ranks that are processes build the files of one machine, also after kills and stops. Needs
+//! `--features mpi`.
 
 use game::PositionSet;
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ use tests::{awari, root};
 /// Kills in one build, unless the environment says `AWARI_KILLS`.
 const KILLS: u64 = 10;
 
-/// How long to wait for a job to end that must. Nothing is measured: one that needs it hangs.
+/// Time after which a job counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// A run directory, and what is built there.
+/// A manifest and its run directory.
 struct MpiBuild {
     directory: tempfile::TempDir,
     positions: &'static str,
@@ -34,7 +34,7 @@ impl MpiBuild {
         MpiBuild { directory: tempfile::tempdir().unwrap(), positions, method, stones, snapshot: "10 min" }
     }
 
-    /// Which saves all that it can.
+    /// The same build, with a snapshot at every opportunity.
     fn careful(self) -> MpiBuild {
         MpiBuild { snapshot: "0 s", ..self }
     }
@@ -59,7 +59,7 @@ impl MpiBuild {
         command
     }
 
-    /// The rest of a command line.
+    /// Adds the arguments of the run, after the launcher's.
     fn add_arguments(&self, command: &mut Command) {
         let manifest = self.directory.path().join("manifest.toml");
         let text = format!(
@@ -91,7 +91,7 @@ impl MpiBuild {
         files
     }
 
-    /// The processes of a job, by what they were started with.
+    /// Returns the processes of this job, found by their command lines.
     fn ranks(&self) -> Vec<u32> {
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().map_while(Result::ok) {
@@ -112,7 +112,7 @@ fn ended(child: Child) -> Output {
     ended_within(child, PATIENCE).unwrap_or_else(|output| panic!("the job hangs: {}", stderr_of(&output)))
 }
 
-/// Waits for a job; one that takes longer is killed, and what it said by then is the error.
+/// Waits for a job; kills one that takes longer, and returns its output as the error.
 fn ended_within(child: Child, patience: Duration) -> Result<Output, Output> {
     let process = child.id();
     let reader = std::thread::spawn(move || child.wait_with_output().unwrap());
@@ -141,7 +141,7 @@ fn is_open_mpi() -> bool {
     String::from_utf8_lossy(&version.stdout).contains("Open MPI")
 }
 
-/// Whether there is a launcher. Where there is none nothing is tested, which is said.
+/// Whether `mpirun` exists.
 fn is_there() -> bool {
     Need::Mpirun.is_met()
 }
@@ -170,7 +170,7 @@ fn processes_build_the_files_of_one_machine() {
             assert!(build.finish(Some(ranks)) == expected, "{positions}, {method}, {ranks} ranks");
             let status = Command::new(awari()).arg("status").arg("--dir").arg(build.run()).output().unwrap();
             let status = String::from_utf8_lossy(&status.stdout).into_owned();
-            // Bound by bound, or each database at once; and what comes before and after, of those that are large enough.
+            // Stages of the solver, and shared captures, verification and statistics of large databases.
             let solved = if method == "two-bit" { stones * (stones + 1) / 2 } else { stones + 1 };
             let set: PositionSet = positions.parse().unwrap();
             let shared = (0..=stones).filter(|&stones| set.positions(stones) >= 1 << 16).count() as u32;
@@ -213,7 +213,7 @@ fn killed(method: &'static str) {
         let members = build.ranks();
         let was_there = !members.is_empty() && signal(members[random.below(members.len() as u64) as usize], "KILL");
         let output = ended_within(job, PATIENCE / 2).unwrap_or_else(|output| {
-            // The launcher of Open MPI 4.1 waits for ever if a rank dies while it connects to it: so it is killed too.
+            // Open MPI 4.1 hangs if a rank dies while it connects to the launcher: kill it too.
             assert!(
                 was_there && stderr_of(&output).contains("PMIX ERROR: UNREACHABLE"),
                 "the job hangs: {}",
@@ -227,7 +227,7 @@ fn killed(method: &'static str) {
         if was_there && !output.status.success() {
             killed += 1;
         } else if output.status.success() {
-            // It was over already: once more from the start, and sooner, should the undisturbed build have been slow.
+            // The build was done before the kill: start again, and kill earlier.
             assert!(build.finish(Some(2)) == expected, "after {killed} kills");
             build = MpiBuild::new("all", method, 11).careful();
             most = (most / 4 * 3).max(undisturbed / 8);
@@ -245,7 +245,7 @@ fn a_stopped_job_resumes() {
     let build = MpiBuild::new("all", "sweep", 11);
     let job = build.command(Some(3)).spawn().unwrap();
     let end = Instant::now() + PATIENCE;
-    // The run has begun when there is a journal: from then on every rank heeds the signal.
+    // Once there is a journal, every rank handles the signal.
     while !build.run().join("journal").exists() {
         assert!(Instant::now() < end, "the job never begins");
         std::thread::sleep(Duration::from_millis(5));
@@ -267,7 +267,7 @@ fn catches_term(process: u32) -> bool {
     caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() >> 14 & 1 == 1)
 }
 
-/// A signal that comes while the first rank waits in MPI for the others.
+/// A signal while the first rank waits in MPI for the others.
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn a_job_stops_before_all_ranks_have_started() {
@@ -309,7 +309,7 @@ fn a_job_obeys_a_stop_request() {
     if !is_there() {
         return;
     }
-    // A job that is over before it looks for a request says nothing: then a longer one.
+    // If the job ends before it reads the request, repeat with a longer one.
     for stones in 13..18 {
         let build = MpiBuild::new("all", "sweep", stones);
         let mut job = build.command(Some(3)).spawn().unwrap();
@@ -330,8 +330,8 @@ fn a_job_obeys_a_stop_request() {
         assert!(asked.status.success() && stderr_of(&asked).contains("was asked to stop"), "{}", stderr_of(&asked));
         assert_eq!(output.status.code(), Some(STOPPED), "{}", stderr_of(&output));
         assert_eq!(stderr_of(&output).matches("to resume:").count(), 1, "{}", stderr_of(&output));
-        assert!(build.ranks().is_empty(), "no rank stays behind");
-        assert!(!build.run().join("stop").exists(), "the request is heeded, and gone");
+        assert!(build.ranks().is_empty(), "ranks are left");
+        assert!(!build.run().join("stop").exists(), "the request is removed");
         assert!(build.finish(Some(2)) == MpiBuild::new("all", "sweep", stones).finish(None));
         return;
     }

@@ -1,4 +1,4 @@
-//! Whole builds by the ranks of a job, which are threads here: the files of one machine, byte for byte.
+//! Builds by several ranks, which are threads, compared byte for byte with builds by one.
 
 use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use messaging::{NetworkFaults, ThreadCommunicator};
@@ -22,7 +22,7 @@ fn settings(positions: &str, stones: u32, method: &str) -> Settings {
     settings_with(positions, stones, method, "")
 }
 
-/// With more of `[store]`, and tables behind it.
+/// With further keys of `[store]` and further tables.
 fn settings_with(positions: &str, stones: u32, method: &str, more: &str) -> Settings {
     let text = format!(
         "[game]\npositions = \"{positions}\"\n[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nthreads = 1\n\
@@ -35,7 +35,7 @@ fn options() -> RunOptions {
     RunOptions { keep: pipeline::Keep::All, ..RunOptions::default() }
 }
 
-/// What a run leaves, by path.
+/// The files of a run directory, by path.
 fn files(disk: &dyn Disk) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let planes = (0..=STONES_MAX).map(|stones| format!("planes/{stones:02}"));
@@ -54,14 +54,14 @@ fn alone(settings: &Settings) -> BTreeMap<PathBuf, Vec<u8>> {
     files(&disk)
 }
 
-/// A build on one disk that all ranks see; all others leave when it is over.
+/// Builds on a disk that all ranks share; the first rank leads, and the others follow until it has ended.
 fn led(
     settings: &Settings,
     disk: &MemoryDisk,
     ranks: usize,
     of_others: impl Fn(usize) -> Result<Settings, String> + Sync,
 ) -> Result<pipeline::RunSummary, PipelineError> {
-    // All snapshots that there can be.
+    // Write a snapshot at every opportunity.
     let options = RunOptions { snapshot_interval: Duration::ZERO, ..options() };
     led_with(NetworkFaults::none(), options, settings, disk, ranks, of_others)
 }
@@ -169,19 +169,19 @@ fn ranks_build_the_bounds_of_one_machine() {
     }
 }
 
-/// A run directory with everything up to `stones`, but for a file that is not what it was.
+/// A finished run directory with one file changed and the journal removed.
 fn spoilt(settings: &Settings, name: &str, spoil: impl Fn(&MemoryDisk, &Path)) -> MemoryDisk {
     let disk = MemoryDisk::new();
     Orchestrator::new(&disk, Path::new("run"), &Awari::new(settings.clone()), options()).run().unwrap();
     spoil(&disk, &Path::new("run").join(name));
-    // As after the loss of the journal: files are believed on the word of their headers.
+    // Without a journal, a run accepts files by their headers.
     disk.remove(Path::new("run/journal")).unwrap();
     disk
 }
 
 #[test]
 fn errors_of_any_rank_read_as_on_one_machine() {
-    /// Of all captures the last ones are wrong, in a file that is sound.
+    /// Makes the last captures wrong, in a file with right checksums.
     fn other_captures(disk: &MemoryDisk, path: &Path) {
         let mut file = StoredScores::read(disk, path).unwrap();
         let none = file.range.low();
@@ -221,7 +221,7 @@ fn errors_of_any_rank_read_as_on_one_machine() {
     }
 }
 
-/// The planes are the checkpoint, for as many ranks or not; what ranks have in memory is used where it fits.
+/// Planes on disk are the checkpoint, for any number of ranks.
 #[test]
 fn bounds_resume_with_other_numbers_of_ranks() {
     let settings = settings("all", 8, "two-bit");
@@ -240,7 +240,7 @@ fn bounds_resume_with_other_numbers_of_ranks() {
     same(&files(&disk), &expected, "once more");
 }
 
-/// The same files, byte for byte.
+/// Asserts the same files, byte for byte.
 fn same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, Vec<u8>>, by: &str) {
     assert!(found.keys().eq(expected.keys()), "{by}");
     for (path, bytes) in expected {
@@ -259,14 +259,14 @@ fn a_rank_that_cannot_start_stops_all() {
         });
         let error = done.unwrap_err().to_string();
         assert!(error.contains("rank 2: there is no such manifest"), "{error}");
-        // All ranks are there now, and go on.
+        // With all ranks, the build continues.
         let done = led(&settings, &disk, 2, |_| Ok(settings.clone()));
         done.unwrap();
         assert_eq!(files(&disk), alone(&settings));
     }
 }
 
-/// The whole job dies in the middle of some operation, and other ranks go on from what it saved.
+/// A job dies in an operation of the disk, and a job with another number of ranks resumes it.
 #[test]
 #[ignore = "slow tier: a job for each cut"]
 fn other_ranks_resume_counting_after_a_job_died() {
@@ -279,7 +279,7 @@ fn other_ranks_resume_counting_after_a_job_died() {
     let mut resumed = 0;
     for cut in 0..CUTS {
         let disk = MemoryDisk::new();
-        // Most of what there is to lose is in the last quarter.
+        // The largest database is built in the last quarter.
         disk.die_at(operations - operations / 4 * (cut + 1) / CUTS);
         led(&settings, &disk, 3, |_| Ok(settings.clone())).unwrap_err();
         if cut % 2 == 0 {
@@ -300,8 +300,8 @@ fn other_ranks_resume_counting_after_a_job_died() {
     assert!(resumed >= 2, "{resumed} of {CUTS} cuts left a snapshot that was used");
 }
 
-/// What a rank has on a disk of its own serves as many ranks that come back, and on one machine any number; what is there
-/// in the end, nobody needs.
+/// Scratch files of ranks on disks of their own are used by a job of the same number of ranks, and on one machine by any
+/// number. None is left at the end.
 #[test]
 fn ranks_resume_from_directories_of_their_own() {
     const CUTS: u64 = 16;
@@ -340,7 +340,7 @@ fn ranks_resume_from_directories_of_their_own() {
                 resumed += counted.filter(|resumed| resumed.as_f64() == 1.0).count();
                 same(&files(&disk), &expected, &format!("{method}, cut {cut}, {ranks} ranks"));
                 let is_of_rank = |path: &PathBuf| is_left(path) && !(ranks == 2 && path.starts_with("scratch/2"));
-                // A loss of power may bring back what was removed: the next database would see to that.
+                // A power loss may restore removed files; the next database would remove them again.
                 let is_solved = ran.iter().any(|ran| ran.stage.to_string() == format!("{method}:8"));
                 assert!(!is_solved || !disk.paths().iter().any(is_of_rank), "{:?}", disk.paths());
             }
@@ -365,7 +365,7 @@ fn an_unusable_directory_is_reported_before_work() {
     let error = led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap_err().to_string();
     assert!(error.contains("rank 1: cannot use the directory [cluster] scratch: "), "{error}");
     assert!(!disk.paths().iter().any(|path| path.starts_with("run/databases")));
-    // One that has none.
+    // One rank has no scratch directory.
     let of = |rank: usize| with((rank != 2).then(|| "scratch".to_owned()));
     let error = led(&of(0), &MemoryDisk::new(), 3, |rank| Ok(of(rank))).unwrap_err().to_string();
     assert!(error.contains("rank 2: this rank has no [cluster] scratch in its manifest"), "{error}");

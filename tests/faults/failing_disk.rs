@@ -1,5 +1,5 @@
-//! Whole builds on a disk in memory that fails, fills up or loses power at every single operation, resumed and compared
-//! byte for byte with an undisturbed build; and builds that must come out alike.
+//! Builds on a disk in memory that fails, fills up or loses power at an operation, resumed and compared byte for byte with an
+//! undisturbed build; and builds by different settings that make the same files.
 
 use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use pipeline::{Manifest, Orchestrator, RunOptions};
@@ -43,7 +43,7 @@ fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
     (artifacts(&disk), disk.operations())
 }
 
-/// A snapshot may be days of work: a failed read of it ends the run, and the next run resumes from it.
+/// A failed read of a snapshot ends the run instead of discarding the snapshot; the next run resumes from it.
 #[test]
 #[ignore = "slow tier: a build for each operation"]
 fn an_unreadable_snapshot_is_an_error() {
@@ -78,7 +78,7 @@ fn an_unreadable_snapshot_is_an_error() {
                 fault: Fault::Io,
             });
             let run = DisturbedBuild::new(&build).run(&disk);
-            // Until it is done with them: later stages look for theirs in vain.
+            // Later stages probe for snapshots that do not exist.
             if disk.injected_faults().iter().all(|strike| !snapshots.contains(&strike.path)) {
                 break;
             }
@@ -88,12 +88,11 @@ fn an_unreadable_snapshot_is_an_error() {
             assert!(resumes(&disk), "{method}, read {first}");
             failures += 1;
         }
-        assert!(failures >= 3, "{method}: the mark and a file at least are read, in pieces");
+        assert!(failures >= 3, "{method}: the fingerprint and a file are read");
     }
 }
 
-/// Bits that leave the cache while a snapshot is written, and do not arrive, are bits lost: no reason to go without a
-/// snapshot, but to end the stage.
+/// A failed write-back from the page cache while a snapshot is written ends the stage: the bits are lost.
 #[test]
 #[ignore = "slow tier: a build for each operation"]
 fn bits_lost_while_a_snapshot_is_written_stop_the_stage() {
@@ -195,7 +194,7 @@ fn codecs_give_the_same_scores() {
     assert!(digests.iter().all(|digest| *digest == digests[0]));
 }
 
-/// A sweep in a working file: eleven stones do not fit what six threads leave of the least memory that a build may have.
+/// A sweep in a working file: with six threads, eleven stones do not fit the minimal memory of a build.
 const ON_DISK: [(&str, &str); 6] = [
     ("build.stones", "0..11"),
     ("build.method", "sweep"),
@@ -236,8 +235,8 @@ fn a_sweep_on_disk_builds_the_files_of_one_in_memory() {
     }
 }
 
-/// Killed in any operation, or without power after it, with sectors written in any order: the next run goes on from the
-/// working file.
+/// After a kill or a power loss in an operation, with sectors written in any order, the next run resumes from the working
+/// file.
 #[test]
 #[ignore = "slow tier: a build for each operation"]
 fn a_sweep_on_disk_resumes_after_a_kill() {
@@ -260,7 +259,7 @@ fn a_sweep_on_disk_resumes_after_a_kill() {
         from_snapshots += u64::from(resumed.any(|resumed| resumed.as_f64() == 1.0));
         assert!(artifacts(&disk) == expected, "case {case}");
     }
-    assert!(from_snapshots > 4, "{from_snapshots} cases went on from the file");
+    assert!(from_snapshots > 4, "{from_snapshots} cases resumed from the file");
 }
 
 /// A failing or full drive ends the run with the name of the file, and the next run resumes.
@@ -281,7 +280,7 @@ fn a_sweep_on_disk_names_what_fails() {
     }
 }
 
-/// A build by one method of the largest database, the smaller ones there already; `on_disk` with hardly any memory.
+/// A build of the largest database by a method, the smaller ones by sweep; `on_disk` with minimal memory.
 fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
     let (stones_given, key) = (format!("0..{stones}"), format!("build.methods.\"{stones}..{stones}\""));
     let overrides = [
@@ -301,8 +300,7 @@ fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
     (Awari::new(settings), RunOptions { snapshot_interval: Duration::ZERO, ..RunOptions::default() })
 }
 
-/// Room that sufficed for a build suffices to go on with it, wherever it was killed: what is there already is not asked
-/// for once more.
+/// Disk space that suffices for a build suffices to resume it: the prediction does not count existing files again.
 #[test]
 #[ignore = "slow tier: a build for each operation"]
 fn space_for_a_build_suffices_to_resume_it() {
@@ -344,7 +342,7 @@ fn space_for_a_build_suffices_to_resume_it() {
         let (start, before) = (disk.operations(), at_root(&disk));
         run(&disk).unwrap();
         let (operations, expected) = (disk.operations() - start, artifacts(&disk));
-        // Twice its journal, which is not among the predictions.
+        // The journal is not part of the prediction.
         let full = needed(&copy());
         let limit = taken(&smaller) + full + 2 * (at_root(&disk) - before) + 4096;
         let mut spared = 0;
@@ -363,6 +361,6 @@ fn space_for_a_build_suffices_to_resume_it() {
             run(&disk).unwrap_or_else(|error| panic!("{name}, killed at {at} of {operations}: {error}"));
             assert!(artifacts(&disk) == expected, "{name}, killed at {at} of {operations}: other bytes");
         }
-        assert!(spared > 2, "{name}: {spared} kills left something to go on with");
+        assert!(spared > 2, "{name}: {spared} kills left files to resume from");
     }
 }

@@ -113,7 +113,7 @@ fn bytes_do_not_depend_on_threads() {
     }
 }
 
-/// The methods with as many stages of their kind, and the stages of a small build.
+/// Methods, with the number of stages of a small build.
 const FEW_STAGES: [(&str, u32); 2] = [("sweep", 16), ("counting", 16)];
 const MANY_STAGES: [(&str, u32); 3] = [("two-bit", 37), ("one-bit", 37), ("one-bit-dual", 37)];
 
@@ -216,13 +216,13 @@ fn stopped(build: &KilledBuild, stage: &str, then: impl Fn(&Child)) -> (Option<i
     let mut lines = lines.map_while(Result::ok);
     assert!(lines.any(|line| line.contains(&started)), "{stage} never began");
     then(&child);
-    // So that it does not wait for us to read.
+    // So that the child does not block on its output.
     lines.for_each(drop);
     let ended = child.wait_with_output().unwrap();
     (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
 }
 
-/// In the middle of a stage, by any method: the line that a stopped run leaves ends in the very same bytes.
+/// The command that a stopped run prints resumes it, and builds the same bytes.
 #[test]
 fn stopped_within_a_stage() {
     let stages = [("sweep", 9, "sweep:9"), ("counting", 8, "counting:8"), ("one-bit-dual", 5, "process:5:3")];
@@ -239,7 +239,7 @@ fn stopped_within_a_stage() {
     }
 }
 
-/// The second signal may come while the first is still being heeded, and in the middle of anything.
+/// The second signal may arrive while the first is being handled.
 #[test]
 fn the_second_signal_loses_no_more_than_a_kill() {
     for (method, stones, stage) in [("sweep", 9, "sweep:6"), ("two-bit", 5, "process:4:2")] {

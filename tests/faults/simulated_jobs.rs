@@ -1,7 +1,7 @@
-//! Jobs of one or several ranks that a seed draws and disturbs: faults of the disk, late messages and lost ranks, clocks that
-//! jump, requests to stop. What is there in the end is what an undisturbed build makes, byte for byte.
+//! Seeded jobs of one or several ranks with disk faults, late messages, lost ranks, clock jumps and requests to stop. Each ends
+//! with the files of an undisturbed build, byte for byte.
 //!
-//! `cargo run --release -p tests --bin torture -- --job SEED` runs one of them and says what it consists of.
+//! `cargo run --release -p tests --bin torture -- --job SEED` runs one of them and prints its faults.
 
 use std::time::Duration;
 use tests::torture::{Simulation, Simulations};
@@ -22,13 +22,13 @@ fn simulated_jobs_build_the_files_of_an_undisturbed_one(jobs: u64) {
     let simulated = simulations.run(|_| {}, |_| {});
     println!("{simulated}");
     assert!(simulated.wrong.is_empty(), "{}", simulated.wrong.join("\n"));
-    // Each kind of disturbance was there.
+    // Each kind of fault occurred.
     let counts = &simulated.counts;
     assert_eq!(counts["jobs"], jobs);
     assert!(jobs < 60 || counts.values().all(|&count| count > 0), "{counts:?}");
 }
 
-/// By one rank, a seed gives one history.
+/// With one rank, a seed determines every operation.
 #[test]
 fn a_seed_reproduces_a_job_of_one_rank() {
     let seeds: Vec<u64> = (1..).filter(|&seed| Simulation::new(seed).is_alone()).take(4).collect();

@@ -1,4 +1,4 @@
-//! The Python reader of `src/python` finds the scores that were written.
+//! The Python reader in `src/python` reads the scores that were written.
 //!
 //! Needs NumPy, and for all of it the packages zstandard and blake3. The interpreter is `python3`, or that of the variable
 //! `AWARI_PYTHON`.

@@ -14,7 +14,7 @@ use store::{CachedScores, Scores, StoreError};
 use tests::Random;
 use tests::hostile::{mutant, seal_journal, seal_scores, seeds};
 
-/// The system's allocator, which counts the bytes that each thread holds, and the most since it was asked.
+/// The system's allocator, which counts the bytes that each thread holds, and their peak.
 struct CountingAllocator;
 
 thread_local! {
@@ -80,7 +80,7 @@ fn bounded(property: &str, times: usize, constant: usize, seal: fn(&mut [u8]), r
         cases += 1;
     }
     println!("{property}: {cases} cases, at most {:.0} % of the bound", 100.0 * greatest);
-    // A bound that nothing comes near says little.
+    // A bound far above all cases would test nothing.
     assert!(greatest > 0.02, "{property}: {greatest}");
 }
 
@@ -100,7 +100,7 @@ fn manifests() {
     });
 }
 
-/// Four times the mistakes cost four times the work, counted in bytes allocated in all, or less.
+/// Allocations grow linearly with the number of mistakes.
 #[test]
 fn manifests_take_memory_by_their_length() {
     let schema = planner::schema();

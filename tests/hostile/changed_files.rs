@@ -9,26 +9,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tests::directory::{CommandResult, TestDirectory, ended_child, signal};
 use tests::serve_process::ServeProcess;
 
-/// Large enough that what is cut off has pages of its own.
+/// Stones of a database of several pages.
 const STONES: u32 = 10;
 const DATABASE: &str = "run/databases/10.awari";
 const POSITION: &str = "1 1 1 1 0 1 1 0 1 1 1 1";
 
-/// What others do to a file.
+/// A change that another process makes to an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileChange {
-    /// All but its first bytes are cut off.
+    /// Truncates it.
     Cut,
-    /// All bytes between header and index are others.
+    /// Changes all bytes between header and index.
     Blocks,
-    /// The second half is zeros, the block index with it.
+    /// Overwrites the second half, which has the block index, with zeros.
     Zeros,
 }
 
 impl FileChange {
     const ALL: [FileChange; 3] = [FileChange::Cut, FileChange::Blocks, FileChange::Zeros];
 
-    /// Does it, in place.
+    /// Makes the change in place.
     fn make(self, place: &TestDirectory, bytes: &[u8]) {
         let file = File::options().write(true).open(place.path(DATABASE)).unwrap();
         match self {
@@ -54,7 +54,7 @@ fn built(codec: &str) -> (TestDirectory, Vec<u8>) {
     (place, bytes)
 }
 
-/// A command that reads stdin, once it has opened its databases.
+/// Starts a command that reads stdin, and waits until it has opened its databases.
 fn waiting(place: &TestDirectory, args: &[&str], greeting: &str, answer: &str) -> Child {
     let mut command = place.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -75,7 +75,7 @@ fn say(mut child: Child, words: &str) -> CommandResult {
     ended_child(child)
 }
 
-/// Whether what a change leaves of a file may be enough: half of it is as it was, or what was decoded is held in memory.
+/// Whether an answer is possible after a change: from the intact half of the file, or from decoded blocks in memory.
 fn may_answer(change: FileChange, codec: &str, is_warm: bool) -> bool {
     change == FileChange::Zeros || is_warm && ["zstd", "rans"].contains(&codec)
 }
@@ -112,7 +112,7 @@ fn play_names_the_damaged_database() {
             change.make(&place, &bytes);
             let ended = say(table, "values\nquit\n").is(0);
             assert!(ended.out.contains("10.awari") || may_answer(change, codec, false), "{codec} {change:?} {ended:?}");
-            // These open it only now, and find all but wrong blocks at once.
+            // These commands open the file after the change.
             place.awari(&play("none")).is(16).says(&["10.awari"]);
             place.awari(&["probe", "--dir", "run", POSITION]).is(16).says(&named);
             FileChange::undo(&place, &bytes);
@@ -120,7 +120,7 @@ fn play_names_the_damaged_database() {
     }
 }
 
-/// One request meets the damage; the server says so, answers others, and this one again once the file is right.
+/// A request that reads the damage gets an error, others an answer; after the repair this one does too.
 #[test]
 #[ignore = "slow tier: many builds"]
 fn a_server_refuses_only_what_needs_the_damaged_database() {
@@ -154,7 +154,7 @@ fn a_server_refuses_only_what_needs_the_damaged_database() {
     }
 }
 
-/// Commands that run through whole databases, while one of these is cut and put right again all the time.
+/// Commands that read whole databases, while one of these is repeatedly damaged and repaired.
 #[test]
 fn no_command_is_killed_by_a_changing_file() {
     let (place, bytes) = built("packed");
@@ -206,10 +206,10 @@ fn no_command_is_killed_by_a_changing_file() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(refused > 0, "no command has met a change");
+    assert!(refused > 0, "no command has read a change");
 }
 
-/// A supervisor may start a program with every signal blocked.
+/// A supervisor may start a program with blocked signals.
 #[test]
 fn a_server_started_with_blocked_signals_survives() {
     let (place, bytes) = built("raw");

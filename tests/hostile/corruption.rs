@@ -1,8 +1,8 @@
-//! Small run directories of which one file or two were changed: a run makes them as they were, or names the damage and
-//! the next one does; the oracle and the verifier never take them for what they were.
+//! Small run directories with one or two changed files: a run rebuilds them, or names the damage for the next run to repair;
+//! the oracle and the verifier refuse them.
 //!
-//! Each kind of change is made in every place where a look at the file tells, and in some for whole runs, which take
-//! milliseconds. `--nocapture` shows how many.
+//! Every change is made to single files, which are opened and checked, and some to files of whole runs. `--nocapture` prints
+//! the numbers.
 
 use check::check_integrity;
 use disk::{Disk, MemoryDisk};
@@ -13,7 +13,7 @@ use tests::Random;
 use tests::hostile::{self, SmallBuild, damage};
 use tests::stored_scores::{StoredScores, accepted};
 
-/// Cases and what became of them.
+/// Counts of cases and outcomes.
 #[derive(Default)]
 struct CorruptionCounts {
     /// By build and folder.
@@ -25,7 +25,7 @@ struct Outcomes {
     cases: usize,
     /// A run that stopped and named the damage.
     refused: usize,
-    /// Damage that only a look at all blocks shows, as `awari verify` takes it.
+    /// Damage found only by reading all blocks, as `awari verify` does.
     verified: usize,
     /// Damaged intermediates that no stage reads.
     unread: usize,
@@ -51,7 +51,7 @@ impl CorruptionCounts {
     }
 }
 
-/// Runs until all is as it was. `forced` are run again in any case.
+/// Runs until the files are as before. The stages `forced` are run again in any case.
 fn settle(build: &SmallBuild, disk: &MemoryDisk, forced: &[String], outcomes: &mut Outcomes, what: &str) {
     if !forced.is_empty()
         && let Err(error) = build.run_forced(disk, forced)
@@ -85,7 +85,7 @@ fn is_of_scores(path: &Path) -> bool {
     ["databases", "captures", "planes"].iter().any(|folder| path.starts_with(SmallBuild::path(folder)))
 }
 
-/// A look at a file of scores, in all ways: it is not what it was.
+/// Asserts that all ways of reading refuse a file of scores.
 fn look(build: &SmallBuild, path: &Path, bytes: &[u8], what: &str) {
     let disk = MemoryDisk::new();
     disk.put(path, bytes);
@@ -95,16 +95,16 @@ fn look(build: &SmallBuild, path: &Path, bytes: &[u8], what: &str) {
     assert!(check_integrity(&file).is_err(), "{}: {what}", build.name());
 }
 
-/// How much further apart whole runs are in the fast tier.
+/// Factor by which the fast tier does fewer whole runs.
 const FAST: usize = 16;
 
-/// Every change of a list to every file of every build: looked at, and of every `step`-th a whole run.
+/// Makes every change to every file of every build: checks the file, and after every `step`-th change runs the build.
 fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u8>)>) {
     let mut counts = CorruptionCounts::default();
     let mut looks = 0;
     for build in SmallBuild::all() {
         for (file, (path, bytes)) in build.files().iter().enumerate() {
-            // Counted by file: some, like the journal, are not of the same length each time.
+            // Counted by file, for the length of some, like the journal, varies.
             let mut number = file;
             let readers = build.readers(path);
             // Small files, every byte of which matters.
@@ -196,7 +196,7 @@ fn lost_or_zeroed_files(step: usize) {
     counts.show("remove");
 }
 
-/// Two files in each other's place, of the same kind or not.
+/// Exchanges two files, of the same kind or not.
 fn swapped_files(step: usize) {
     let mut counts = CorruptionCounts::default();
     for build in SmallBuild::all() {
@@ -217,7 +217,7 @@ fn swapped_files(step: usize) {
     counts.show("swap");
 }
 
-/// The same scores, but of other rules, positions, stones, kind, orientation or range: whole files, with right checksums.
+/// Returns files with right checksums and the same scores, but of other rules, positions, stones, kind, orientation or range.
 fn foreign(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let disk = MemoryDisk::new();
     let path = Path::new("foreign");
@@ -272,7 +272,7 @@ fn files_of_another_kind(step: usize) {
     counts.show("of something else");
 }
 
-/// Another codec is no damage: the scores are the same, and nothing is solved again.
+/// Another codec is not damage: nothing is solved again.
 #[test]
 fn files_of_another_codec() {
     let build = SmallBuild::sweep();
@@ -286,8 +286,8 @@ fn files_of_another_codec() {
     }
 }
 
-/// Snapshots that are sound as files and hold anything at all: a sweep from some would go on for ever, and counts from
-/// some fall below the children that there are.
+/// Snapshots with right checksums and random values: a sweep from some would not terminate, and some have lower counts than
+/// there are children.
 #[test]
 fn snapshots_of_random_values() {
     let mut random = Random::new(7);
@@ -315,7 +315,7 @@ fn snapshots_of_random_values() {
     assert!(cases >= 80);
 }
 
-/// Every byte flipped, every truncation, and files of the other position set, asked for all positions.
+/// Flips every byte, cuts at every length, and exchanges files with those of the other position set.
 #[test]
 fn the_oracle_is_never_wrong() {
     let mut cases = 0;

@@ -25,7 +25,7 @@ const COMMANDS: [&str; 10] = [
     "plan m.toml --force sweep:5",
 ];
 
-/// Every command under limits of one kind: how many were refused.
+/// Runs every command under limits of one kind. Returns the number of failures.
 fn under(place: &TestDirectory, limits: &[String]) -> usize {
     let fresh = || ["other", "out"].iter().for_each(|made| drop(fs::remove_dir_all(place.path(made))));
     for command in COMMANDS {
@@ -34,7 +34,7 @@ fn under(place: &TestDirectory, limits: &[String]) -> usize {
     }
     let mut refused = 0;
     for limit in limits {
-        // Where the loader has no room for the program, it has no say.
+        // Skip limits under which the program cannot be loaded.
         let loaded = place.shell(&format!("exec {limit} \"$AWARI\" --version"));
         if loaded.code.is_none_or(|code| code == 127) {
             continue;
@@ -71,7 +71,7 @@ fn little_memory() {
     let mebibytes = [1, 4, 8, 16, 28, 32, 36, 40, 48, 64, 100, 200, 500, 1000].map(|size| size << 20);
     assert!(under(&place, &each("as", &mebibytes[4..])) > 5);
     assert!(under(&place, &each("data", &mebibytes[..8])) > 3);
-    // However long a line of stdin is.
+    // A line of stdin of any length.
     for command in ["play", "engine"] {
         let endless =
             format!("head -c 400M /dev/zero | tr '\\0' a | (ulimit -v 300000; \"$AWARI\" {command} --dir run)");
@@ -239,7 +239,7 @@ fn missing_outputs_and_environment() {
         // The reader closes the pipe immediately.
         of("{ AWARI; echo \"code $?\" >&2; } | true; sleep 0.01").says(&["code 0"]);
     }
-    // A run does not end because its events reach no one, and does not hide that they are lost.
+    // A run continues when its events cannot be written, and reports that.
     let lost = place.shell("\"$AWARI\" run m.toml --progress json --force sweep:3 > /dev/full");
     let lost = lost.is(12).says(&["cannot write the result to stdout", "the run goes on", "stones 0..3"]);
     assert_eq!(lost.err.matches("stdout").count(), 1, "{lost:?}");
@@ -291,7 +291,7 @@ fn a_closed_terminal_stops_a_run() {
     signal(&child, "HUP");
     assert_eq!(events.last().unwrap()["how"], "stopped");
     ended_child(child).is(75).says(&["stopped after"]);
-    // But not where nohup has it go on.
+    // Except under nohup.
     let script =
         "trap '' HUP; \"$AWARI\" run m.toml --dir ignored --set build.stones=0..8 & sleep 0.05; kill -HUP $!; wait $!";
     place.shell(script).is(0);

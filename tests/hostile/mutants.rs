@@ -21,7 +21,7 @@ const MUTANTS: [(&str, usize); 10] = [
     ("snapshot", 400),
 ];
 
-/// Says on a panic what it was about.
+/// Prints the input when a property panics.
 struct MutantCase<'a> {
     property: &'a str,
     bytes: &'a [u8],
@@ -94,7 +94,7 @@ fn snapshots() {
     hold("snapshot");
 }
 
-/// So that no target is without a test, nor a test without a target.
+/// Every property has a fuzz target, and the reverse.
 #[test]
 fn properties_are_fuzz_targets() {
     let targets = folder("targets", "");

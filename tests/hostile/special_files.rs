@@ -27,7 +27,7 @@ impl FinishedRun {
         self.0.path(name)
     }
 
-    /// Ends with a code, and says something, all of it fit for a terminal.
+    /// Runs a command. Asserts that it ends by itself, without a panic or control characters in its output.
     fn awari(&self, arguments: &[&str]) -> (i32, String) {
         let output = self.0.command(arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -50,7 +50,7 @@ impl FinishedRun {
         fs::remove_file(self.path("odd").join(file)).unwrap();
     }
 
-    /// All commands that read a run directory: the codes with which they end.
+    /// Runs all commands that read a run directory.
     fn all_commands(&self) -> Vec<(i32, String)> {
         let commands: [&[&str]; 8] = [
             &["plan", "m.toml", "--dir", "odd"],
@@ -132,7 +132,7 @@ fn other_databases_are_used_beside_one_that_cannot_be_opened() {
     assert!(out.contains("databases/loop") && out.contains(".03.json.tmp-1"), "{out}");
 }
 
-/// The process number of the command is part of names that an intruder foresees: `PID` stands for it.
+/// Plants links and runs a command. `PID` in the name of a link stands for the process number of the command.
 fn run_with_links(place: &FinishedRun, links: &[String], script: &str) -> (Option<i32>, String) {
     let plant = links.iter().map(|link| format!("ln -sf \"$1\" \"{}\"; ", link.replace("PID", "$$")));
     let script = plant.collect::<String>() + "exec \"$0\" " + script;
@@ -184,8 +184,7 @@ fn planted_links_change_no_file_elsewhere() {
     assert_eq!(fs::read_dir(place.path("victim")).unwrap().count(), 1);
 }
 
-/// Directories of the run directory that are links: of the user's own they lead elsewhere, as he wants; of another user
-/// they are refused.
+/// A link in place of a subdirectory is followed if it belongs to the user, and refused if it belongs to another one.
 #[test]
 fn linked_directories_must_belong_to_the_user() {
     let place = FinishedRun::new();
@@ -210,7 +209,7 @@ fn linked_directories_must_belong_to_the_user() {
                 assert_eq!(code, 0, "{folder}: {said}");
                 continue;
             }
-            // Logs are missed by nothing else.
+            // A run continues without logs.
             let is_needed = folder != "logs";
             assert_eq!(code != 0, is_needed, "{folder}: {said}");
             let named = format!("odd/{folder} is a symbolic link of another user (12345)");
@@ -222,7 +221,7 @@ fn linked_directories_must_belong_to_the_user() {
     }
 }
 
-/// A directory with files of the user's own is no run directory, and nothing in it is touched.
+/// A directory with other files is not a run directory, and none of them is changed.
 #[test]
 fn files_of_others_are_kept() {
     let place = FinishedRun::new();
@@ -291,7 +290,7 @@ fn outputs_replace_regular_files_only() {
     assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
     assert!(fs::read(place.path("file")).unwrap().starts_with(b"<!DOCTYPE html>"), "the link leads there");
     assert!(fs::symlink_metadata(place.path("link")).unwrap().is_symlink());
-    // Into a pipe that is read, and behind what a file that the shell has opened holds.
+    // Into a pipe with a reader, and appended to a file that the shell has opened.
     let script = "echo begun > log && \"$0\" report --dir done -o /dev/stdout >> log && \
                   (cat pipe > piped & \"$0\" report --dir done -o /dev/fd/3 3> pipe && wait)";
     let mut shell = Command::new("sh");
@@ -331,15 +330,15 @@ fn outputs_replace_regular_files_only() {
     assert!(!place.path("no").exists() && !place.path("absent").exists());
 }
 
-/// What is done to every number and text.
+/// A change to a value of a record.
 type Change = Box<dyn Fn(&mut Value)>;
 
-/// Every number, or every text, of every record.
+/// Applies a change to every number and text of every record.
 fn forged(bytes: &[u8], change: &dyn Fn(&mut Value)) -> Vec<u8> {
     fn walk(value: &mut Value, change: &dyn Fn(&mut Value)) {
         match value {
             Value::Object(fields) => {
-                // What the record is of stays, the number of the run says that it counts, and others have fewer bits.
+                // These identify the record, or have fewer than 64 bits.
                 let kept = ["run", "kind", "stage", "artifact", "name", "version", "pid", "threads", "millis"];
                 let changed = |key: &str| !kept.contains(&key);
                 fields.iter_mut().filter(|(key, _)| changed(key)).for_each(|(_, value)| walk(value, change));
@@ -369,7 +368,7 @@ fn forged_journals_do_no_harm() {
     let set_integer = |to: u64| move |value: &mut Value| *value = if value.is_u64() { to.into() } else { value.take() };
     let set_float = |to: f64| move |value: &mut Value| *value = if value.is_f64() { to.into() } else { value.take() };
     let set_text = move |value: &mut Value| {
-        // Without its digests, names and ends a record is none.
+        // Digests, names and ends must stay valid.
         if value.as_str().is_some_and(|was| was.len() != 64 && !was.contains('/') && was != "done") {
             *value = text.clone().into();
         }
@@ -389,7 +388,7 @@ fn forged_journals_do_no_harm() {
     }
 }
 
-/// Texts that would command a terminal, in each place where anyone may have written one.
+/// Terminal control sequences in every text that a command may print.
 #[test]
 fn file_contents_print_no_control_characters() {
     let evil = "\u{1b}[31m\u{1b}]0;x\u{7}\r\u{8}\u{7f}\u{9b}2J\u{202e}\u{2066}";

@@ -1,5 +1,5 @@
-//! Sectors that cannot be read, on a real file system: a loop device whose backing file is cut, so that reads of some
-//! blocks of one database fail (EIO). For the slow tier; the closing summary names it where the machine does not allow it.
+//! Unreadable sectors on a real file system: the backing file of a loop device is cut, so that reads of some blocks of a
+//! database fail (EIO). Part of the slow tier.
 //!
 //! cargo test -p tests --test hostile unreadable -- --ignored --nocapture
 
@@ -9,7 +9,7 @@ use tests::directory::{CommandResult, TestDirectory};
 use tests::needs::Need;
 use tests::serve_process::ServeProcess;
 
-/// Says that this process is in a mount namespace of its own, which takes mounts and loop devices with it when it ends.
+/// Variable set in a child with a mount namespace of its own, whose mounts and loop devices disappear when it ends.
 const INSIDE: &str = "AWARI_TEST_OWN_MOUNTS";
 
 const NAME: &str = "unreadable_sectors::unreadable_databases_are_named_and_rebuilt";
@@ -56,7 +56,7 @@ fn unreadable_databases_are_named_and_rebuilt() {
     assert!(child.status().unwrap().success(), "see above");
 }
 
-/// A command that cannot read the database says so.
+/// Asserts that a command reports the unreadable database.
 #[track_caller]
 fn refused(ended: CommandResult) -> CommandResult {
     assert!(matches!(ended.code, Some(12 | 16)), "{ended:?}");

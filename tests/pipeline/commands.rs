@@ -32,7 +32,7 @@ fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
     assert_eq!(same(place.files("run")), same(files));
 }
 
-/// Twelve stones do not fit what five threads leave of the least memory that a build may have.
+/// With five threads, twelve stones do not fit the minimal memory of a build.
 #[test]
 fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
     let place = TestDirectory::new(12);
@@ -47,7 +47,7 @@ fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
     assert!(place.files("little/databases").into_values().eq(place.files("much/databases").into_values()));
 }
 
-/// Chosen for a processor that computes wrongly, or for whom compares: by no instruction is a byte another one.
+/// The instruction set changes no byte.
 #[test]
 #[ignore = "slow tier: a build for each kernel"]
 fn kernels_are_chosen_and_make_the_same_bytes() {
@@ -331,7 +331,7 @@ fn directories_that_cannot_be_used() {
     for command in ["verify", "stats"] {
         place.awari(&[command, "--dir", "absent"]).is(3).says(&["no databases", "awari run MANIFEST"]);
     }
-    // Memory that the build cannot do with.
+    // Too little memory.
     place
         .awari(&["run", "m.toml", "--set", "build.stones=0..24", "--set", "build.method=counting"])
         .is(12)
@@ -347,7 +347,7 @@ fn a_second_run_is_refused() {
         "awari run elsewhere.toml",
         "stop it with `awari stop --dir run`",
     ]);
-    // Reading is no matter of the lock.
+    // Reading needs no lock.
     place.awari(&["verify", "--dir", "run"]).is(0);
     place.awari(&["status", "--dir", "run"]).is(0);
     place.flip("run/databases/03.awari", 300);
@@ -463,7 +463,7 @@ fn statistics_are_the_published_ones() {
         .awari(&["stats", "--dir", "run", "--stones", "5..8"])
         .is(3)
         .says(&["no database of 7 stones in run/databases"]);
-    // What runs have counted is gone, or is of other databases: counted again.
+    // Missing or foreign statistics are counted again.
     fs::write(place.path("run/stats/05.json"), fs::read(place.path("run/stats/04.json")).unwrap()).unwrap();
     fs::remove_file(place.path("run/stats/06.json")).unwrap();
     assert_eq!(csv(&[]), published(0..=6));
@@ -535,7 +535,7 @@ fn databases_alone_suffice_to_verify() {
     assert_eq!(gap.out, "stones,status\n0,verified\n1,verified\n3,verified\n4,unchecked\n5,unchecked\n");
 }
 
-/// From what it read, whether that was kept or is made again, and by whichever method.
+/// The inputs of a repeated stage are kept or rebuilt, by any method.
 #[test]
 fn repeated_bound_stages_are_identical() {
     let place = TestDirectory::new(5);
@@ -631,7 +631,7 @@ fn a_run_obeys_a_stop_request_and_resumes() {
     place.awari(&["stop", "--dir", "run"]).is(12).says(&["no run is active in run"]);
     assert!(!place.path("run/stop").exists(), "no request is left");
 
-    // A request that came too late for the first run is none for the second.
+    // The second run ignores a request for the first one.
     fs::write(place.path("run/stop"), "1\n").unwrap();
     place.awari(&["run", "m.toml", "--set", "build.stones=0..10"]).is(0).says(&["0..10: matches published counts"]);
     assert!(!place.path("run/stop").exists());
@@ -754,7 +754,7 @@ fn every_io_back_end_builds_the_same() {
     plain.awari(&["run", "m.toml", "--io", "fast"]).is(2).says(&["[possible values: auto, uring, plain]"]);
 }
 
-/// What a shell is offered for the last of some words.
+/// Returns the completions of the last word.
 fn completed(place: &TestDirectory, words: &[&str]) -> Vec<String> {
     let mut command = place.command(&[&["--", "awari"], words].concat());
     let index = words.len().to_string();

@@ -39,7 +39,7 @@ fn check(name: &str, found: &str) {
     assert_eq!(found.lines().count(), expected.lines().count(), "{name}: lines");
 }
 
-/// The value with seven significant digits in each number that is no integer: the last ones depend on the C library.
+/// Rounds floating-point numbers to seven significant digits: the last ones depend on the C library.
 fn rounded(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => *value = format!("{:.6e}", number.as_f64().unwrap()).into(),

@@ -1,4 +1,4 @@
-//! Every example of every help text is run, in order, by the shell, in a directory with the manifests of the repository.
+//! Runs every example of every help text in a shell, in order, in a directory with the manifests of the repository.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,10 +12,10 @@ use tests::serve_process::ServeProcess;
 /// Eight stones.
 const GAME: &str = "[Event \"an example\"]\n[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"]\n\n1. D2 a1 2. F2x2\n";
 
-/// Stands for Slurm: checks that it is given a script.
+/// Stub of `sbatch`, which checks that its argument is a script.
 const SBATCH: &str = "#!/bin/sh\nfor last; do :; done\ntest -f \"$last\" || last=/dev/stdin\nbash -n \"$last\"\n";
 
-/// How long to wait for what must come. Nothing is measured.
+/// Time after which a process counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn awari(args: &[&str]) -> String {
@@ -169,7 +169,7 @@ fn example(desk: &Desk, line: &str) {
     }
 }
 
-/// Servers are asked once, by the examples with `curl`, at the port that they got.
+/// Starts the servers on free ports, and sends them the requests of the examples with `curl`.
 fn serve(desk: &Desk, examples: &[String]) {
     let (servers, questions): (Vec<&String>, Vec<&String>) =
         examples.iter().partition(|line| line.starts_with("awari serve "));

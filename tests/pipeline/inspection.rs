@@ -37,7 +37,7 @@ fn a_watch_follows_a_run_to_its_end() {
     assert!(!place.path("run/heartbeat").exists());
 }
 
-/// Also where a run begins and ends between two looks.
+/// The run may begin and end between two looks.
 #[test]
 fn a_watch_waits_for_the_directory_and_for_a_run() {
     let place = TestDirectory::new(2);
@@ -107,7 +107,7 @@ fn a_database_that_was_deleted_is_not_listed() {
     assert!(out.contains("to run: databases/03.awari is absent"), "{out}");
 }
 
-/// What plan, explain and run say of the stages, in text and as JSON, and status after the run.
+/// Compares the counts of plan, explain and run, in text and as JSON, and of status after the run.
 #[test]
 fn commands_agree_on_numbers_of_stages() {
     let place = TestDirectory::new(4);
@@ -227,7 +227,7 @@ fn garbage_collection_removes_only_what_was_asked() {
     place.awari(&["gc", "--dir", "run", "--kept", "--delete"]).is(0).says(&["7 files removed"]);
     assert!(place.path("run/databases/notes.txt").exists() && !place.path("run/captures/06.cap").exists());
     place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
-    // The manifest asks for less: what is beyond goes only by name.
+    // Databases beyond the manifest are removed only by `--unasked`.
     place.manifest("[build]\nstones = \"0..4\"\n[run]\ndir = \"run\"\n");
     place.awari(&["run", "m.toml"]).is(0);
     place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["nothing to remove"]);
@@ -283,7 +283,7 @@ fn a_report_is_one_page_of_every_run() {
     {
         assert!(page.contains(part), "{part}");
     }
-    // Nothing of it comes from elsewhere.
+    // The page loads nothing.
     for outside in ["http", "src=", "href=", "url(", "@import", "<script", "<link"] {
         assert!(!page.contains(outside), "{outside}");
     }

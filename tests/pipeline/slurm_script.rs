@@ -15,7 +15,7 @@ fn stub(place: &TestDirectory, name: &str, script: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Runs a script where Slurm is stubs; elsewhere than where it was made. None where there is no bash, which is said.
+/// Runs a script with stubs of Slurm, in another directory. `None` without bash.
 fn run(place: &TestDirectory, script: &str) -> Option<CommandResult> {
     fs::write(place.path("job.sh"), script).unwrap();
     if !Need::Bash.is_met() {

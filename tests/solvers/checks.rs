@@ -64,7 +64,7 @@ fn write(disk: &MemoryDisk, stones: u32, scores: &[Score], set: PositionSet, cod
     open(disk, stones, set, codec).expect("the file has just been written")
 }
 
-/// Mapped or block by block in turn: neither may matter.
+/// Opens a file mapped or by blocks, which must not matter.
 fn open(disk: &MemoryDisk, stones: u32, set: PositionSet, codec: Codec) -> Result<CachedScores, StoreError> {
     let open = if stones.is_multiple_of(2) { Scores::open_windowed } else { Scores::open };
     let (identity, shape) = header(stones, set);
@@ -97,7 +97,7 @@ fn right_files_are_verified_and_certified() {
     }
 }
 
-/// Large enough for several blocks a slab; what is in them does not matter to the figures.
+/// Random scores, in databases of several blocks a slab.
 #[test]
 fn statistics_of_files_and_memory_agree() {
     let stones = 11;

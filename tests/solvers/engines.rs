@@ -211,11 +211,11 @@ fn capture_choices_follow_the_rules() {
     }
 }
 
-/// Databases in memory, read from one end to the other, in runs that keep to no rows; one of them fails.
+/// Databases in memory, read sequentially in runs that are not aligned to rows; one of them can fail.
 struct Runs<'a> {
     smaller: &'a [Vec<Score>],
     torn: Option<u32>,
-    /// The runs that were read of late, by their stones.
+    /// Recently read runs: stones and number.
     read: Mutex<Vec<(u32, u64)>>,
 }
 
@@ -326,7 +326,7 @@ fn captures_in_stripes_are_the_same() {
     }
 }
 
-/// A database to count, with what it should become.
+/// A database to count, with the expected scores.
 struct CountingInput {
     tables: Tables,
     index: Index,
@@ -461,7 +461,7 @@ fn counting_with_full_queues() {
     assert_eq!(little.total().updates(), much.total().updates());
 }
 
-/// An array that no call produces: positions with fewer children than updates. It is an error, without a panic.
+/// A checkpoint with fewer children than updates is an error, not a panic.
 #[test]
 fn counting_refuses_a_forged_checkpoint() {
     let counted = CountingInput::up_to(PositionSet::All, 7).pop().unwrap();

@@ -23,10 +23,10 @@ use tests::fault_planting::{self, Misread};
 
 const STONES_MAX: u32 = 12;
 
-/// Right databases, and what another method says their digests are.
+/// Right databases, and their digests by another method.
 struct RightDatabases {
     set: PositionSet,
-    /// The fewest stones with which the position set is not one that was looked at before.
+    /// The fewest stones with which the position set differs from those checked before.
     stones_min: u32,
     random: Random,
     right: Vec<Vec<Score>>,
@@ -167,7 +167,7 @@ impl VerdictTable {
     }
 }
 
-/// Everything that is planted into databases of one position set.
+/// Plants all faults into databases of a position set.
 fn plant_all(set: PositionSet) -> VerdictTable {
     let ground = RightDatabases::new(set, STONES_MAX);
     let mut table = VerdictTable::default();
@@ -228,7 +228,7 @@ fn consequences(ground: &RightDatabases, table: &mut VerdictTable) {
         let verdicts = (0..count).into_par_iter().filter_map(|number| {
             let scores =
                 fault_planting::with_all_that_follows(&equations, right, stones, &mut ground.random(stones, number))?;
-            // What does not even contradict itself is another solution, and stands in a row of its own.
+            // A consistent database is another solution, which has its own row.
             (!equations.hold(&scores)).then(|| ground.judge_one(stones, scores, number))
         });
         table.add("one wrong score and all that follows from it", verdicts.collect());
@@ -268,7 +268,7 @@ fn solved_by_equations(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
     solved
 }
 
-/// All databases of a directory solved by rules that are not these.
+/// All databases of a directory solved by other rules.
 fn misreadings(ground: &RightDatabases, table: &mut VerdictTable) {
     let verdicts: Vec<_> = Misread::all()
         .into_par_iter()
@@ -353,7 +353,7 @@ fn solutions(ground: &RightDatabases, table: &mut VerdictTable) {
     }
 }
 
-/// Files that are not what was written.
+/// Files that were changed after they were written.
 fn files_changed(ground: &RightDatabases, table: &mut VerdictTable) {
     let disk = MemoryDisk::new();
     let identity = files::identity(Rules::AWARI.name, ground.set, FileKind::Database, 6);
@@ -425,7 +425,7 @@ fn check_verdicts(set: PositionSet, table: &VerdictTable) {
     }
 }
 
-/// Where the extremes of all solutions agree, consistency alone is a proof; elsewhere there are other solutions.
+/// Where the bounds of all solutions agree, consistency is a proof; elsewhere there are other solutions.
 /// `AWARI_TEST_STONES=16` tests more stones: 13 take a minute, 16 ten.
 #[test]
 fn consistent_solutions_are_unique_for_known_stones() {
@@ -460,7 +460,7 @@ fn first_solution(equations: &Equations, extremes: &Extremes, least: &[Score], b
     })
 }
 
-/// A sample looks at each position with the chance that its documentation gives, and so finds what is wrong.
+/// A sample finds wrong scores with the documented probability.
 #[test]
 #[ignore = "slow tier: thousands of checks"]
 fn samples_find_faults_as_often_as_predicted() {

@@ -66,7 +66,7 @@ impl VerifiedRun {
         file.write(&RealDisk::default(), &self.database(stones));
     }
 
-    /// The same, which says that its scores have the digest of the right ones.
+    /// Plants a file whose footer has the digest of the right scores.
     fn forge(&self, stones: u32, scores: &[Score]) {
         const FOOTER_BYTES: usize = 72;
         let path = self.database(stones);
@@ -150,7 +150,7 @@ fn wrong_scores_are_named_recorded_and_repaired() {
     place.verify(&["--against", "two-bit"]).is(0);
 }
 
-/// Wrong captures under right checksums that a run adopts: no score can come of them, so they are made again.
+/// Wrong captures with right checksums, which a run adopts: they lead to impossible scores, and are rebuilt.
 #[test]
 fn wrong_captures_are_rebuilt() {
     for (method, stones) in [("sweep", 6), ("counting", 6)] {
@@ -166,7 +166,7 @@ fn wrong_captures_are_rebuilt() {
         fs::remove_file(place.database(stones)).unwrap();
         let ended = place.awari(&more).is(16);
         assert!(!ended.err.contains("bug in awari"), "{ended:?}");
-        // Scores that are possible and wrong are found when they are verified, and then what they were made from goes.
+        // Verification finds possible but wrong scores, and their inputs are rebuilt.
         let mut again = 0;
         while place.awari(&more).code != Some(0) {
             again += 1;
@@ -177,7 +177,7 @@ fn wrong_captures_are_rebuilt() {
     }
 }
 
-/// Wrong scores under right checksums, on which more was built before that was found.
+/// Wrong scores with right checksums, found after larger databases were built from them.
 #[test]
 fn databases_above_wrong_scores_are_rebuilt() {
     let place = VerifiedRun::built(6, PositionSet::All);
@@ -275,7 +275,7 @@ fn missing_finished_databases_are_named() {
     place.verify(&["--stones", "6"]).is(16).prints(&[(6, "missing")]).says(&[&again("6")]);
     place.verify(&["--stones", "5..7"]).is(16).prints(&[(5, "verified"), (6, "missing"), (7, "missing")]);
     place.verify(&["--stones", "7"]).is(3);
-    // What has the name is no file.
+    // A directory in place of the file.
     fs::create_dir(place.database(6)).unwrap();
     place.verify(&[]).is(16).says(&["06.awari: it is not a regular file; move it away", &again("6")]);
     fs::remove_dir(place.database(6)).unwrap();
@@ -290,11 +290,11 @@ fn missing_finished_databases_are_named() {
     place.awari(&["run", "m.toml"]).is(0);
     assert!(fs::read(place.database(6)).unwrap() == bytes);
     place.verify(&[]).is(0).prints(&every(6, "verified"));
-    // One that awari itself has removed is not missed.
+    // A database that awari removed is not missing.
     place.awari(&["run", "m.toml", "--set", "build.stones=0..5"]).is(0);
     place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0);
     place.verify(&[]).is(0).prints(&every(5, "verified"));
-    // Nor can any be without a journal.
+    // Without a journal, none is missing.
     gone(5);
     fs::remove_file(place.path("run/journal")).unwrap();
     place.verify(&[]).is(0).prints(&every(4, "verified"));

@@ -11,18 +11,18 @@
 use crate::equations::{Equations, Extremes};
 use game::Score;
 
-/// What came of a search.
+/// Outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimOutcome {
     /// A solution with the claim.
     Found(Vec<Score>),
     /// There is none.
     Impossible,
-    /// Too many choices were wrong.
+    /// The limit of wrong choices was reached.
     GivenUp,
 }
 
-/// What a position may be, and must be.
+/// Possible and certain claims of a position.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     may_win: bool,
@@ -40,15 +40,15 @@ pub struct Claims<'a> {
     marks: Vec<Mark>,
     /// Quiet children that may be lost.
     support: Vec<u32>,
-    /// Marks as they were before they changed.
+    /// Former marks, for undoing.
     trail: Vec<(u32, Mark)>,
-    /// Consequences to be drawn.
+    /// Consequences to apply.
     waiting: Vec<(u32, ClaimChange)>,
-    /// Claimed wins that need a child to rest on.
+    /// Claimed wins that need a lost child.
     open: Vec<u32>,
 }
 
-/// What becomes known of a position.
+/// A conclusion about a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClaimChange {
     NotWon,
@@ -60,7 +60,7 @@ enum ClaimChange {
 /// A claim contradicts another.
 struct Conflict;
 
-/// A child that a win was made to rest on, and how far things had come before.
+/// A child chosen as lost to support a win, and the state before the choice.
 struct ClaimChoice {
     child: u32,
     trail: usize,
@@ -68,7 +68,7 @@ struct ClaimChoice {
 }
 
 impl<'a> Claims<'a> {
-    /// All that the extremes allow at `bound`.
+    /// The claims that the extremes allow at `bound`.
     pub fn new(equations: &'a Equations, extremes: &Extremes, least: &'a [Score], bound: Score) -> Claims<'a> {
         let positions = equations.positions();
         let mut parents = vec![Vec::new(); positions];
@@ -155,7 +155,7 @@ impl<'a> Claims<'a> {
         self.undo(0);
         self.open.clear();
         if outcome == ClaimOutcome::Impossible {
-            // Others need not try it again.
+            // Later searches skip it.
             self.waiting.push((seed, ClaimChange::NotLost));
             assert!(self.follow().is_ok(), "nothing must be yet");
             self.trail.clear();
@@ -163,7 +163,7 @@ impl<'a> Claims<'a> {
         outcome
     }
 
-    /// A child that a win may rest on which rests on nothing yet: the one with the fewest consequences.
+    /// The child with the fewest consequences that could support an unsupported win.
     fn choice(&self) -> Option<u32> {
         self.open.iter().rev().find_map(|&at| {
             let children = self.equations.children(at as usize);

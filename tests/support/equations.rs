@@ -1,11 +1,11 @@
-//! The equations that the scores of a database satisfy, and their solutions besides the right one.
+//! The equations that the scores of a database satisfy, and their solutions.
 //!
 //! `score(p) = max over moves of (captured - score(child))`, with the scores of smaller databases given: a database that
 //! satisfies all of them is *consistent*. The right scores are the least solution in the order in which 0 is least and
-//! magnitudes grow outward; others come of moves in a circle, where positions can rest their claims on each other.
+//! magnitudes grow outward; others exist where moves form cycles, in which positions support each other.
 //!
-//! How far solutions can differ is found with two numbers a position, what it is worth if going round for ever wins
-//! everything for the player to move, and if it loses everything:
+//! Two numbers a position bound all solutions: its value if endless play wins everything for the player to move, and if it
+//! loses everything:
 //!
 //! ```text
 //! high(p) = max(capture(p), max over quiet moves of -low(child))      from the stones downward
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Every solution lies between the two (induction over rounds), so where they agree everywhere there is only one.
-//! Where they do not, [`Claims`](crate::claims::Claims) look for another.
+//! Where they differ, [`Claims`](crate::claims::Claims) search for another one.
 //!
 //! Written from the plain rules, for databases in memory of up to a dozen stones.
 
@@ -26,14 +26,14 @@ const NONE: Score = Score::MIN;
 #[derive(Debug)]
 pub struct Equations {
     stones: u32,
-    /// The best capture of each position; what it scores where there is no move at all.
+    /// The best capture of each position, or its score if it has no move.
     captures: Vec<Score>,
     /// Where the quiet moves of each position begin in `children`, and where the last one's end.
     starts: Vec<u32>,
     children: Vec<u32>,
 }
 
-/// What each position is worth at most and at least, in any solution.
+/// Bounds on the score of each position in any solution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extremes {
     /// The values if an endless game is a win for the player to move.
@@ -52,8 +52,8 @@ impl Equations {
         Equations::of(&moves, -(stones as Score), set, stones, smaller)
     }
 
-    /// As [`new`](Equations::new), of another game: the moves of a position are as `moves` says, and who has none scores
-    /// `stuck`.
+    /// As [`new`](Equations::new), for other rules: `moves` returns the moves of a position, and a position without moves
+    /// scores `stuck`.
     pub fn of(
         moves: &dyn Fn(&Board) -> Vec<Played>,
         stuck: Score,
@@ -95,18 +95,18 @@ impl Equations {
         &self.children[self.starts[position] as usize..self.starts[position + 1] as usize]
     }
 
-    /// The best capture of a position, far below any score if there is none; what it scores if there is no move at all.
+    /// The best capture of a position, or a value below any score; the score of a position without moves.
     pub fn capture(&self, position: usize) -> Score {
         self.captures[position]
     }
 
-    /// What a position scores by its children.
+    /// The score of a position by its children.
     pub fn best(&self, position: usize, scores: &[Score]) -> Score {
         let quiet = self.children(position).iter().map(|&child| -scores[child as usize]);
         quiet.fold(self.captures[position], Score::max)
     }
 
-    /// The positions that do not score what their children say.
+    /// The positions whose score contradicts their children.
     pub fn violations<'a>(&'a self, scores: &'a [Score]) -> impl Iterator<Item = usize> + 'a {
         (0..self.positions()).filter(|&position| self.best(position, scores) != scores[position])
     }
@@ -123,7 +123,7 @@ impl Equations {
         scores
     }
 
-    /// What each position is worth at most and at least.
+    /// Computes the bounds of all solutions.
     pub fn extremes(&self) -> Extremes {
         let mut extremes = Extremes {
             high: vec![self.stones as Score; self.positions()],
@@ -147,7 +147,7 @@ impl Equations {
         while self.pass(scores, None) > 0 {}
     }
 
-    /// Applies each equation once, in place, but for one position that keeps its score; says how many scores changed.
+    /// Applies each equation once, in place, except for the position `held`. Returns the number of changed scores.
     pub fn pass(&self, scores: &mut [Score], held: Option<usize>) -> usize {
         let mut changed = 0;
         for position in (0..self.positions()).filter(|&position| Some(position) != held) {

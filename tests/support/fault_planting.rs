@@ -8,8 +8,7 @@ use std::ops::RangeInclusive;
 /// A kind of fault, with scores that have it.
 pub type Plant = (&'static str, Vec<Score>);
 
-/// Scores of a database with some of them elsewhere, or otherwise, than a right one has them. Those that happen to be
-/// right all the same are left out.
+/// Databases with displaced or changed scores. Those equal to the right database are left out.
 pub fn displaced(index: &Index, right: &[Score], random: &mut Random) -> Vec<Plant> {
     let mut plants: Vec<Plant> = Vec::new();
     let mut plant = |what, change: &mut dyn FnMut(&mut [Score])| {
@@ -98,7 +97,7 @@ fn other(score: Score, stones: u32, random: &mut Random) -> Score {
     if other >= score { other + 1 } else { other }
 }
 
-/// One wrong score, and one that leads there as it follows from that.
+/// One wrong score, and a parent whose score follows from it.
 pub fn child_and_parent(equations: &Equations, right: &[Score], stones: u32, random: &mut Random) -> Vec<Score> {
     loop {
         let mut scores = single(right, stones, random);
@@ -113,7 +112,7 @@ pub fn child_and_parent(equations: &Equations, right: &[Score], stones: u32, ran
     }
 }
 
-/// One wrong score, and all that follows from it; none if that does not settle.
+/// One wrong score and its consequences; `None` if these do not settle.
 pub fn with_all_that_follows(
     equations: &Equations,
     right: &[Score],
@@ -127,7 +126,7 @@ pub fn with_all_that_follows(
     Some(scores)
 }
 
-/// Scores of one set of positions in the order of another: as many as there is room for, the last one repeated.
+/// Scores of other positions, cut to a length or extended by the last one.
 pub fn of_other_positions(other: &[Score], positions: u64) -> Vec<Score> {
     let last = other[other.len() - 1];
     other.iter().copied().chain(std::iter::repeat(last)).take(positions as usize).collect()
@@ -136,10 +135,10 @@ pub fn of_other_positions(other: &[Score], positions: u64) -> Vec<Score> {
 /// A plausible misreading of the rules.
 #[derive(Clone, Debug)]
 pub struct Misread {
-    /// How.
+    /// Title.
     pub what: &'static str,
     captures: RangeInclusive<u8>,
-    /// Captures go on backwards.
+    /// Captures continue backwards.
     goes_on: bool,
     /// The opponent must be left stones.
     feeds: bool,
@@ -196,7 +195,7 @@ impl Misread {
         if self.skips_origin { 0 } else { 12 }
     }
 
-    /// Whether its moves stay within a position set: one that sows its origin leaves no pit empty.
+    /// Whether its moves stay within a position set: sowing the origin may leave no empty pit.
     pub fn stays_in(&self, set: PositionSet) -> bool {
         set == PositionSet::All || self.skips_origin
     }

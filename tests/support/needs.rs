@@ -1,7 +1,7 @@
-//! What some tests need of the machine, and which tests are skipped where it is missing.
+//! Requirements of tests that not every machine meets.
 //!
-//! libtest cannot skip a test at run time. A test asks [`Need::is_met`] and returns where it is not, which prints a line past
-//! libtest's capture. The target `what_was_skipped` looks for each need again, and prints the closing summary.
+//! libtest cannot skip a test at run time. A test returns unless [`Need::is_met`], which prints a line past libtest's capture.
+//! The target `what_was_skipped` checks each need again, and prints the closing summary.
 
 use disk::FileSystem;
 use disk::machine::{MachineFacts, is_signal_ignored};
@@ -80,7 +80,7 @@ impl Need {
         }
     }
 
-    /// Why it is missing; nothing if it is there.
+    /// The reason why it is missing, if it is.
     pub fn missing(self) -> Option<String> {
         match self {
             Need::Bash => fails("bash", &["--version"]),
@@ -113,7 +113,7 @@ impl Need {
         }
     }
 
-    /// Whether it is there. If not, prints which tests are skipped, and why.
+    /// Whether it is met. If not, prints the skipped tests and the reason.
     pub fn is_met(self) -> bool {
         let skipped = self.skipped();
         if let Some(line) = &skipped {
@@ -123,7 +123,7 @@ impl Need {
         skipped.is_none()
     }
 
-    /// The line that says which tests are skipped, and why; nothing if none is.
+    /// The line that names the skipped tests and the reason, if it is not met.
     pub fn skipped(self) -> Option<String> {
         self.missing().map(|why| format!("skipped: {}: {}", self.tests(), why.replace('\n', " ")))
     }
@@ -140,7 +140,7 @@ fn no_module(module: &str) -> Option<String> {
         .map(|_| format!("{} has no module {module}", Path::new(&python).display()))
 }
 
-/// Why a command cannot be run, or does not succeed.
+/// The reason why a command fails, if it does.
 fn fails(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Option<String> {
     let name = Path::new(program.as_ref()).display().to_string();
     let mut command = Command::new(program);

@@ -17,7 +17,7 @@ use tests::needs::Need;
 use tests::serve_process::ServeProcess;
 use url::{ParseError, Url};
 
-/// How long to wait for what must come. Nothing is measured: a page that needs it is stuck.
+/// Time after which a page counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const STONES_MAX: u32 = 9;
@@ -25,7 +25,7 @@ pub(crate) const STONES_MAX: u32 = 9;
 /// Nine stones: one move wins, one draws, two lose.
 pub(crate) const NINE: &str = "2-0-1-1-2-0-1-0-0-0-1-1-19-20-S";
 
-/// Runs a scenario in a browser of its own, of which nothing may remain to be said.
+/// Runs a scenario in a new browser, and checks the logs of the browser.
 pub(crate) fn browse(scenario: impl AsyncFnOnce(&Browser<'_>)) {
     if !Need::Chromium.is_met() {
         return;
@@ -136,7 +136,7 @@ impl<'a> Browser<'a> {
         Browser { client, driver, session, served }
     }
 
-    /// Goes to an address of the server, and waits until all is there.
+    /// Goes to an address of the server, and waits until the page is not busy.
     pub(crate) async fn visit(&self, path: &str) {
         self.visit_without_scripts(path).await;
         self.settled().await;
@@ -162,7 +162,7 @@ impl<'a> Browser<'a> {
         format!("{}{}", url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default())
     }
 
-    /// What a field of the address says.
+    /// The value of a field of the address.
     pub(crate) async fn field(&self, name: &str) -> Option<String> {
         let url = self.client.current_url().await.unwrap();
         url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
@@ -249,12 +249,12 @@ impl<'a> Browser<'a> {
         self.press(&char::from(key).to_string()).await;
     }
 
-    /// What a script returns.
+    /// Returns the result of a script.
     pub(crate) async fn script(&self, script: &str) -> Value {
         self.client.execute(script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
-    /// What a script gives to `done`.
+    /// Returns the value that a script passes to `done`.
     pub(crate) async fn script_later(&self, script: &str) -> Value {
         let script = format!("const done = arguments[arguments.length - 1]; {script}");
         self.client.execute_async(&script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))
@@ -286,7 +286,7 @@ impl<'a> Browser<'a> {
         serde_json::from_value(self.script(script).await).unwrap()
     }
 
-    /// Everything that is shown, and everything that was chosen.
+    /// The visible text and the choices of the user.
     pub(crate) async fn snapshot(&self) -> Value {
         let script = "const byId = (id) => document.getElementById(id);
             return [location.search, byId('main').innerText, byId('computer').value, byId('level').value,
@@ -303,7 +303,7 @@ impl<'a> Browser<'a> {
         }
     }
 
-    /// Waits until the page says that all is there.
+    /// Waits until the page is not busy.
     pub(crate) async fn settled(&self) {
         self.until("document.querySelector(\"#main[aria-busy=false]\")").await;
     }
@@ -319,8 +319,8 @@ impl<'a> Browser<'a> {
         entries.as_array().unwrap().clone()
     }
 
-    /// No script failed, nothing was warned of, and nothing was asked of anybody but the server. Of the mistakes made on
-    /// purpose, the browser says that they were refused with 400.
+    /// Asserts that the browser logged no error or warning, and sent requests only to the server. Deliberate mistakes are logged
+    /// as refused with 400.
     async fn is_blameless(&self) {
         for entry in self.log("browser").await {
             let message = entry["message"].as_str().unwrap();

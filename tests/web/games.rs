@@ -8,7 +8,7 @@ use tests::directory::{TestDirectory, ended};
 /// Seven stones: South to move from A to F.
 const START: &str = "0-1-0-1-0-2-1-0-1-0-0-1-20-21-S";
 
-/// What it says to some lines on stdin.
+/// Runs a command with lines on stdin, and returns its output.
 fn play(place: &TestDirectory, args: &[&str], lines: &str) -> String {
     fs::write(place.path("lines"), lines).unwrap();
     let mut command = place.command(args);
@@ -20,7 +20,7 @@ fn play(place: &TestDirectory, args: &[&str], lines: &str) -> String {
 fn every_move_of_a_game_is_judged_by_the_rules() {
     let place = TestDirectory::built(7);
     let solved = solve_up_to(7);
-    // Always the first move there is, good or not.
+    // Always the first legal move, good or not.
     let mut at = [0, 1, 0, 1, 0, 2, 1, 0, 1, 0, 0, 1];
     let (mut text, mut losses) = (format!("[Event \"a game\"]\n[FEN \"{START}\"]\n\n"), Vec::new());
     for number in 0..12 {
@@ -52,7 +52,7 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     assert_eq!(json["south"]["lost"].as_i64().unwrap(), lost);
     let shown = place.awari(&["analyze", "--dir", "run", "game.ogn"]).is(0).out;
     assert!(shown.starts_with("Event: a game\n") && shown.contains(&format!("{lost} stones lost")), "{shown}");
-    // Of an opening nothing is known to databases of seven stones.
+    // Databases of seven stones do not judge an opening.
     let opening = place.awari(&["analyze", "--dir", "run", "F4 f4 B5"]).is(3).out;
     assert!(opening.contains("3 of 3 moves not judged (more than 7 stones)"), "{opening}");
     let one = ["analyze", "--dir", "run", "[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F"];
@@ -60,13 +60,13 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     assert!(one.contains("South: 1 move, 1 judged") && one.contains("North: 0 moves, "), "{one}");
     let empty = place.awari(&["analyze", "--dir", "run", "[Event \"none\"]"]).is(3).out;
     assert_eq!(empty, "Event: none\nthe game has no moves: there is nothing to judge\n");
-    // A pipe is as good as a file, and losses are counted as everywhere else.
+    // The same game from a pipe.
     let piped = place.shell("cat game.ogn | \"$AWARI\" analyze --dir run /dev/stdin").is(0);
     assert_eq!(piped.out, shown);
     let worst = losses.iter().max().unwrap();
     assert!(shown.contains(&format!("  {worst}  ")), "{shown}");
     place.awari(&["analyze", "--dir", "run", "F4 F4"]).is(2).says(&["move 2, `F4`: North is to move"]);
-    // A name of a file that is not there is no game.
+    // The name of a missing file is not a game.
     for name in ["nosuch.ogn", "games/nosuch", "nosuch", "face.ogn"] {
         place.awari(&["analyze", "--dir", "run", name]).is(2).says(&[name, "is neither a file nor a game"]);
     }
@@ -87,7 +87,7 @@ fn a_game_is_played_taken_back_and_saved() {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     assert_eq!(said.matches("South plays F2").count(), 2);
-    // Moves are read as they are printed, and compared with the board.
+    // Moves are parsed as they are printed, and checked against the board.
     let said = play(&place, &args, "F3\nF2\nundo\nF2x0\nquit\n");
     assert!(said.contains("move 1: F3 says 3 stones, pit F holds 2"), "{said}");
     let played = said.matches("South plays F2").count();

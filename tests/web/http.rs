@@ -1,5 +1,5 @@
-//! The oracle over HTTP: each answer against the oracle itself, every route and status of its description against the
-//! server, refused requests, and the connections of a stopping server.
+//! The oracle over HTTP: answers compared with the oracle itself, routes and statuses compared with the OpenAPI
+//! description, refused requests, and the connections of a stopping server.
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, StatusCode, header};
@@ -24,7 +24,7 @@ use tower::ServiceExt;
 
 const STONES_MAX: u8 = 5;
 
-/// A site of the databases of 0 to 5 stones; that of 4 is cut short if it is to be damaged.
+/// A site with databases of 0 to 5 stones; that of 4 can be truncated.
 fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Site> {
     let disk = MemoryDisk::new();
     let solved = reference::solve_up_to(STONES_MAX);
@@ -186,7 +186,7 @@ fn entity_tags_identify_databases() {
         }
         let (other, _) = send(&damaged, get(path)).await;
         assert_ne!(other.headers()[header::ETAG], tag);
-        // A question that makes no sense makes none with a tag either.
+        // An invalid request stays invalid with a tag.
         let request = Request::get("/v1/probe?pos=x").header(header::IF_NONE_MATCH, &tag).body(Body::empty()).unwrap();
         assert_eq!(send(&all, request).await.0.status(), 400);
     });
@@ -229,7 +229,7 @@ fn the_page_shows_positions_without_a_script() {
         for part in ["&amp;moves=fE\">Forward", "&amp;moves=fE&amp;at=0\">← Back", "&amp;moves=fE\"><span"] {
             assert!(played.contains(part), "{part} is not in\n{played}");
         }
-        // One stone goes over, and its mover has none left.
+        // The mover gives away its last stone.
         let (_, single) = page("/?pos=0+0+0+0+0+1+0+0+0+0+0+0").await;
         for part in [
             "id=\"line\">Best play: <a href=\"./?pos=0-0-0-0-0-1-0-0-0-0-0-0-0-0-S&amp;moves=F\" data-moves=\"F\">F</a>",
@@ -249,11 +249,11 @@ fn the_page_shows_positions_without_a_script() {
             let (status, shown) = page(bad).await;
             assert!(status == 400 && shown.contains(part), "{bad}: {shown}");
         }
-        // What there was no time for is not kept.
+        // Unfinished searches are not cached.
         let busy = ServerLimits { searches_max: 0, turn: Duration::ZERO, ..ServerLimits::default() };
         for (limits, codec, part) in [
             (ServerLimits::default(), Codec::Packed, "id=\"line\""),
-            // The maps tell the values, but the line is for a search.
+            // The maps have the values, but the line needs a search.
             (busy, Codec::Packed, "id=\"moves\""),
             (busy, Codec::Zstd, "the server is busy"),
         ] {
@@ -320,7 +320,7 @@ fn games_are_read_and_written() {
         let written = String::from_utf8(written).unwrap();
         assert_eq!(written, format!("[Game \"Awari\"]\n[FEN \"{start}\"]\n\n1... a 2. F\n*\n"));
         assert_eq!(read(&written).await.1["moves"], "aF");
-        // Two stones go round until the position repeats; a move after that is an error that names the repetition.
+        // Two stones circle until the position repeats; a further move is an error that names the repetition.
         let round = "[FEN \"1-0-0-0-0-0-1-0-0-0-0-0-23-23-S\"] AaBbCcDdEeFf AaB";
         let (status, game) = read(round).await;
         assert_eq!(status, 200, "{game}");
@@ -344,7 +344,7 @@ fn games_are_read_and_written() {
     });
 }
 
-/// A body that never comes.
+/// A body that never arrives.
 struct Stalled;
 
 impl axum::body::HttpBody for Stalled {
@@ -359,7 +359,7 @@ impl axum::body::HttpBody for Stalled {
     }
 }
 
-/// Everything that the description promises is asked for, and every answer is as it says.
+/// Requests every route and status of the description, and compares the answers with it.
 #[test]
 fn the_server_matches_its_description() {
     let plain = site(Codec::Packed, false, ServerLimits::default());
@@ -471,7 +471,7 @@ fn the_server_matches_its_description() {
     });
 }
 
-/// What a reference of the description refers to.
+/// Resolves a reference of the description.
 fn resolved<'a>(description: &'a Value, node: &'a Value) -> &'a Value {
     match node["$ref"].as_str() {
         Some(to) => description.pointer(to.strip_prefix('#').unwrap()).unwrap_or_else(|| panic!("{to} is not there")),
@@ -479,7 +479,7 @@ fn resolved<'a>(description: &'a Value, node: &'a Value) -> &'a Value {
     }
 }
 
-/// Whether a value fits a schema, in as much of JSON Schema as the description uses.
+/// Whether a value fits a schema, in the subset of JSON Schema that the description uses.
 fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let schema = resolved(description, schema);
     for key in schema.as_object().unwrap().keys() {
@@ -551,7 +551,7 @@ fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String
     Ok(())
 }
 
-/// Starts a real server, and gives what stops it and waits for its end.
+/// Starts a server. Returns a function that stops it and waits for its end.
 fn listening(limits: ServerLimits) -> (std::net::SocketAddr, impl FnOnce()) {
     let server = Server::bind("127.0.0.1:0", limits).unwrap();
     let (address, stop) = (server.address().unwrap(), server.stop());
@@ -576,7 +576,7 @@ fn connections_are_reused_and_closed() {
         assert!(found[..length].starts_with(b"HTTP/1.1 200 OK"));
     }
     let mut endless = TcpStream::connect(address).unwrap();
-    // As much as is ever read, so that nothing is left over that would reset the connection.
+    // Exactly as many bytes as the server reads: unread ones would reset the connection.
     let mut head = b"GET /healthz HTTP/1.1\r\nX: ".to_vec();
     head.resize(ServerLimits::default().head_bytes_max, b'x');
     endless.write_all(&head).unwrap();
@@ -588,19 +588,19 @@ fn connections_are_reused_and_closed() {
     assert!(TcpStream::connect(address).is_err());
 }
 
-/// All that a server answers to some bytes, after which the client closes its side.
+/// Sends bytes, closes the sending side, and returns the whole answer.
 fn answers(address: std::net::SocketAddr, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     // A server that has refused the head may have closed the connection.
     let _ = stream.write_all(sent);
     let _ = stream.shutdown(Shutdown::Write);
     let mut found = Vec::new();
-    // What was not read resets the connection behind the answer.
+    // Unread bytes reset the connection after the answer.
     let _ = stream.read_to_end(&mut found);
     String::from_utf8_lossy(&found).into_owned()
 }
 
-/// A client that has said all it has to say still gets its answer.
+/// A client that closes its sending side still gets its answer.
 #[test]
 fn half_closed_connections_are_answered() {
     let (address, end) = listening(ServerLimits::default());
@@ -623,7 +623,7 @@ fn half_closed_connections_are_answered() {
     end();
 }
 
-/// Heads and bodies that another reader may understand in another way: refused, and nothing behind them is answered.
+/// Ambiguous heads and bodies are refused, and nothing after them is answered.
 #[test]
 fn ambiguous_requests_are_refused() {
     let limits = ServerLimits { body: Duration::from_millis(200), ..ServerLimits::default() };
@@ -671,7 +671,7 @@ fn ambiguous_requests_are_refused() {
         ("two hosts", "GET /healthz HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n".to_owned(), &["400"]),
         ("two hosts of HTTP/1.0", "GET /healthz HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n".to_owned(), &["400"]),
         ("what is no host", "GET /healthz HTTP/1.1\r\nHost: x/y\r\n\r\n".to_owned(), &["400"]),
-        // These are plain.
+        // These are not ambiguous.
         ("an empty host", "GET /healthz HTTP/1.1\r\nHost:\r\n\r\n".to_owned(), &["200"]),
         ("chunks", post("Transfer-Encoding: Chunked\r\n", "2\r\nF4\r\n0\r\n\r\n"), &["200"]),
         ("a length twice", post("Content-Length: 2\r\nContent-Length: 2\r\n", "F4"), &["200", "200"]),
@@ -685,7 +685,7 @@ fn ambiguous_requests_are_refused() {
         let is_refusal = |code: &str| found.contains(&format!("{{\"code\":\"{code}\""));
         assert_eq!(is_refusal("bad-host"), what.contains(" host") && expected[0] == "400", "{what}: {found}");
     }
-    // A body that comes too slowly.
+    // A body that arrives too slowly.
     let mut slow = TcpStream::connect(address).unwrap();
     slow.write_all(b"POST /v1/transcript HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nF4").unwrap();
     let mut found = Vec::new();
@@ -694,7 +694,7 @@ fn ambiguous_requests_are_refused() {
     end();
 }
 
-/// With hardly any time for a head or a connection, both are closed by the server.
+/// The server closes connections that exceed short time limits.
 #[test]
 fn connections_that_take_too_long_are_closed() {
     let short = Duration::from_millis(1);

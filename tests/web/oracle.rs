@@ -1,5 +1,5 @@
-//! The oracle's answers against the slow reference solver, from databases of every codec and position set; and the
-//! directories and files that it must refuse.
+//! The oracle's answers compared with the slow reference solver, for every codec and position set; and directories and
+//! files that it must refuse.
 
 use disk::{Disk, MemoryDisk};
 use game::reference::{self, Scores as Solved, boards};
@@ -144,8 +144,7 @@ fn missing_databases_are_named() {
     assert_eq!((lost.score, lost.source), (Bounds::exact(-24), AnswerSource::Rules));
 }
 
-/// Beyond the databases, every bound holds the right score, and many are exact; also where one of them is missing in
-/// the middle.
+/// Beyond the databases, bounds contain the right score, and many are exact; also if a database in the middle is missing.
 #[test]
 fn bounds_beyond_the_databases_are_correct() {
     for missing in [None, Some(2), Some(6)] {
@@ -250,7 +249,7 @@ fn damage_and_contradictions_are_refused() {
     assert!(matches!(error, OracleError::Inconsistent { .. }), "{error}");
 }
 
-/// Whether a score is not what the moves are worth, by the slow rules and the scores of the children.
+/// Whether a score contradicts the slow rules and the scores of the children.
 fn contradicts(forged: &[Solved], pits: [u8; 12]) -> bool {
     let moves = reference::moves(pits);
     let values = moves.iter().filter_map(|one| match one {
@@ -264,9 +263,8 @@ fn contradicts(forged: &[Solved], pits: [u8; 12]) -> bool {
     values.max().is_some_and(|best| best != forged[usize::from(stones)][&pits])
 }
 
-/// Databases with wrong scores under right checksums: an answer is refused exactly where its position or a position that
-/// one of its moves leads to contradicts its own moves. Then no wrong value is returned where wrong scores are few; where they
-/// are many, some rest on each other.
+/// Wrong scores with right checksums: an answer is refused exactly if its position or a child contradicts its own moves. With
+/// few wrong scores no wrong value is returned; many can support each other.
 #[test]
 fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
     for (one_in, step, codec) in [(300, 1, Codec::Packed), (20, 5, Codec::Packed), (2, 5, Codec::Zstd)] {
@@ -320,7 +318,7 @@ fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
     }
 }
 
-/// Positions beyond the databases rest on forged scores as little.
+/// Searches beyond the databases refuse forged scores, too.
 #[test]
 fn searches_refuse_contradictory_scores() {
     let disk = MemoryDisk::new();

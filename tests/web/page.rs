@@ -1,6 +1,6 @@
 //! The page in a browser: its values, its layout, and its use without scripts.
 //!
-//! Needs Chromium and its `chromedriver` on the path; without them these tests are skipped, and say so.
+//! Needs Chromium and its `chromedriver` on the path; otherwise these tests are skipped.
 
 use crate::browser::{NINE, STONES_MAX, browse};
 use crate::page_layout;
@@ -8,7 +8,7 @@ use game::notation::{PositionText, Seats, Side};
 use serde_json::{Value, json};
 use tests::Random;
 
-/// What a pit says that it is worth.
+/// The value shown in a pit.
 fn worth(one: &Value) -> String {
     let signed = |score: &Value| match score.as_i64().unwrap() {
         0 => "0".to_owned(),
@@ -28,7 +28,7 @@ fn values_are_those_of_the_api() {
         let mut random = Random::new(1);
         let mut positions: Vec<String> = [
             NINE,
-            // A move that starves; a lap; nobody can move; more stones than the databases have.
+            // A starving move; a lap; no legal move; more stones than the databases have.
             "0-0-0-1-2-3-0-0-0-0-0-0-21-21-S",
             "0-0-0-0-0-9-0-0-0-0-0-0-20-19-S",
             "0-0-0-0-0-0-1-0-0-0-0-0-20-27-S",
@@ -59,7 +59,7 @@ fn values_are_those_of_the_api() {
                 moves.iter().map(|one| "ABCDEFabcdef".find(one["pit"].as_str().unwrap()).unwrap() as u64).collect();
             legal.sort_unstable();
             assert!(named == legal || api["error"].is_object(), "{position}: {named:?} {legal:?}");
-            // The table has them in the order of the API, the line is its line, the histogram marks the score.
+            // The table, the line and the marked score are those of the API.
             let names: Vec<String> = moves.iter().map(|one| one["pit"].as_str().unwrap().to_owned()).collect();
             assert_eq!(browser.texts("#moves tbody th").await, names, "{position}");
             if api["score"].is_i64() && !moves.is_empty() {
@@ -94,7 +94,7 @@ fn the_script_follows_the_rules() {
             .chain(["0-0-0-0-0-14-1-1-0-0-0-0-16-16-S".to_owned(), "1-2-3-4-5-24-0-0-0-0-0-9-0-0-N".to_owned()])
             .collect();
         browser.visit("/").await;
-        // Games of any moves, up to the end if it comes soon, compared with what the server makes of them.
+        // Random games, compared with the answers of the server.
         let found = browser
             .script_later(&format!(
                 "(async () => {{
@@ -142,7 +142,7 @@ fn the_layout_has_no_faults_at_any_width() {
                     format!("/?pos={NINE}"),
                     format!("/?pos={NINE}&edit=1"),
                     format!("/?pos=0-0-2-0-2-1-1-0-1-0-1-1-19-20-S&moves={letters}&at=2&computer=N&level=perfect"),
-                    // Bounds, which are wider than scores; more than is known; a mistake.
+                    // Bounds, which are wider than scores; unknown positions; a mistake.
                     "/?pos=0-0-1-2-1-2-1-0-2-1-1-1-18-18-S".to_owned(),
                     "/".to_owned(),
                     "/?pos=1".to_owned(),
@@ -205,7 +205,7 @@ fn links_and_a_form_suffice_without_scripts() {
         browser.visit_without_scripts("/").await;
         browser.follow("A position of 9 stones").await;
         assert!(!browser.text("#banner").await.contains("-stone database here"));
-        // The line is played by its links, to the end.
+        // Follows the links of the line to its end.
         browser.visit_without_scripts("/?pos=0-0-0-0-0-2-1-1-0-0-0-1-20-23-S").await;
         let last = browser.texts("#line a").await.pop().unwrap();
         let link = browser.script("return [...document.querySelectorAll('#line a')].at(-1).getAttribute('href')").await;

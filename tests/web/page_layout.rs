@@ -1,11 +1,11 @@
 //! A script that finds faults in the layout of a page.
 
-/// A script that returns the faults it finds: what is wider than the window, what lies upon something else, what is cut
-/// off, what is too small for a finger, and text that hardly differs from its ground (WCAG 2.2, 1.4.3 and 2.5.8).
+/// A script that returns faults: elements that are wider than the window, overlap, are cut off or are too small to touch, and
+/// text of low contrast (WCAG 2.2, 1.4.3 and 2.5.8).
 pub(crate) const FAULTS: &str = r#"
 const faults = [];
 const name = (one) => `${one.tagName} ${one.id || one.className || ""} ${one.textContent.slice(0, 20)}`;
-// A phone makes the window wider where something does not fit, but not the page.
+// A phone widens the window to fit an element, but not the page.
 const width = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > width) faults.push(`${document.documentElement.scrollWidth} pixels wide`);
 

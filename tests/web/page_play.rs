@@ -1,6 +1,6 @@
-//! The page in use: with a mouse and with keys alone, from a position to the end of a game.
+//! Games on the page, from a position to the end, with the mouse and with keys alone.
 //!
-//! Needs Chromium and its `chromedriver` on the path; without them these tests are skipped, and say so.
+//! Needs Chromium and its `chromedriver` on the path; otherwise these tests are skipped.
 
 use crate::browser::{Browser, NINE, STONES_MAX, browse};
 use fantoccini::key::Key;
@@ -34,7 +34,7 @@ fn positions_are_edited() {
         shows("0-0-0-1-2-2-0-1-0-0-0-0-20-20-S").await;
         browser.push("Other side to move").await;
         shows("0-0-0-1-2-2-0-1-0-0-0-0-20-20-N").await;
-        // What was edited is one step for the browser.
+        // Editing is one step in the history of the browser.
         browser.push("Clear").await;
         shows("0-0-0-0-0-0-0-0-0-0-0-0-0-0-S").await;
         browser.back().await;
@@ -81,7 +81,7 @@ fn games_are_played_to_their_end_at_every_level() {
                     1 | 2 => browser.push("Best").await,
                     _ => browser.press(&(pit + 1).to_string()).await,
                 }
-                // No game is so long, for a position that comes again ends it.
+                // A repeated position ends a game.
                 assert!(browser.field("moves").await.unwrap().len() < 1000);
             }
             let mut game = Game::from(Rules::AWARI, &NINE.parse().unwrap());
@@ -120,7 +120,7 @@ fn the_address_holds_the_whole_state() {
         let all = browser.snapshot().await;
         browser.reload().await;
         assert_eq!(browser.snapshot().await, all);
-        // The computer's move and one's own are taken back, and stay so, with what comes after.
+        // Undo takes back the moves of the computer and the user, and keeps the later ones.
         browser.push("← Back").await;
         browser.push("← Back").await;
         assert_eq!(browser.field("at").await.as_deref(), Some("2"));
@@ -135,13 +135,13 @@ fn the_address_holds_the_whole_state() {
         assert_eq!(browser.field("at").await.as_deref(), Some("0"));
         browser.click("#history button:nth-child(2)").await;
         assert_eq!(browser.snapshot().await, before);
-        // Another move than before forgets what came after, and the computer answers it.
+        // A different move drops the later ones, and the computer answers it.
         let others = browser.playable().await;
         let other = others.iter().find(|&&pit| played[2..3] != "ABCDEF"[pit as usize..][..1]).unwrap();
         browser.click(&format!("[data-place='{other}']")).await;
         let again = browser.field("moves").await.unwrap();
         assert!(again.len() == 4 && again[..2] == played[..2] && again[2..3] != played[2..3], "{played} {again}");
-        // A move and its answer are one step for the browser.
+        // A move and its answer are one step in the history of the browser.
         browser.back().await;
         assert_eq!(browser.snapshot().await, before);
         for checkbox in ["#hide", "#edit"] {
@@ -189,7 +189,7 @@ fn the_address_holds_the_whole_state() {
 fn keys_alone_suffice() {
     browse(async |browser| {
         browser.visit(&format!("/?pos={NINE}")).await;
-        // Round the page by the Tab key: everything that can be used is come by, and seen to be.
+        // The Tab key reaches every control, with a visible focus.
         let all = browser
             .script(
                 "return [...document.querySelectorAll('a[href], button, input, select, summary, textarea')]
@@ -288,9 +288,9 @@ fn games_are_exported_and_imported_as_text() {
         ] {
             assert_eq!(import(text).await.as_deref(), Some("FfBd"), "{text}");
         }
-        // What is written is read again.
+        // The text of the game is parsed again.
         browser.push("Export").await;
-        // What was read is still there, and begins with a tag as well.
+        // The loaded game is kept, and begins with a tag as well.
         browser.until("document.getElementById('ogn').value.startsWith('[Game')").await;
         let written = browser.script("return document.getElementById('ogn').value").await;
         assert_eq!(written, "[Game \"Awari\"]\n\n1. F f 2. B d\n*\n");
@@ -317,7 +317,7 @@ fn games_are_exported_and_imported_as_text() {
         browser.until("document.getElementById('banner').textContent.startsWith('The link is copied')").await;
         let copied = browser.script_later("navigator.clipboard.readText().then(done)").await;
         assert_eq!(copied, browser.script("return location.href").await);
-        // The line of best moves is played by a click, as far as one likes.
+        // A click plays the line of best moves up to a move.
         let third = browser.texts("#line a").await[..3].iter().map(|one| one[..1].to_owned()).collect::<String>();
         browser.click("#line a:nth-of-type(3)").await;
         let moves = browser.field("moves").await.unwrap();
@@ -325,7 +325,7 @@ fn games_are_exported_and_imported_as_text() {
     });
 }
 
-/// Presses Tab until the focus is there.
+/// Presses Tab until an element has the focus.
 async fn reach(browser: &Browser<'_>, condition: &str) {
     for _ in 0..100 {
         browser.press_key(Key::Tab).await;

@@ -1,4 +1,4 @@
-//! `awari serve`: it prints its address, answers from the databases of a run, and stops on a signal.
+//! `awari serve`: address, answers from the databases of a run, and stop by a signal.
 
 use tests::directory::{TestDirectory, ended_child, signal};
 use tests::serve_process::ServeProcess;
@@ -13,7 +13,7 @@ fn a_server_answers_until_stopped() {
         for field in ["position", "stones", "score", "source"] {
             assert_eq!(served[field], probed[field], "{field}");
         }
-        // What the run has counted is shown, and counts every position.
+        // The statistics of the run cover every position.
         let database = server.json("/v1/databases/5");
         let counts = database["histogram"].as_array().unwrap().iter();
         let total: u64 = counts.map(|one| one["positions"].as_u64().unwrap()).sum();

@@ -12,8 +12,8 @@ const POSITIONS_MAX: u64 = 1 << 20;
 /// The bit of the first byte that asks for right checksums.
 const SEAL: u8 = 1;
 
-/// A file: refused, or every way of reading it agrees, and on what its digest and its range say. With bit 0 of the first
-/// byte, checksums are put right first, so that only the digest can tell what is wrong.
+/// Reads a file of scores: it is refused, or all ways of reading agree with each other, the digest and the range. Bit 0 of the
+/// first byte asks for right checksums, so that only the digest can reveal changes.
 pub fn database(bytes: &[u8]) {
     let Some((choice, file)) = split(bytes) else { return };
     let mut file = file.to_vec();
@@ -28,7 +28,7 @@ pub fn database(bytes: &[u8]) {
     let [mapped, windowed] = match opened {
         [Ok(mapped), Ok(windowed)] => [mapped, windowed],
         [Err(mapped), Err(windowed)] => {
-            assert_eq!(mapped.to_string(), windowed.to_string(), "both ways refuse alike");
+            assert_eq!(mapped.to_string(), windowed.to_string(), "both ways refuse with the same error");
             assert!(mapped.is_damage() || matches!(mapped, StoreError::Version { .. }), "{mapped}");
             return;
         }
@@ -51,7 +51,7 @@ pub fn database(bytes: &[u8]) {
     rows(&disk, path, whole.as_deref());
 }
 
-/// What takes floors to be read: with any, both ways agree on scores in the range, or on there being damage.
+/// Reads an archive with several floors: both ways of opening agree on scores in the range, or on damage.
 fn archives(mapped: Unverified, windowed: Unverified) {
     let [mapped, windowed] = [mapped, windowed].map(|file| {
         let (identity, shape) = (file.identity().clone(), file.shape().clone());
@@ -81,7 +81,7 @@ fn archives(mapped: Unverified, windowed: Unverified) {
     }
 }
 
-/// All scores of a file if none is damaged, read as a whole, block by block and one by one.
+/// Reads a file as a whole, by block and by score. Returns all scores if none is damaged.
 fn read(scores: &Scores, sealed: bool) -> Option<Vec<i8>> {
     let mut whole = vec![0; scores.shape().positions() as usize];
     let sound = match scores.read_into(&mut whole) {
@@ -147,7 +147,7 @@ fn rows(disk: &MemoryDisk, path: &Path, whole: Option<&[i8]>) {
     }
 }
 
-/// The first and the last scores of a file of many.
+/// Reads the first and the last score of a large file.
 fn ends(scores: &Scores) {
     for position in [0, scores.shape().positions() - 1] {
         if let Ok(score) = scores.get(position) {

@@ -1,4 +1,4 @@
-//! Journals: what is read, what is cut off, and what plan and status make of it.
+//! Journals: decoding, appending, and use by plan and status.
 
 use super::run::SmallBuild;
 use super::{seal_journal, split};
@@ -12,8 +12,8 @@ const HEADER_BYTES: usize = 16;
 /// The bit of the first byte that asks for right checksums.
 const SEAL: u8 = 1;
 
-/// A journal: no more records than there is room for, the same ones however often it is read, more of them the longer
-/// it is; a record appended is read again. Plan and status survive what it says.
+/// Decodes a journal: the number of records is bounded by the length, a prefix has a prefix of the records, and an appended
+/// record is read again. Plan and status do not panic.
 pub fn journal(bytes: &[u8]) {
     let Some((choice, journal)) = split(bytes) else { return };
     let mut journal = journal.to_vec();
@@ -26,7 +26,7 @@ pub fn journal(bytes: &[u8]) {
     assert!(contents.damaged_bytes <= contents.valid_bytes);
     let records = contents.entries.len() + contents.unknown + contents.fenced;
     assert!(records * HEADER_BYTES <= journal.len());
-    assert!(contents.entries.is_sorted_by_key(|entry| entry.run), "who comes later has a higher number");
+    assert!(contents.entries.is_sorted_by_key(|entry| entry.run), "later runs have higher numbers");
     for at in [journal.len() / 3, journal.len() / 2, journal.len().saturating_sub(1)] {
         let shorter = Contents::decode(&journal[..at]);
         assert!(contents.entries.starts_with(&shorter.entries), "cut at {at}");
@@ -60,16 +60,16 @@ fn appended(bytes: &[u8], contents: &Contents) {
     assert_eq!((again.torn_bytes, again.unknown), (0, contents.unknown));
 }
 
-/// What else reads a journal.
+/// Reads the journal by plan and status.
 fn read_by_others(bytes: &[u8]) {
     let build = SmallBuild::sweep();
     let disk = build.disk();
     disk.put(&SmallBuild::path("journal"), bytes);
-    let plan = build.plan(&disk).expect("a journal is no reason to have no plan");
+    let plan = build.plan(&disk).expect("any journal allows a plan");
     let prediction = &plan.prediction;
     assert!(prediction.seconds >= 0.0, "{prediction:?}");
     let _ = plan.steps.iter().map(|step| step.reason.to_string().len()).sum::<usize>();
-    build.status(&disk).expect("a journal is no reason to have no status");
+    build.status(&disk).expect("any journal allows a status");
 }
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
@@ -89,7 +89,7 @@ pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     seeds
 }
 
-/// The same on every machine and at all times.
+/// Removes host, process and times, which vary.
 fn anonymous(mut entry: Entry) -> Entry {
     (entry.at, entry.millis) = (5, 0);
     match &mut entry.record {
@@ -111,7 +111,7 @@ fn framed(entry: &Entry) -> Vec<u8> {
     bytes
 }
 
-/// A record of each kind that a build without incidents does not write.
+/// Records of the kinds that an undisturbed build does not write.
 fn all_kinds() -> Vec<Entry> {
     let name = || "databases/01.awari".parse().expect("a name");
     let records = [

@@ -1,7 +1,7 @@
 //! Properties of readers on any bytes: one function a format.
 //!
-//! Each function takes bytes, reads them in every way the program does, and panics unless they are refused or read as
-//! what they say. The fuzzer (`tests/fuzz`) searches for bytes on which one does; `tests/hostile/mutants.rs` runs all of them
+//! Each function reads bytes in every way the program does, and panics unless they are refused or read
+//! consistently. The fuzzer (`tests/fuzz`) searches for bytes on which one does; `tests/hostile/mutants.rs` runs all of them
 //! over the fuzzer's corpus and seeded mutants of it.
 
 mod database;
@@ -27,7 +27,7 @@ pub use seal::{seal_journal, seal_scores};
 pub use snapshot::snapshot;
 pub use text::{manifest, notation, statistics};
 
-/// Something that must hold of any bytes.
+/// Property of any bytes.
 pub type Property = fn(&[u8]);
 
 /// All properties, by the names of their fuzz targets.
@@ -44,7 +44,7 @@ pub const PROPERTIES: [(&str, Property); 10] = [
     ("snapshot", snapshot),
 ];
 
-/// Inputs to begin with: by property, a name and its bytes. What `tests/fuzz/corpus` is made from.
+/// Initial inputs: property, name and bytes. The corpus in `tests/fuzz/corpus` started from these.
 pub fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
     [
         text::seeds(),

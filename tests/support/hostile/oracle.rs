@@ -45,8 +45,7 @@ fn truth() -> &'static Truth {
     })
 }
 
-/// The first byte says which of the databases the rest replaces, and how they are opened: every answer is right, or
-/// there is none.
+/// Replaces a database, which the first byte chooses, together with the way of opening: every answer is right or an error.
 pub fn oracle(bytes: &[u8]) {
     let Some((choice, file)) = split(bytes) else { return };
     let truth = truth();
@@ -60,7 +59,7 @@ pub fn oracle(bytes: &[u8]) {
         let opened = if windowed { Scores::open_windowed(&disk, &path) } else { Scores::open(&disk, &path) };
         (path, opened)
     });
-    // Files of another kind are refused all together.
+    // Files of different kinds are refused.
     let Ok(library) = Library::new(files) else { return };
     let oracle = Oracle::new(library, 0);
     let is_whole = *file == truth.files[&(set, replaced)];

@@ -4,11 +4,11 @@ use disk::{Disk, Fault, MemoryDisk};
 use std::path::Path;
 use store::PageCache;
 
-/// Bytes of an access: what, where, how.
+/// Bytes of an access: operation, position, operands.
 const ACCESS_BYTES: usize = 4;
 
-/// The size of a plane, of a page and of the cache, then accesses: words are those of an array, and what a failing disk
-/// has lost is told.
+/// Compares a page cache with an array. The first bytes choose the sizes of plane, page and cache, the others accesses. A
+/// failing disk leads to an error, never to wrong words.
 pub fn pages(bytes: &[u8]) {
     let Some((&[words, page, capacity], accesses)) = bytes.split_first_chunk() else { return };
     let (words, page_bytes) = (1 + usize::from(words), 8 * (1 + usize::from(page) % 16));
@@ -16,7 +16,7 @@ pub fn pages(bytes: &[u8]) {
     let file = disk.scratch(Path::new("bits"), 8 * words as u64).expect("the disk is empty");
     let cache = PageCache::new(file, page_bytes, u64::from(capacity) * 8);
     let mut model = vec![0u64; words];
-    // `None` once several pages were used at once.
+    // `None` after an access to several pages.
     let mut uses = Some(0);
     for access in accesses.chunks_exact(ACCESS_BYTES) {
         let at = usize::from(access[1]) % words;
@@ -52,7 +52,7 @@ pub fn pages(bytes: &[u8]) {
     cache.check().expect("the disk did not fail");
 }
 
-/// From now on the disk fails: every word is right, or the cache says that it may not be.
+/// Lets the disk fail: every word is right, or the cache reports an error.
 fn fail(disk: &MemoryDisk, cache: &PageCache, model: &[u64], access: &[u8]) {
     disk.fail_from(disk.operations() + u64::from(access[1] % 4), Fault::Io);
     let mut read = vec![0; model.len()];

@@ -1,4 +1,4 @@
-//! Small run directories of which one file is hostile, and the runs that find it there.
+//! Small run directories with one hostile file.
 
 use super::{seal_journal, seal_scores};
 use crate::stored_scores::accepted;
@@ -19,10 +19,10 @@ const DIRECTORY: &str = "run";
 /// The bit of the first byte that asks for right checksums.
 const SEAL: u8 = 0x80;
 
-/// A file that was damaged may be read by several stages, and each run ends with the first that finds it so.
+/// Bound on runs: a damaged file may be read by several stages, and each run ends at the first of these.
 const RUNS_MAX: usize = 6;
 
-/// A small run directory, done or interrupted, and what is in it once it is done.
+/// A small run directory, finished or interrupted, with the files of the finished build.
 pub struct SmallBuild {
     name: String,
     settings: Settings,
@@ -32,7 +32,7 @@ pub struct SmallBuild {
 }
 
 impl SmallBuild {
-    /// A build that is done, with the last of `overrides` of a key counting.
+    /// A finished build; a later override of a key replaces an earlier one.
     pub fn new(name: &str, overrides: &[(&str, &str)]) -> SmallBuild {
         let usual = [("build.stones", "0..3"), ("build.threads", "1"), ("store.keep", "all"), ("check.verify", "full")];
         let (settings, options) = asked(&[&usual, overrides].concat());
@@ -45,14 +45,14 @@ impl SmallBuild {
         build
     }
 
-    /// A build of these stones by this method that was killed when it had written a snapshot.
+    /// A build that failed after it had written a snapshot.
     pub fn interrupted(method: &str, stones: &str) -> SmallBuild {
         let mut build =
             SmallBuild::new(method, &[("build.method", method), ("build.snapshot", "0 s"), ("build.stones", stones)]);
         let disk = MemoryDisk::new();
         build.run(&disk).expect("an undisturbed build is done");
         let snapshots = SmallBuild::path("snapshots");
-        // They are there for some operations of each process stage.
+        // Snapshots exist during a few operations of each stage.
         let (operations, step) = (disk.operations(), (disk.operations() / 60) as usize);
         let coarse = (0..operations).rev().step_by(step.max(1));
         for operation in coarse.chain((0..operations).rev()) {
@@ -96,7 +96,7 @@ impl SmallBuild {
         })
     }
 
-    /// All that hostile files are put into.
+    /// All builds that hostile files are put into.
     pub fn all() -> Vec<&'static SmallBuild> {
         static MORE: OnceLock<Vec<SmallBuild>> = OnceLock::new();
         let more = MORE.get_or_init(|| {
@@ -122,7 +122,7 @@ impl SmallBuild {
         &self.files
     }
 
-    /// The artifacts that are there once it is done.
+    /// Artifacts of the finished build.
     pub fn artifacts(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         self.done
             .iter()
@@ -158,18 +158,18 @@ impl SmallBuild {
         stages.filter(reads).map(|stage| stage.name.to_string()).collect()
     }
 
-    /// What a run would do.
+    /// Plans a run.
     pub fn plan(&self, disk: &dyn Disk) -> Result<Plan, PipelineError> {
         let awari = Awari::new(self.settings.clone());
         Orchestrator::new(disk, Path::new(DIRECTORY), &awari, self.options.clone()).plan()
     }
 
-    /// How far it is.
+    /// Reads the status.
     pub fn status(&self, disk: &dyn Disk) -> Result<Status, PipelineError> {
         status(disk, Path::new(DIRECTORY), Some(&Awari::new(self.settings.clone())), self.options.keep)
     }
 
-    /// Runs until it is done; how often that refused to go on. Each time it names the damage, and the next run repairs it.
+    /// Runs until the build is done. Returns the number of runs that ended at damage, which the next run repairs.
     ///
     /// # Panics
     /// If a run fails for any other reason, or too often.
@@ -183,7 +183,7 @@ impl SmallBuild {
         panic!("{}: {RUNS_MAX} runs, and it is not done", self.name);
     }
 
-    /// Looks at every block of every database and records damage, as `awari verify` does. How many are damaged.
+    /// Checks every block of every database and records damage, as `awari verify` does. Returns the number of damaged files.
     ///
     /// # Panics
     /// If the journal cannot be written.
@@ -204,7 +204,7 @@ impl SmallBuild {
             .count()
     }
 
-    /// What is not as it should be: by artifact, whether its bytes tell that they are damaged.
+    /// Returns the artifacts that differ from the finished build, and whether their checksums reveal it.
     pub fn differences(&self, disk: &MemoryDisk) -> BTreeMap<PathBuf, bool> {
         let expected = self.artifacts();
         let differs = |(path, bytes): (PathBuf, Vec<u8>)| {
@@ -218,7 +218,7 @@ impl SmallBuild {
     }
 }
 
-/// What the blocks of a file of scores tell.
+/// Checks a file of scores. Returns the description of its damage.
 pub fn damage(disk: &MemoryDisk, path: &Path) -> Option<String> {
     let file = match Scores::open(disk, path) {
         Ok(file) => file,
@@ -241,9 +241,8 @@ fn is_artifact(path: &Path) -> bool {
     folders.iter().any(|folder| path.starts_with(SmallBuild::path(folder))) && !is_temporary(path)
 }
 
-/// The first bytes choose a build, one of its files and whether checksums are put right, the others replace the file. A
-/// run then ends as without it, or names the damage, and the next one repairs it. Where somebody took care to make
-/// the checksums right, runs come to an end as well.
+/// Replaces a file of a run directory. The first bytes choose the build, the file, and whether checksums are put right. A run
+/// builds the same files, or names the damage for the next run to repair. With right checksums, runs terminate.
 pub fn run(bytes: &[u8]) {
     let Some((&[choice, file], content)) = bytes.split_first_chunk() else { return };
     let builds = SmallBuild::all();

@@ -6,14 +6,14 @@ use disk::{Digest, MemoryDisk};
 use std::path::Path;
 use store::{Codec, Scores, Shape, SlabShape, StoreError, ValueRange, write};
 
-/// What the first bytes choose.
+/// Number of bytes that choose the case.
 const CHOICE_BYTES: usize = 7;
 
-/// Three bits of the third byte say how the scores go on from the pattern.
+/// Bit of the third byte that takes the pattern as it is, without mapping it into the range.
 const PLAIN: u8 = 8;
 
-/// Bytes that choose range, codec and shape, then a pattern of scores: what is written reads the same, or the first score
-/// outside of the range is named. The file is also what it must be as bytes of anybody's.
+/// Writes and reads scores. The first bytes choose range, codec and shape, the others a pattern of scores. Scores
+/// round-trip, or the error names the first one out of range. The file also satisfies the property [`database`].
 pub fn scores(bytes: &[u8]) {
     let Some((choice, pattern)) = bytes.split_at_checked(CHOICE_BYTES) else { return };
     let (low, high) = (choice[0] as i8, choice[1] as i8);

@@ -1,5 +1,5 @@
-//! Checksums put right again, written from the descriptions of the formats alone: what is behind them must be reached,
-//! and an attacker can do the same.
+//! Recomputes checksums, so that hostile bytes reach the code behind them, as an attacker could. Written from the descriptions
+//! of the formats alone.
 
 use disk::Digest;
 
@@ -15,7 +15,7 @@ const STRIPS: [u8; 2] = [5, 6];
 const STRIPS_AT: usize = 8;
 const STRIP_ENTRY_BYTES: usize = 10;
 
-/// Gives every record of a journal the checksum that its payload has.
+/// Recomputes the checksums of all records of a journal.
 pub fn seal_journal(bytes: &mut [u8]) {
     let mut at = 0;
     while let Some(header) = bytes.get(at..at + RECORD_HEADER_BYTES) {
@@ -31,8 +31,7 @@ pub fn seal_journal(bytes: &mut [u8]) {
     }
 }
 
-/// Gives the header, the blocks, the index and the footer of a file of scores the checksums that they have, as far as
-/// they can be found.
+/// Recomputes the checksums of header, blocks, index and footer of a file of scores, as far as they can be located.
 pub fn seal_scores(bytes: &mut [u8]) {
     let _ = try_seal_scores(bytes);
 }
@@ -68,7 +67,7 @@ fn try_seal_scores(bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// A block with strips has their checksums in its head, which alone the index covers.
+/// Recomputes the checksums of strips, which are in the head of their block; the index covers the head only.
 fn seal_strips(bytes: &mut [u8], block: std::ops::Range<usize>, number_of_block: u64) -> Option<()> {
     let head = bytes.get(block.start..block.start + STRIPS_AT)?.to_vec();
     let head = &head[..];

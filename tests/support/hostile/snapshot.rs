@@ -1,4 +1,4 @@
-//! Snapshots that are sound as files, of anything that their range allows.
+//! Snapshots with right checksums and any values in their range.
 
 use super::run::is_temporary;
 use super::{SmallBuild, split};
@@ -35,9 +35,8 @@ fn snapshots() -> &'static [SnapshotCase] {
     })
 }
 
-/// The first byte chooses a snapshot, the others change its values, within their range: the run that goes on from it
-/// comes to the right scores, or to some that its verification refuses, after which the next run makes the right ones.
-/// Wrong scores that follow from each other do not pass for proved.
+/// Changes the values of a snapshot, which the first byte chooses. A run that resumes from it builds the right scores, or
+/// scores that verification refuses and the next run rebuilds. A certificate refuses wrong scores that are consistent.
 pub fn snapshot(bytes: &[u8]) {
     let Some((choice, changes)) = split(bytes) else { return };
     let snapshots = snapshots();

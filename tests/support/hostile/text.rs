@@ -12,8 +12,8 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use store::Codec;
 
-/// A manifest, and after a NUL byte each the arguments of `--set`: mistakes with a place in the text, or a manifest that
-/// prints as it reads.
+/// Parses a manifest and, after NUL bytes, arguments of `--set`. Mistakes have a position in the text; a valid manifest
+/// round-trips.
 pub fn manifest(bytes: &[u8]) {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     let schema = SCHEMA.get_or_init(schema);
@@ -49,7 +49,7 @@ pub fn manifest(bytes: &[u8]) {
     assert_eq!(again.to_toml(), printed);
 }
 
-/// Positions, moves and names: what reads prints as something that reads the same.
+/// Parses positions, moves and names; those that parse round-trip.
 pub fn notation(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(position) = reads_again::<PositionText>(&text) {
@@ -76,7 +76,7 @@ fn reads_again<T: FromStr<Err: Debug> + Display + PartialEq + Debug>(text: &str)
     Some(read)
 }
 
-/// Statistics: refused, or figures that print as what reads the same.
+/// Parses statistics; those that parse round-trip.
 pub fn statistics(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let Ok(read) = Statistics::of_json(&text) else { return };

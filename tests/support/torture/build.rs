@@ -23,14 +23,14 @@ use std::time::Duration;
 /// The folders whose bytes depend on the manifest alone.
 pub(crate) const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
 
-/// A process about to build what a manifest says. What a run keeps in memory goes with it.
+/// A process that builds a manifest. Its memory is not shared with other processes.
 pub struct DisturbedBuild {
     settings: Settings,
     awari: Awari,
     options: RunOptions,
 }
 
-/// What an otherwise empty manifest asks for, and how to run it.
+/// Settings and options of a manifest with these keys.
 ///
 /// # Panics
 /// If that is no manifest.
@@ -49,17 +49,17 @@ pub(crate) fn asked(overrides: &[(&str, &str)]) -> (Settings, RunOptions) {
     (settings, options)
 }
 
-/// How a run ended, and what it did before.
+/// Outcome of a run.
 pub struct Ended {
-    /// The summary, the error, or the words of a panic.
+    /// The summary, the error, or the message of a panic.
     pub result: Result<Result<RunSummary, PipelineError>, String>,
     /// Stages that began.
     pub started: Vec<StageName>,
-    /// Stages that got done, and whether they went on from a snapshot.
+    /// Finished stages, and whether they resumed from a snapshot.
     pub done: Vec<(StageName, bool)>,
-    /// What was wrong with the journal at an event, if anything.
+    /// A mistake in the journal at an event, if there was one.
     pub journal: Option<String>,
-    /// Ranks but the first that left with an error, and which.
+    /// Errors of ranks other than the first.
     pub lost: Vec<String>,
 }
 
@@ -133,7 +133,7 @@ impl DisturbedBuild {
         pipeline::status::status(disk, Path::new(DIRECTORY), Some(&self.awari), self.settings.keep).map(drop)
     }
 
-    /// How many stages it has.
+    /// Number of stages.
     pub(crate) fn stages(&self) -> usize {
         pipeline::Work::graph(&self.awari).stages().len()
     }
@@ -149,8 +149,8 @@ impl DisturbedBuild {
     }
 }
 
-/// Runs a job of several ranks, each a thread: the first leads, the others follow until the first has ended. Gives what
-/// each of them returned, or its panic.
+/// Runs a job of several ranks, each a thread: the first leads, the others follow until the first has ended. Returns their
+/// results or panics.
 pub fn by_ranks<T>(
     ends: Vec<ThreadCommunicator>,
     lead: impl FnOnce(Arc<JobLeader>) -> T,
@@ -172,7 +172,7 @@ pub fn by_ranks<T>(
     })
 }
 
-/// The disk as a rank sees it, from a host with a clock of its own.
+/// The disk as seen by a rank, whose host has its own clock.
 fn host(disk: &MemoryDisk, rank: usize, flags: &Flags, conditions: &Conditions) -> MemoryDisk {
     let Some(clocks) = conditions.clocks else { return disk.clone() };
     let signal = match conditions.stop {
@@ -222,19 +222,19 @@ impl Observer for Diary<'_> {
             _ => {}
         }
         if self.request == Some(entries.events) {
-            // A request that cannot be left is none.
+            // A request that cannot be written has no effect.
             let _ = StopRequest { run: entries.run }.post(self.disk, Path::new(DIRECTORY));
         }
         entries.events += 1;
     }
 
     fn interval(&self) -> Duration {
-        // The progress of a run of milliseconds is of no interest.
+        // Runs of milliseconds need no progress.
         Duration::from_secs(3600)
     }
 }
 
-/// Hides how often an observer wants progress: by the clock of this host, which is not a simulated one.
+/// Overrides the interval of an observer, which is measured by the real clock.
 struct Seldom<'a>(&'a dyn Observer);
 
 impl Observer for Seldom<'_> {

@@ -18,20 +18,20 @@ pub(crate) struct FaultCase<'a> {
     pub(crate) number: u64,
     subject: &'a Subject,
     rounds: Vec<FaultRound>,
-    /// What chance decides of failures.
+    /// Seed of the state of the disk after failures.
     chance: u64,
 }
 
-/// How a case ended.
+/// Outcome of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CaseOutcome {
-    /// Faults that struck.
+    /// Injected faults.
     pub(crate) struck: u64,
-    /// Runs that they ended.
+    /// Runs that ended early.
     pub(crate) ended: u64,
-    /// Stages that began, and did not get done in that run.
+    /// Stages that began and were not finished in the same run.
     pub(crate) begun_in_vain: u64,
-    /// Stages that went on from a snapshot.
+    /// Stages that resumed from a snapshot.
     pub(crate) from_snapshots: u64,
     /// Runs that a request to stop ended.
     pub(crate) stopped: u64,
@@ -41,7 +41,7 @@ pub(crate) struct CaseOutcome {
     pub(crate) power_lost: u64,
     /// Operations of the disk in all.
     pub(crate) operations: u64,
-    /// What was wrong, if something was.
+    /// The mistake, if there was one.
     pub(crate) wrong: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> FaultCase<'a> {
 pub(crate) struct Trial<'a> {
     subject: &'a Subject,
     disk: MemoryDisk,
-    /// Stages that the journal must know to be done.
+    /// Stages that the journal must record as done.
     done: BTreeSet<String>,
     /// Stages that were done at some time.
     done_once: BTreeSet<String>,
@@ -88,13 +88,13 @@ pub(crate) struct Trial<'a> {
     has_failed_syncs: bool,
     /// A run may have ended between a rename and the sync that makes the name durable.
     has_unsynced_names: bool,
-    /// Whether every run so far was by one rank: several save less, and not what others can use.
+    /// Whether every run so far had one rank: several ranks save fewer snapshots.
     is_alone: bool,
     outcome: CaseOutcome,
 }
 
 impl<'a> Trial<'a> {
-    /// A trial on an empty disk, on which failures leave behind what the seed says.
+    /// A trial on an empty disk; the seed determines its state after failures.
     pub(crate) fn new(subject: &'a Subject, seed: u64) -> Trial<'a> {
         let disk = MemoryDisk::new();
         disk.seed(seed);
@@ -136,8 +136,7 @@ impl<'a> Trial<'a> {
             return Err("in the end there are other files than after an undisturbed build".to_owned());
         }
         let snapshots = Path::new(DIRECTORY).join("snapshots");
-        // Of what ranks have on disks of their own a loss of power may bring back what was removed: the next stage that
-        // has something there removes it.
+        // A power loss may restore removed scratch files of ranks; the next stage with such files removes them.
         let is_left = |path: &Path| path.starts_with(DIRECTORY) && is_leftover(path);
         let left: Vec<PathBuf> =
             self.disk.paths().into_iter().filter(|path| path.starts_with(&snapshots) || is_left(path)).collect();
@@ -231,7 +230,7 @@ impl<'a> Trial<'a> {
         self.done_once.contains(stage) || self.subject.build().is_made(stage, &self.disk)
     }
 
-    /// Runs the build, and checks that nothing done is done again. Tells besides which unfinished stages had snapshots.
+    /// Runs the build, and checks that no finished stage is repeated. Returns also the unfinished stages with snapshots.
     fn watched(&mut self, conditions: &Conditions) -> Result<(Ended, Vec<String>), String> {
         self.is_alone &= conditions.ranks == 1;
         let mut snapshots = self.snapshots();
@@ -275,7 +274,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// The stages with a whole snapshot that says what it is of.
+    /// The stages with a complete snapshot.
     fn snapshots(&self) -> Vec<String> {
         let folder = Path::new(DIRECTORY).join("snapshots");
         let mut files: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -293,7 +292,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Whether an error is of the right class and names what was struck.
+/// Checks that an error has the right class and names a file with a fault.
 fn check_error(error: &PipelineError, struck: &BTreeSet<PathBuf>) -> Result<(), String> {
     let text = error.to_string();
     let exit = error.exit();

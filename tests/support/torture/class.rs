@@ -45,30 +45,30 @@ pub enum FaultClass {
     Combined,
 }
 
-/// What is done to a run.
+/// A fault injected into a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Injection {
     Fail(PlannedFault),
-    /// In the operation of this number of this run.
+    /// Dies in this operation of the run.
     Die(u64),
-    /// At this operation of the run, except for this number of bytes.
+    /// Fills the disk at this operation of the run, except for a number of bytes.
     Fill(u64, u64),
-    /// This number of bytes in all.
+    /// Limits the disk to this number of bytes.
     Limit(u64),
 }
 
-/// What happens once a run is over.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoundEnd {
-    /// Nothing: it returned.
+    /// The run returns.
     Exit,
     Killed,
     PowerLost,
-    /// By this seed.
+    /// With this seed.
     PowerLostTorn(u64),
 }
 
-/// A run, and what happens to it.
+/// A run with its faults.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultRound {
     pub(crate) conditions: Conditions,
@@ -137,7 +137,7 @@ impl FaultClass {
         }
     }
 
-    /// How many operations of a build it can strike.
+    /// Number of operations of a build that it can strike.
     pub(crate) fn extent(self, subject: &Subject) -> u64 {
         self.among().into_iter().map(|among| subject.operations(among)).sum()
     }
@@ -168,7 +168,7 @@ impl FaultClass {
         rounds
     }
 
-    /// What strikes operation `at` of a build, less than the extent, and what happens to the process.
+    /// The fault at operation `at` of a build, which is below the extent, and the end of the run.
     pub(crate) fn injection(self, subject: &Subject, at: u64, random: &mut Random) -> (Injection, RoundEnd) {
         let torn = RoundEnd::PowerLostTorn(random.bits());
         let once = |fault| {
@@ -235,7 +235,7 @@ fn combined(subject: &Subject, random: &mut Random) -> Vec<FaultRound> {
         let mut end = RoundEnd::Exit;
         for _ in 0..1 + random.below(2) {
             let class = *random.pick(&classes);
-            // A later run takes up the files of the one before it early.
+            // A resumed run reads the files of the one before early.
             let extent = class.extent(subject);
             let extent = if random.below(2) == 0 { extent } else { extent.div_ceil(4) };
             let (injection, ends) = class.injection(subject, random.below(extent), random);

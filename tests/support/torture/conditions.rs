@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How a run is run. By default by one rank, on the clock of this host.
+/// Conditions of a run; by default one rank and the clock of this host.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// Ranks of the job; a single one needs no network.
@@ -38,23 +38,23 @@ impl Conditions {
     }
 }
 
-/// How the clocks of the ranks run. Each reading moves a clock on by chance.
+/// Simulated clocks of the ranks. Each reading advances a clock by a random time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {
     /// Seed of the pseudo-random generator.
     pub seed: u64,
-    /// How far it moves.
+    /// Size of the steps.
     pub pace: ClockPace,
 }
 
-/// How far a reading moves a clock on.
+/// Step of a clock at a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockPace {
-    /// Not at all.
+    /// None.
     Still,
-    /// By some milliseconds, at times by seconds.
+    /// Milliseconds, sometimes seconds.
     Even,
-    /// The same, and at times the time of day is set forward or back, by up to a year.
+    /// The same, and sometimes the time of day is set forward or back by up to a year.
     Jumping,
 }
 
@@ -82,7 +82,7 @@ pub(crate) type Flags = Vec<Arc<AtomicBool>>;
 #[derive(Debug)]
 pub(crate) struct HostClock {
     pace: ClockPace,
-    /// At which reading a signal comes, and to whom.
+    /// Reading at which a signal arrives, and the flags that it raises.
     signal: Option<(u64, Flags)>,
     state: Mutex<Time>,
 }
@@ -98,7 +98,7 @@ struct Time {
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 impl HostClock {
-    /// The clock of a rank, which raises flags when it is read for some time.
+    /// The clock of a rank, which can raise flags at a reading.
     pub(crate) fn new(clocks: Clocks, rank: usize, signal: Option<(u64, Flags)>) -> HostClock {
         let mut random = Random::of(&[clocks.seed, rank as u64]);
         // Before 1970, about now, and when 32 bits of seconds are over.

@@ -1,4 +1,4 @@
-//! The journal of a run directory, looked at again and again while it grows.
+//! The journal of a run directory, checked repeatedly while it grows.
 
 use disk::MemoryDisk;
 use pipeline::journal::{Contents, Entry};
@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 /// The run directory of all builds.
 pub(crate) const DIRECTORY: &str = "run";
 
-/// What was seen of the journal during one run.
+/// Checks of the journal during a run.
 pub(crate) struct Journals<'a> {
     disk: &'a MemoryDisk,
-    /// Damage that there was when the run began.
+    /// Damage at the start of the run.
     damaged_bytes: u64,
     seen: Mutex<(Vec<Entry>, Option<String>)>,
 }
@@ -21,8 +21,8 @@ impl<'a> Journals<'a> {
         Journals { disk, damaged_bytes: read(disk).damaged_bytes, seen: Mutex::default() }
     }
 
-    /// Reads the journal as it is: no more of it is damaged than before the run, and it begins with all that it held when
-    /// last looked at. No operation of the disk.
+    /// Checks that the run has damaged no record, and that the journal begins with the records of the last check. Not an
+    /// operation of the disk.
     pub(crate) fn look(&self) {
         let found = read(self.disk);
         let mut guard = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ impl<'a> Journals<'a> {
         *seen = found.entries;
     }
 
-    /// What was wrong with it, if anything.
+    /// The first mistake, if there was one.
     pub(crate) fn wrong(&self) -> Option<String> {
         self.look();
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).1.clone()

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant, SystemTime};
 pub struct Kills {
     /// The program.
     pub awari: PathBuf,
-    /// What all chance comes from.
+    /// Seed of the pseudo-random generator.
     pub seed: u64,
     /// Kills of a running process, in all.
     pub kills: u64,
-    /// How many builds go on at once.
+    /// Number of concurrent builds.
     pub builds: usize,
     /// Only these methods.
     pub methods: Vec<Method>,
@@ -31,26 +31,26 @@ pub struct Kills {
     pub only: Option<u64>,
 }
 
-/// How they ended.
+/// Outcomes of kills.
 #[derive(Clone, Debug, Default)]
 pub struct KillReport {
     /// Processes killed, by method.
     pub kills: BTreeMap<String, u64>,
-    /// Builds that they were part of.
+    /// Number of builds.
     pub builds: u64,
-    /// At each kill, how long ago a file of the run had last changed: what is done since is lost.
+    /// For each kill, the time since a file of the run last changed, which is the work lost.
     pub lost: Vec<Duration>,
-    /// What was wrong, each with the command that shows it again.
+    /// Mistakes, each with the command that repeats it.
     pub wrong: Vec<String>,
 }
 
-/// A build is killed so often at most before it is let finish.
+/// Kills of one build, at most.
 const KILLS_A_BUILD: u64 = 5;
 
 /// Files by their path below the run directory.
 pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// A manifest, what an undisturbed build of it makes, and how long that takes.
+/// A manifest, with the files and the time of an undisturbed build.
 struct Undisturbed {
     method: Method,
     manifest: String,
@@ -59,14 +59,14 @@ struct Undisturbed {
     time: Duration,
 }
 
-/// A directory for one build, and what lies beside it.
+/// A temporary directory for one build.
 pub(super) struct KillDirectory<'a> {
     awari: &'a Path,
     directory: tempfile::TempDir,
 }
 
 impl Kills {
-    /// Carries them out.
+    /// Runs the builds and kills them.
     ///
     /// # Errors
     /// If an undisturbed build fails, or the operating system does.
@@ -105,7 +105,7 @@ impl Kills {
         Ok(report)
     }
 
-    /// Builds without kills. `made` is there at some time, if not all is kept.
+    /// Builds without kills. `made` are the files that exist at some time, if not all are kept.
     fn undisturbed(&self, method: Method, keep: &str, made: Option<&Files>) -> io::Result<Undisturbed> {
         let stones = (self.stones)(method);
         let manifest = format!(
@@ -129,13 +129,13 @@ impl Kills {
         let mut time = of.time;
         while (lost.len() as u64) < kills {
             let mut child = place.start().map_err(failed)?;
-            // Spread over the time of a build; a resumed one has less to do and is over sooner.
+            // Uniform over the time of a build; a resumed one is shorter.
             let most = time.as_micros() as u64 / (lost.len() as u64 + 1);
             std::thread::sleep(Duration::from_micros(random.below(most.max(1))));
             child.kill().map_err(failed)?;
             let killed = SystemTime::now();
             if child.wait().map_err(failed)?.success() {
-                // It was over already: once more from the start, and sooner, should the undisturbed build have been slow.
+                // The build was done before the kill: start again, and kill earlier.
                 time /= 2;
                 place.check(&of.kept)?;
                 place = KillDirectory::new(&self.awari, &of.manifest).map_err(failed)?;
@@ -161,7 +161,7 @@ impl<'a> KillDirectory<'a> {
         Ok(KillDirectory { awari, directory })
     }
 
-    /// Everything of one build, removed when dropped.
+    /// The path, which is removed when this is dropped.
     pub(super) fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -194,7 +194,7 @@ impl<'a> KillDirectory<'a> {
         }
     }
 
-    /// Compares what is there in the end.
+    /// Compares the final files.
     pub(super) fn check(&self, kept: &Files) -> Result<(), String> {
         let found = self.files().map_err(|error| error.to_string())?;
         if let Some(path) = found.keys().chain(kept.keys()).find(|path| found.get(*path) != kept.get(*path)) {
@@ -230,7 +230,7 @@ impl<'a> KillDirectory<'a> {
         failed.map(|()| files)
     }
 
-    /// When a file of the run last got the name it has, or the journal its last record.
+    /// The last time at which a file of the run changed.
     fn last_change(&self) -> Option<SystemTime> {
         let mut last = None;
         walk(&self.run(), &mut |path| {

@@ -27,7 +27,7 @@ struct Args {
     /// Storms of concurrent commands in damaged directories.
     #[arg(long, default_value_t = 20)]
     storms: u64,
-    /// What all chance comes from.
+    /// Seed of the pseudo-random generator.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Cases or builds at once; 0 is one a core.
@@ -42,13 +42,13 @@ struct Args {
     /// Only the case of this number.
     #[arg(long)]
     case: Option<u64>,
-    /// Simulated jobs, of the seed and those after it.
+    /// Simulated jobs, with consecutive seeds.
     #[arg(long, default_value_t = 100)]
     jobs: u64,
     /// Only the simulated job of this seed.
     #[arg(long, value_name = "SEED", conflicts_with_all = ["jobs", "seed"])]
     job: Option<u64>,
-    /// Seconds after which no further simulated job begins, nor storm.
+    /// Seconds after which no further simulated job or storm begins.
     #[arg(long, default_value_t = 3600)]
     seconds: u64,
     /// Only the killed build of this number.
@@ -110,10 +110,10 @@ fn ended(wrong: &[String]) -> ExitCode {
     if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A job that takes longer hangs.
+/// Time after which a job counts as hung.
 const JOB_TIME_MAX: Duration = Duration::from_secs(300);
 
-/// Runs simulated jobs, and says what was wrong. A job that hangs ends the program.
+/// Runs simulated jobs, and returns the mistakes. A job that hangs ends the program.
 fn simulations(simulations: Simulations) -> Vec<String> {
     let start = Instant::now();
     let running = Arc::new(Mutex::new(BTreeMap::<u64, Instant>::new()));
@@ -170,7 +170,7 @@ fn awari(args: &Args) -> Result<PathBuf, String> {
     }
 }
 
-/// Lets storms loose, and says what was wrong.
+/// Runs storms, and returns the mistakes.
 fn storms(args: &Args) -> Vec<String> {
     let start = Instant::now();
     let report = awari(args).and_then(|awari| {

@@ -1,12 +1,11 @@
 //! Builds that are disturbed, resumed, and compared byte for byte with an undisturbed one.
 //!
-//! A *case* is a small build on a disk in memory and a few runs of it, each with faults of its own; a last run without
-//! faults must end with the very bytes of an undisturbed build. After every run, what has a final name is complete; no
-//! stage that the journal knows to be done is done again; no snapshot is passed over or thrown away before its stage is
-//! done; an error has the right exit code and names a file that was struck. A *kill* is the program itself, killed with
-//! SIGKILL at some moment and resumed. A *simulation* is a whole job that a seed draws, by one or several ranks, with late
-//! messages, lost ranks, clocks that jump and requests to stop besides. All of it comes from a seed, and what fails says how
-//! to rerun just it.
+//! A *case* is a small build on a disk in memory and a few runs of it, each with its own faults; a last run without faults
+//! must end with the bytes of an undisturbed build. After every run, files with final names are complete; no stage that the
+//! journal records as done is repeated; no snapshot is ignored or removed before its stage is done; an error has the right exit
+//! code and names a file with a fault. A *kill* sends SIGKILL to the program at a random moment. A *simulation* is a random job
+//! of one or several ranks, also with late messages, lost ranks, clock jumps and requests to stop. Everything is derived from a
+//! seed, and a failure prints the command that repeats it.
 
 mod build;
 mod case;
@@ -33,13 +32,13 @@ use case::FaultCase;
 use planner::Method;
 use std::sync::Mutex;
 
-/// The number of cases from which builds by the method sweep meet every class of faults at every operation.
+/// Number of cases from which every class of faults strikes every operation of builds by sweep.
 pub const EVERY_FROM: u64 = 10_000;
 
 /// Which faults to inject, and how many.
 #[derive(Clone, Debug)]
 pub struct FaultRuns {
-    /// What all chance comes from.
+    /// Seed of the pseudo-random generator.
     pub seed: u64,
     /// Cases in all, spread over classes and methods; some more where every operation is struck, see [`EVERY_FROM`]. One
     /// case has one fault or a few.
@@ -97,11 +96,10 @@ fn numbers(method: Method, extent: u64, share: u64, is_every: bool) -> Vec<u64> 
     }
 }
 
-/// Runs a function on each item, on `threads` threads. (Builds have thread pools of their own; nested pools would pile
-/// up.)
+/// Runs a function on each item, on `threads` threads. Builds have thread pools of their own, which must not be nested.
 fn each<T>(items: impl Iterator<Item = T> + Send, threads: usize, run: impl Fn(T) + Sync) {
     let items = Mutex::new(items);
-    let next = || items.lock().expect("an iterator of ours does not panic").next();
+    let next = || items.lock().expect("the iterator does not panic").next();
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {

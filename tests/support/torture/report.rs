@@ -5,26 +5,26 @@ use super::class::FaultClass;
 use comfy_table::{CellAlignment, Table, TableStyle};
 use std::collections::BTreeMap;
 
-/// What was counted of a class, or of a method.
+/// Counts of a class or method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultTally {
     /// Cases run.
     pub cases: u64,
-    /// Faults that struck: a case may have several, or none if its run had less to do than foreseen.
+    /// Injected faults: several or none a case, if its run has fewer operations than expected.
     pub faults: u64,
-    /// Cases in which faults struck and every run went on to its end all the same.
+    /// Cases in which every run succeeded in spite of a fault.
     pub unnoticed: u64,
-    /// Cases in which a run ended early, and a later one went on.
+    /// Cases in which a run ended early, and a later one resumed.
     pub resumed: u64,
-    /// Cases in which something was wrong.
+    /// Cases with mistakes.
     pub wrong: u64,
-    /// Stages that began and had to begin again, one a run at most.
+    /// Stages that had to begin again, at most one a run.
     pub begun_again: u64,
-    /// Stages that went on from a snapshot.
+    /// Stages that resumed from a snapshot.
     pub from_snapshots: u64,
 }
 
-/// All that was counted.
+/// Counts of all cases.
 #[derive(Clone, Debug, Default)]
 pub struct FaultReport {
     /// By class.
@@ -33,7 +33,7 @@ pub struct FaultReport {
     pub methods: BTreeMap<String, FaultTally>,
     /// Of all cases.
     pub all: FaultTally,
-    /// What was wrong, each with the command that shows it again.
+    /// Mistakes, each with the command that repeats it.
     pub wrong: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! Whole jobs drawn from a seed: a manifest, and runs of it by one or several ranks, with faults of disk, network and
-//! clock and requests to stop, until one run ends undisturbed.
+//! Random jobs: a manifest, and runs of it by one or several ranks, with faults of disk, network and clock and requests to
+//! stop, until a run ends undisturbed.
 //!
-//! The seed decides which operation of the disk fails or kills the job and what it leaves behind, which message is late by
-//! how much, in which of its calls a rank is lost, and what each reading of a clock shows. By one rank a seed so gives one
-//! history, operation by operation. Between ranks the threads of this host also decide which of two messages, or two
-//! operations, is first: there a seed gives the same job and faults of the same kind, though not always at the same moment.
+//! The seed determines which disk operation fails or kills the job, the state of the disk afterwards, delays of messages, the
+//! call in which a rank is lost, and the readings of clocks. With one rank, a seed determines every operation. With several,
+//! the scheduler of the host decides the order of messages and operations: a seed gives the same job and kinds of faults, but not
+//! always at the same moment.
 
 use super::case::{CaseOutcome, Trial};
 use super::class::{FaultClass, FaultRound, Injection, RoundEnd};
@@ -30,17 +30,17 @@ pub struct Simulation {
 /// Simulations to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulations {
-    /// The seed of the first; each other has the next.
+    /// Seed of the first job; the others have consecutive ones.
     pub seed: u64,
-    /// How many at most.
+    /// Maximal number of jobs.
     pub jobs: u64,
     /// No further one begins after this time.
     pub time_max: Duration,
-    /// How many at once.
+    /// Number of concurrent jobs.
     pub threads: usize,
 }
 
-/// How simulations ended.
+/// Outcomes of simulations.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
     /// Counts of jobs, faults and outcomes, by name.
@@ -51,7 +51,7 @@ pub struct Simulated {
 
 const STONES: [&str; 5] = ["0..4", "0..5", "0..6", "0..7", "0..8"];
 
-/// Methods that several ranks know.
+/// Methods that run on several ranks.
 const OF_RANKS: [Method; 3] = [Method::Sweep, Method::Counting, Method::TwoBit];
 
 /// Ranks of a job, at most.
@@ -109,10 +109,10 @@ impl Simulation {
         Trial::new(&self.subject, Random::of(&[self.seed, 1]).bits()).run(&self.rounds, &self.last)
     }
 
-    /// Runs it, and says how many operations of the disk that took, or what was wrong.
+    /// Runs it. Returns the number of disk operations.
     ///
     /// # Errors
-    /// If anything was wrong.
+    /// The mistake, if there was one.
     pub fn operations(&self) -> Result<u64, String> {
         let outcome = self.run();
         outcome.wrong.map_or(Ok(outcome.operations), Err)
@@ -129,7 +129,7 @@ impl fmt::Display for Simulation {
     }
 }
 
-/// A network that is quick, or slow and uneven; at times one of its ranks is lost.
+/// A network without or with random delays, which sometimes loses a rank.
 fn network_faults(random: &mut Random, ranks: usize) -> NetworkFaults {
     let mut faults = match random.below(2) {
         0 => NetworkFaults::none(),
@@ -165,7 +165,7 @@ fn round(random: &mut Random, subject: &Subject, conditions: &impl Fn(&mut Rando
     let mut injections: Vec<Injection> = Vec::new();
     let torn = RoundEnd::PowerLostTorn(random.bits());
     let mut end = *random.pick(&[RoundEnd::Exit, RoundEnd::Killed, RoundEnd::PowerLost, torn]);
-    // A lost rank or a stop is enough for a run, but not always.
+    // A run with a lost rank or a stop may have no other fault.
     let count = if conditions.may_end() { random.below(2) } else { 1 + random.below(2) };
     for _ in 0..count {
         let class = *random.pick(&classes);

@@ -20,7 +20,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Storms to let loose.
+/// Storms to run.
 #[derive(Clone, Debug)]
 pub struct Storms {
     /// The program.
@@ -29,7 +29,7 @@ pub struct Storms {
     pub seed: u64,
     /// Number of storms.
     pub storms: u64,
-    /// Storms that go on side by side.
+    /// Number of concurrent storms.
     pub threads: usize,
     /// Time after which no further storm begins.
     pub time_max: Duration,
@@ -39,23 +39,23 @@ pub struct Storms {
     pub only: Option<u64>,
 }
 
-/// How they ended.
+/// Outcomes of storms.
 #[derive(Clone, Debug, Default)]
 pub struct StormReport {
-    /// Storms that took place.
+    /// Number of storms.
     pub storms: u64,
     /// Commands by name and by how they ended.
     pub ends: BTreeMap<(&'static str, String), u64>,
     /// Files damaged, by kind of damage.
     pub damage: BTreeMap<&'static str, u64>,
-    /// What was wrong, each with the command that shows it again.
+    /// Mistakes, each with the command that repeats it.
     pub wrong: Vec<String>,
 }
 
-/// A command that takes longer hangs.
+/// Time after which a command counts as hung.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
 
-/// Exit codes that a disturbed directory explains: all but 1 (internal error), 2 (usage) and 11 (manifest).
+/// Exit codes possible in a disturbed directory: all but 1 (internal error), 2 (usage) and 11 (manifest).
 const EXPLAINED: [i32; 10] = [0, 3, 10, 12, 13, 14, 15, 16, 75, 130];
 
 const ROUNDS: u64 = 6;
@@ -94,7 +94,7 @@ struct Running<'a> {
 }
 
 impl Storms {
-    /// Lets them loose.
+    /// Runs the storms.
     ///
     /// # Errors
     /// If an undisturbed build fails, or the operating system does.
@@ -192,7 +192,7 @@ impl Storms {
             }
             check(place, calm, &damaged, &outside)?;
         }
-        // What an administrator does who finds links that a stranger planted, or a directory that nothing shows to be a run's.
+        // As an administrator would, remove planted links, and a directory without any sign of a run.
         let mut links = Vec::new();
         walk_links(&place.run(), &mut links).map_err(failed)?;
         links.iter().try_for_each(fs::remove_file).map_err(failed)?;
@@ -203,7 +203,7 @@ impl Storms {
             fs::remove_dir_all(place.run()).map_err(failed)?;
         }
         self.start_named("verify", calm, place, &outside, random).map_err(failed)?.end(report)?;
-        // A run ends at the first damaged file that it comes upon, and the next makes it again.
+        // A run ends at the first damaged file, and the next one rebuilds it.
         for _ in 0..damaged.len() {
             self.start_named("run", calm, place, &outside, random).map_err(failed)?.end(report)?;
         }
@@ -275,7 +275,7 @@ impl Storms {
 impl Running<'_> {
     fn strike(&mut self, random: &mut Random) {
         let signal = *random.pick(&[Signal::KILL, Signal::KILL, Signal::INT, Signal::TERM]);
-        // Not waited for yet, so the number is still that of the child, which may have ended.
+        // The child was not waited for yet, so its number is still valid.
         let child = Pid::from_child(&self.child);
         if kill_process(child, signal).is_ok() {
             self.struck = Some(signal);
@@ -331,13 +331,13 @@ fn score_of(answer: &[u8]) -> Option<i64> {
     serde_json::from_slice::<serde_json::Value>(answer).ok()?.get("score")?.as_i64()
 }
 
-/// Opens a file to damage it where it is, which is not where a link leads that was planted before.
+/// Opens a file to damage it in place, without following a planted link.
 fn in_place(path: &Path) -> io::Result<fs::File> {
     let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     OpenOptions::new().write(true).custom_flags(flags).open(path)
 }
 
-/// Damages a file of the run, and says how.
+/// Damages a file of the run. Returns the kind of damage.
 fn damage(
     place: &KillDirectory<'_>,
     outside: &Path,
@@ -398,7 +398,7 @@ fn damage(
     Ok(Some(kind))
 }
 
-/// Compares what is there with what an undisturbed run makes.
+/// Compares the files with those of an undisturbed run.
 fn check(place: &KillDirectory<'_>, calm: &Calm, damaged: &BTreeSet<PathBuf>, outside: &Path) -> Result<(), String> {
     let files = place.files().map_err(|error| error.to_string())?;
     for (path, bytes) in files {
@@ -437,7 +437,7 @@ impl StormReport {
         self.wrong.extend(other.wrong);
     }
 
-    /// One line for each command: how often it ended in which way.
+    /// One line for each command, with the counts of its exit codes.
     pub fn table(&self) -> String {
         let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for ((name, end), count) in &self.ends {

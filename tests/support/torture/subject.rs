@@ -1,4 +1,4 @@
-//! The small builds that are disturbed, and what an undisturbed one of each makes.
+//! The small builds that are disturbed, with the files of an undisturbed one.
 
 use super::build::{DisturbedBuild, artifacts};
 use disk::{MemoryDisk, OperationSet};
@@ -13,13 +13,13 @@ pub struct Subject {
     overrides: Vec<(&'static str, &'static str)>,
     /// The disk after an undisturbed build, for the numbers of its operations.
     disk: MemoryDisk,
-    /// What is there in the end.
+    /// Files at the end.
     pub(crate) kept: BTreeMap<PathBuf, Vec<u8>>,
-    /// What is there at some time.
+    /// Files that exist at some time.
     pub(crate) made: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Snapshots after each pass, where there are some, so that most runs go on from one.
+/// Manifests; most write a snapshot after each pass, so that most runs resume from one.
 const MANIFESTS: [&[(&str, &str)]; 4] = [
     &[("build.stones", "0..3"), ("build.snapshot", "0 s"), ("store.keep", "all"), ("check.verify", "full")],
     &[("build.stones", "0..4"), ("build.snapshot", "0 s"), ("store.codec", "zstd"), ("check.verify", "full")],
@@ -47,7 +47,7 @@ impl Subject {
         MANIFESTS.into_iter().chain(pages).map(|manifest| Subject::new(method, manifest)).collect()
     }
 
-    /// A build by a method, of what an otherwise empty manifest asks for.
+    /// A build by a method, with these keys of a manifest.
     ///
     /// # Panics
     /// If an undisturbed build fails.
@@ -71,12 +71,12 @@ impl Subject {
         Subject { method, overrides, disk, kept, made }
     }
 
-    /// How many stages it has.
+    /// Number of stages.
     pub(crate) fn stages(&self) -> usize {
         self.build().stages()
     }
 
-    /// How it is built.
+    /// Method of the build.
     pub fn method(&self) -> Method {
         self.method
     }
@@ -86,7 +86,7 @@ impl Subject {
         DisturbedBuild::new(&self.overrides)
     }
 
-    /// A run that verifies all databases in full, besides building those that are not there.
+    /// A run that also verifies all databases in full.
     pub(crate) fn verification(&self) -> DisturbedBuild {
         let mut overrides = self.overrides.clone();
         overrides.retain(|(key, _)| *key != "check.verify");
@@ -99,12 +99,12 @@ impl Subject {
         10_000 + 20 * ranks as u64 * self.operations(OperationSet::All)
     }
 
-    /// How many operations an undisturbed build has.
+    /// Number of operations of an undisturbed build.
     pub(crate) fn operations(&self, among: OperationSet) -> u64 {
         self.disk.operations_among(among)
     }
 
-    /// The bytes on the disk in the end.
+    /// Bytes on the disk at the end.
     pub(crate) fn bytes(&self) -> u64 {
         self.disk.paths().iter().filter_map(|path| self.disk.peek(path)).map(|bytes| bytes.len() as u64).sum()
     }
