@@ -37,7 +37,6 @@ const UNIT_POSITIONS: u64 = 1 << 16;
 /// A certified database: all of its claims are derived. Only [`certify`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Certified {
-    stones: u32,
     claims: u64,
     passes: u32,
 }
@@ -68,15 +67,10 @@ pub fn certify_watched<L: ScoreSource>(
         claims += claimed;
         passes += proof.derive(bound)?;
     }
-    Ok(Certified { stones, claims, passes })
+    Ok(Certified { claims, passes })
 }
 
 impl Certified {
-    /// Returns the stones of the database.
-    pub fn stones(&self) -> u32 {
-        self.stones
-    }
-
     /// Returns the number of scores other than 0.
     pub fn claims(&self) -> u64 {
         self.claims

@@ -221,3 +221,48 @@ impl<L: ScoreSource> Database<L> {
         self.index.unrank(position, ORIENTATION)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// The score of the empty board, in a file whose edition is set by the test.
+    struct ChangingFile<'a>(&'a AtomicU64);
+
+    impl ScoreSource for ChangingFile<'_> {
+        fn positions(&self) -> u64 {
+            1
+        }
+
+        fn score(&self, _: u64) -> Result<Score, CheckError> {
+            Ok(0)
+        }
+
+        fn read(&self, _: u64, out: &mut [Score]) -> Result<(), CheckError> {
+            out.fill(0);
+            Ok(())
+        }
+
+        fn edition(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn path(&self) -> &Path {
+            Path::new("00.awari")
+        }
+    }
+
+    #[test]
+    fn a_change_of_a_file_is_reported() {
+        let edition = AtomicU64::new(3);
+        let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+        databases.insert(0, ChangingFile(&edition)).unwrap();
+        let editions = databases.editions();
+        assert_eq!(editions, [3]);
+        databases.unchanged(&editions).unwrap();
+        edition.store(4, Ordering::Relaxed);
+        let error = databases.unchanged(&editions).unwrap_err();
+        assert!(error.to_string().contains("00.awari"), "{error}");
+    }
+}

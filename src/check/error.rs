@@ -114,3 +114,24 @@ impl<T: fmt::Display> fmt::Display for ErrorList<'_, T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_counts_damaged_blocks() {
+        let block = |found: &str| StoreError::Mismatch {
+            path: "05.awari".into(),
+            expected: "5 stones".to_owned(),
+            found: found.to_owned(),
+        };
+        let damaged =
+            |blocks: Vec<usize>, first: Vec<StoreError>| CheckError::Damaged { path: "05.awari".into(), blocks, first };
+        let one = damaged(vec![3], vec![block("4")]).what();
+        assert!(one.contains("4") && !one.contains("blocks") && !one.contains("05.awari"), "{one}");
+        let two = damaged(vec![3, 7], vec![block("4"), block("6")]).what();
+        assert!(two.starts_with("2 blocks; ") && two.contains("4") && two.contains("6"), "{two}");
+        assert_eq!(CheckError::Missing { stones: 9 }.what(), CheckError::Missing { stones: 9 }.to_string());
+    }
+}

@@ -100,6 +100,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn samples_are_drawn_with_splitmix64() {
+        // The first outputs of the generator with the seeds 0 and 1.
+        assert_eq!([mixed(0), mixed(1)], [0xe220_a839_7b1d_cdaf, 0x910a_2dec_8902_5cc1]);
+    }
+
+    #[test]
     fn the_sample_grows_with_the_database() {
         let sample = Sample::default();
         assert_eq!(sample.count(12), 12);
