@@ -24,7 +24,6 @@ use pipeline::journal::{Contents, JournalState, Record};
 use pipeline::{ArtifactName, Directory, Exit, Orchestrator, PipelineError, Reason};
 use rebuild::{Rebuild, RebuildComparison, RebuildOrder, built_alike};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,7 +99,8 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
 }
 
 /// The outcome for one database. The words are output of the command and stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 enum VerifyStatus {
     /// Every score follows from the rules.
     Verified,
@@ -120,22 +120,6 @@ enum VerifyStatus {
     Unchecked,
     /// The database is missing or cannot be opened.
     Missing,
-}
-
-impl fmt::Display for VerifyStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            VerifyStatus::Verified => "verified",
-            VerifyStatus::Sampled => "sampled",
-            VerifyStatus::Certified => "certified",
-            VerifyStatus::Rebuilt => "rebuilt",
-            VerifyStatus::Damaged => "damaged",
-            VerifyStatus::Wrong => "wrong",
-            VerifyStatus::Differs => "differs",
-            VerifyStatus::Unchecked => "unchecked",
-            VerifyStatus::Missing => "missing",
-        })
-    }
 }
 
 /// The status of a database, with a message.

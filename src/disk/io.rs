@@ -1,10 +1,10 @@
 //! The I/O modes that a user may choose.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// The system interface of large reads and writes. The bytes of files do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Io {
     /// `io_uring` where the kernel allows it, else positioned reads and writes; scratch files through the page cache.
     #[default]
@@ -13,16 +13,6 @@ pub enum Io {
     Uring,
     /// Positioned reads and writes, one at a time for each thread.
     Plain,
-}
-
-impl fmt::Display for Io {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Io::Auto => "auto",
-            Io::Uring => "uring",
-            Io::Plain => "plain",
-        })
-    }
 }
 
 /// An unknown name of a mode.

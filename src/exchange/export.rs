@@ -9,13 +9,13 @@ use self::sink::ExportSink;
 use crate::{ExchangeError, Lexicographic};
 use disk::{Disk, bytes_of};
 use game::Index;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Scores;
 
 /// A layout of exported files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Format {
     /// `NN.raw`, a signed byte a position in canonical order, and `NN.json`, which describes it.
     Raw,
@@ -161,17 +161,6 @@ fn write_lexicographic(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError>
         sink.write(bytes_of(&buffer))?;
     }
     exporter.finish(&name, sink)
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Format::Raw => "raw",
-            Format::Csv => "csv",
-            Format::Parquet => "parquet",
-            Format::Vu => "vu",
-        })
-    }
 }
 
 #[cfg(test)]

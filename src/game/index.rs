@@ -7,7 +7,7 @@
 //! one more position, the opening, after all slabs.
 
 use crate::{Board, Half, Halves, STONES_MAX, binomial};
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 /// Which half indexes the rows of a slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,8 @@ pub enum Orientation {
 }
 
 /// The set of positions in a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum PositionSet {
     /// All C(n+11,11).
     All,
@@ -274,15 +275,6 @@ impl OpenHalves {
             bits &= bits - 1;
         }
         word as u32 * 64 + bits.trailing_zeros()
-    }
-}
-
-impl fmt::Display for PositionSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PositionSet::All => "all",
-            PositionSet::Reachable => "reachable",
-        })
     }
 }
 

@@ -7,11 +7,11 @@
 use crate::answer::Answer;
 use crate::{Oracle, OracleError};
 use game::Pit;
-use std::fmt;
 use std::str::FromStr;
 
 /// A level of play.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Level {
     /// Halves the weight of a move every 6 stones that it loses.
     Fair,
@@ -39,13 +39,7 @@ impl Level {
 
     /// Returns the name.
     pub fn word(self) -> &'static str {
-        match self {
-            Level::Fair => "fair",
-            Level::Good => "good",
-            Level::Strong => "strong",
-            Level::Expert => "expert",
-            Level::Perfect => "perfect",
-        }
+        self.into()
     }
 
     /// Returns the lost stones that halve the weight of a move; `None` if none may be lost.
@@ -86,12 +80,6 @@ impl Oracle {
 /// Returns the middle of the bounds.
 fn worth(value: crate::Bounds) -> f64 {
     (f64::from(value.low()) + f64::from(value.high())) / 2.0
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
 }
 
 impl FromStr for Level {

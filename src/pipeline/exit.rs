@@ -35,23 +35,6 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Every exit code, ascending.
-    pub const ALL: [Exit; 13] = [
-        Exit::Done,
-        Exit::Internal,
-        Exit::Usage,
-        Exit::NoAnswer,
-        Exit::WorkPending,
-        Exit::ManifestInvalid,
-        Exit::PreflightFailed,
-        Exit::Locked,
-        Exit::StageFailed,
-        Exit::Frozen,
-        Exit::Integrity,
-        Exit::Stopped,
-        Exit::SecondSignal,
-    ];
-
     /// Returns the number.
     pub fn code(self) -> u8 {
         self as u8

@@ -116,7 +116,7 @@ impl DatabasePlan {
         let smaller = (0..stones).map(|stones| database_bytes(settings, stones)).sum::<u64>();
         let captures = file_bytes_max(settings, Codec::Packed, stones);
         DatabasePlan {
-            stages: StageClass::ALL.map(|class| estimate.stage_cost(class)),
+            stages: std::array::from_fn(|class| estimate.stage_cost(StageClass::ALL[class])),
             solving: estimate.prediction(&solving),
             all_stages: MethodPrediction { disk_bytes: all_stages.disk_bytes + captures + smaller, ..all_stages },
             memory,

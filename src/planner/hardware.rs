@@ -47,7 +47,8 @@ pub struct Network {
 }
 
 /// Resource that limits the speed of a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Limit {
     /// The cores.
     Cores,
@@ -57,11 +58,8 @@ pub enum Limit {
 
 impl Limit {
     /// Returns the name in tables.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Limit::Cores => "cores",
-            Limit::Disk => "disk",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 

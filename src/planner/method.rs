@@ -1,10 +1,10 @@
 //! The methods that solve a database.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// Algorithm that solves a database. All give the same scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Method {
     /// Counts of undecided children (Bal & Allis 1995).
     Counting,
@@ -23,25 +23,13 @@ impl Method {
     pub const ALL: [Method; 5] = [Method::Counting, Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual];
 
     /// Returns the name in manifests.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Method::Counting => "counting",
-            Method::Sweep => "sweep",
-            Method::TwoBit => "two-bit",
-            Method::OneBit => "one-bit",
-            Method::OneBitDual => "one-bit-dual",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 
     /// Whether the method solves bound after bound, through planes.
     pub const fn has_bounds(self) -> bool {
         matches!(self, Method::TwoBit | Method::OneBit | Method::OneBitDual)
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
     }
 }
 

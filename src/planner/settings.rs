@@ -4,7 +4,6 @@ use crate::{Hardware, Method};
 use game::{PositionSet, Rules};
 use pipeline::Keep;
 use pipeline::manifest::{ByRange, Manifest, ManifestKey, Schema, Value, ValueType};
-use std::fmt;
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -76,7 +75,8 @@ pub enum DualIndex {
 }
 
 /// Extent of the verification of a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verify {
     /// Every position.
     Full,
@@ -88,16 +88,6 @@ pub enum Verify {
 
 impl Verify {
     const ALL: [Verify; 3] = [Verify::Full, Verify::Sample, Verify::None];
-}
-
-impl fmt::Display for Verify {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verify::Full => "full",
-            Verify::Sample => "sample",
-            Verify::None => "none",
-        })
-    }
 }
 
 /// Returns the keys of a manifest.

@@ -3,7 +3,7 @@
 use crate::Method;
 
 /// Stages of one kind of one database, for the bound methods of all bounds together. Costs differ by class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
 pub enum StageClass {
     /// `capture:n`.
     Capture,
@@ -35,21 +35,7 @@ pub enum StageClass {
 
 impl StageClass {
     /// All classes.
-    pub const ALL: [StageClass; 13] = [
-        StageClass::Capture,
-        StageClass::Counting,
-        StageClass::Sweep,
-        StageClass::Seeds,
-        StageClass::PreprocessTwoBit,
-        StageClass::PreprocessOneBit,
-        StageClass::ProcessTwoBit,
-        StageClass::ProcessOneBit,
-        StageClass::ProcessOneBitDual,
-        StageClass::Postprocess,
-        StageClass::Merge,
-        StageClass::Verify,
-        StageClass::Stats,
-    ];
+    pub const ALL: &[StageClass] = <StageClass as strum::VariantArray>::VARIANTS;
 
     /// Returns the class of the stages of a kind, for a database that is solved by a method.
     pub fn of(kind: &str, method: Method) -> Option<StageClass> {
@@ -130,8 +116,8 @@ mod tests {
 
     #[test]
     fn kinds_and_methods_determine_classes() {
-        for (at, class) in StageClass::ALL.into_iter().enumerate() {
-            assert_eq!(class as usize, at, "rates are looked up by index");
+        for (at, class) in StageClass::ALL.iter().enumerate() {
+            assert_eq!(*class as usize, at, "rates are looked up by index");
         }
         for method in Method::ALL {
             let kinds = ["seeds", "preprocess", "process", "postprocess", "merge"];

@@ -3,7 +3,6 @@
 //! A *codec* is chosen for a file. A *form* is how one block is stored: a block that the codec does not shrink is
 //! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own.
 
-use std::fmt;
 use std::str::FromStr;
 
 pub(crate) mod block;
@@ -22,20 +21,23 @@ pub const BLOCK_POSITIONS: usize = 1 << 16;
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 
 /// How the blocks of a file are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::FromRepr)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u8)]
 pub enum Codec {
     /// One byte a value.
-    Raw,
+    Raw = 1,
     /// As many bits a value as its range needs.
-    Packed,
+    Packed = 2,
     /// Zstandard, or packed where that is no larger.
-    Zstd,
+    Zstd = 3,
     /// Range asymmetric numeral systems, with the neighbours of a value in its row and in the row above as context, or
     /// packed where that is no larger. The smallest codec for scores.
-    Rans,
+    Rans = 4,
     /// As `Rans`, with a floor for each score as additional context: a value that the score is at least. Only
     /// [`Archive`](crate::Archive) reads it, given the same floors; it has no name for users.
-    Floors,
+    #[strum(to_string = "rans with floors")]
+    Floors = 5,
 }
 
 /// An unknown name of a codec.
@@ -64,29 +66,11 @@ impl Codec {
     }
 
     pub(crate) fn tag(self) -> u8 {
-        match self {
-            Codec::Raw => 1,
-            Codec::Packed => 2,
-            Codec::Zstd => 3,
-            Codec::Rans => 4,
-            Codec::Floors => 5,
-        }
+        self as u8
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        Codec::ALL.into_iter().chain([Codec::Floors]).find(|codec| codec.tag() == tag)
-    }
-}
-
-impl fmt::Display for Codec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Codec::Raw => "raw",
-            Codec::Packed => "packed",
-            Codec::Zstd => "zstd",
-            Codec::Rans => "rans",
-            Codec::Floors => "rans with floors",
-        })
+        Codec::from_repr(tag)
     }
 }
 
@@ -94,13 +78,8 @@ impl FromStr for Codec {
     type Err = CodecError;
 
     fn from_str(text: &str) -> Result<Self, CodecError> {
-        match text {
-            "raw" => Ok(Codec::Raw),
-            "packed" => Ok(Codec::Packed),
-            "zstd" => Ok(Codec::Zstd),
-            "rans" => Ok(Codec::Rans),
-            _ => Err(CodecError { found: text.to_owned() }),
-        }
+        let found = Codec::ALL.into_iter().find(|codec| codec.to_string() == text);
+        found.ok_or_else(|| CodecError { found: text.to_owned() })
     }
 }
 

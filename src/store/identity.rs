@@ -24,29 +24,32 @@ pub enum FileKind {
 }
 
 /// The meaning of the bits of a plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::FromRepr)]
+#[repr(u8)]
 pub enum Role {
     /// One plane a bound: a capture has exactly that score.
-    WinSeeds,
+    WinSeeds = 1,
     /// One plane a bound: no capture avoids a loss from this bound on.
-    CandidateSeeds,
+    CandidateSeeds = 2,
     /// Won by a capture at the bound, not before.
-    Seed,
+    Seed = 3,
     /// Won at the bound, not before.
-    Won,
+    Won = 4,
     /// Lost at the bound, not before.
-    Lost,
+    Lost = 5,
     /// Lost at the bound, in the orientation of the finished database.
-    Decided,
+    Decided = 6,
 }
 
 /// Which half indexes the rows of the slabs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::FromRepr)]
+#[strum(serialize_all = "kebab-case")]
+#[repr(u8)]
 pub enum FileOrientation {
     /// The half of the player to move.
-    MoverMajor,
+    MoverMajor = 1,
     /// The half of the opponent.
-    OpponentMajor,
+    OpponentMajor = 2,
 }
 
 /// The identity of a file. Two files of one identity and shape hold the same scores.
@@ -102,7 +105,7 @@ impl FileKind {
             FileKind::Database => [1, 0, 0],
             FileKind::Capture => [2, 0, 0],
             FileKind::Snapshot => [3, 0, 0],
-            FileKind::Plane { role, bound } => [4, role as u8 + 1, bound],
+            FileKind::Plane { role, bound } => [4, role as u8, bound],
         }
     }
 
@@ -111,30 +114,19 @@ impl FileKind {
             [1, 0, 0] => Some(FileKind::Database),
             [2, 0, 0] => Some(FileKind::Capture),
             [3, 0, 0] => Some(FileKind::Snapshot),
-            [4, role, bound] => {
-                Role::ALL.into_iter().find(|&of| of as u8 + 1 == role).map(|role| FileKind::Plane { role, bound })
-            }
+            [4, role, bound] => Role::from_repr(role).map(|role| FileKind::Plane { role, bound }),
             _ => None,
         }
     }
 }
 
-impl Role {
-    const ALL: [Role; 6] = [Role::WinSeeds, Role::CandidateSeeds, Role::Seed, Role::Won, Role::Lost, Role::Decided];
-}
-
 impl FileOrientation {
     pub(crate) fn tag(self) -> u8 {
-        match self {
-            FileOrientation::MoverMajor => 1,
-            FileOrientation::OpponentMajor => 2,
-        }
+        self as u8
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        [FileOrientation::MoverMajor, FileOrientation::OpponentMajor]
-            .into_iter()
-            .find(|orientation| orientation.tag() == tag)
+        FileOrientation::from_repr(tag)
     }
 }
 
@@ -156,15 +148,6 @@ impl fmt::Display for FileKind {
         };
         let FileKind::Plane { bound, .. } = self else { unreachable!("others have returned") };
         f.pad(&format!("plane of {plane} at bound {bound}"))
-    }
-}
-
-impl fmt::Display for FileOrientation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            FileOrientation::MoverMajor => "mover-major",
-            FileOrientation::OpponentMajor => "opponent-major",
-        })
     }
 }
 

@@ -14,7 +14,6 @@ use crate::huge_pages::PAD;
 use crate::layout::rows::SlabRows;
 use game::sow::{Ends, SowClass};
 use game::{HALF_PITS, Slab};
-use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -27,7 +26,8 @@ pub(crate) const UNIT_ROWS: usize = 64;
 pub(crate) const UNIT_CHUNKS: usize = 16;
 
 /// Implementation of the row kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kernel {
     /// Plain Rust, on any processor.
     Portable,
@@ -175,16 +175,6 @@ impl<'a> SlabWork<'a> {
 
     pub(crate) fn no_children() -> Vec<Option<ChildScores<'a>>> {
         vec![None; SowClass::COUNT]
-    }
-}
-
-impl fmt::Display for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Kernel::Portable => "portable",
-            Kernel::Avx2 => "avx2",
-            Kernel::Avx512 => "avx512",
-        })
     }
 }
 
