@@ -54,8 +54,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
             let best = kept.insert(stage_cache.array(build.plans(), &index)?);
             if smaller.read_positions() > cache_bytes {
                 // Through the cache, blocks would be decoded repeatedly.
-                let captured = engines::capture::capture_by_children(&tables, &index, &smaller, &watch, best);
-                captured.and_then(|()| receive(best).map_err(CaptureError::Failed))
+                engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, best, &mut receive)
             } else {
                 engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
             }

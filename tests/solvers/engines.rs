@@ -251,24 +251,15 @@ fn captured(set: PositionSet, solved: &[Vec<Score>]) -> impl Iterator<Item = (Ta
 }
 
 #[test]
-fn captures_from_children_are_the_same() {
+fn a_stripe_ends_at_an_error_or_a_stop() {
     for set in SETS {
-        let solved = build(set, 11, Kernel::Portable);
-        for (tables, index, smaller, expected) in captured(set, &solved) {
-            let stones = index.stones();
-            for threads in [1, 3] {
-                let mut best = vec![99; index.positions() as usize];
-                let runs = Runs::of(smaller);
-                with_threads(threads, || capture::capture_by_children(&tables, &index, &runs, &(), &mut best)).unwrap();
-                assert_eq!(best, expected[..], "{stones} stones, {set}, {threads} threads");
-            }
-        }
+        let solved = build(set, 10, Kernel::Portable);
         let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
-        let mut best = vec![0; index.positions() as usize];
+        let mut stripe = vec![0; index.positions() as usize];
         let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
-        let failed = capture::capture_by_children(&tables, &index, &runs, &(), &mut best);
+        let failed = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Ok(()));
         assert_eq!(failed, Err(CaptureError::Failed(8)));
-        let stopped = capture::capture_by_children(&tables, &index, &runs, &stop_at(0), &mut best);
+        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &stop_at(0), &mut stripe, &mut |_| Ok(()));
         assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
     }
 }
@@ -280,7 +271,8 @@ fn captures_in_stripes_are_the_same() {
         for (tables, index, smaller, expected) in captured(set, &solved) {
             let stones = index.stones();
             let row = index.slabs().iter().map(|slab| slab.opponent_halves).max().unwrap() as usize;
-            for (threads, positions) in [(1, row), (3, row + 1), (1, 20_000 + row), (3, 70_000 + row), (1, usize::MAX)]
+            for (threads, positions) in
+                [(1, row), (3, row + 1), (1, 20_000 + row), (3, 70_000 + row), (1, usize::MAX), (3, usize::MAX)]
             {
                 let runs = Runs::of(smaller);
                 let (mut best, mut all_read) = (Vec::new(), 0);

@@ -12,7 +12,7 @@
 //!
 //! Each thread owns groups of neighbouring parent rows, in turn, so no two threads write the same row.
 
-use super::{CaptureError, Receive, all_rows, batches, improve};
+use super::{CaptureError, Receive, batches, improve};
 use crate::kernels::tables::Tables;
 use crate::{DriverObserver, Stopped};
 use game::{Index, Score, Slab};
@@ -38,25 +38,9 @@ pub trait Sequential: Sync {
     fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), Self::Error>;
 }
 
-/// As [`capture_into`](super::capture_into), but without a receiver.
-///
-/// # Panics
-/// As that.
-pub fn capture_by_children<S: Sequential>(
-    tables: &Tables,
-    index: &Index,
-    smaller: &S,
-    progress: &dyn DriverObserver,
-    best: &mut [Score],
-) -> Result<(), CaptureError<S::Error>> {
-    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    assert_eq!(best.len() as u64, index.positions(), "a place for each position");
-    let pieces = index.slabs().iter().map(|slab| (slab, all_rows(slab))).collect();
-    CaptureStripe { tables, index, pieces, first: 0, end: index.positions() }.capture(smaller, progress, best)
-}
-
 /// As [`capture`](super::capture()), with as many captures at a time as `stripe` has room for, and beside them at most
-/// a quarter as many scores: what a stripe leads to of the smaller databases is read for each anew.
+/// a quarter as many scores: what a stripe leads to of the smaller databases is read for each anew. With room for all
+/// captures, the whole database is one stripe.
 ///
 /// # Panics
 /// As that, and when a row does not fit the stripe.

@@ -6,22 +6,14 @@ use super::{
     Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition, SuperstepMessage, Vote, solve_in_memory,
 };
 use crate::bounds::{BitKernel, PlaneLayout};
-use crate::capture::{InMemory, capture_into};
 use crate::distributed::JobError;
-use crate::sweep::distributed::tests::{alone, job};
+use crate::sweep::distributed::tests::{alone, job, whole_captures};
 use crate::{Bytes, DriverObserver, Tables};
 use game::{Index, Orientation, PositionSet, Rules, Score};
 use messaging::NetworkFaults;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
-    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
-    capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
-    best
-}
 
 /// Every bound decides what scores just that, by any number of ranks.
 #[test]
@@ -31,7 +23,7 @@ fn bounds_are_those_of_one_machine() {
         let tables = Arc::new(Tables::new(Rules::AWARI, set, stones));
         for stones in 0..=stones {
             let index = Index::new(stones, set);
-            let captures = captures(&tables, &index, &expected[..stones as usize]);
+            let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
             for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
                 let found = job(ranks, threads, NetworkFaults::none(), |end| {
                     let mut reports = Vec::new();
@@ -64,7 +56,7 @@ fn network_faults_and_kernels_change_nothing() {
     let (set, stones) = (PositionSet::All, 7);
     let expected = alone(set, stones);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
-    let captures = captures(&tables, &index, &expected[..stones as usize]);
+    let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
     for (seed, kernel) in (0..).zip(BitKernel::available()) {
         let found = job(3, 1, NetworkFaults::jitter(seed), |end| {
             solve_in_memory(&tables, &index, &captures, kernel, end, &(), |_, _| {}).unwrap()
@@ -88,7 +80,7 @@ fn all_ranks_stop_when_one_stops() {
     let (set, stones) = (PositionSet::All, 8);
     let expected = alone(set, stones);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
-    let captures = captures(&tables, &index, &expected[..stones as usize]);
+    let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
     for calls in [0, 1, 7, 20] {
         let stopped = job(3, 1, NetworkFaults::none(), |end| {
             let progress = StopAfterCalls(AtomicU64::new(if end.rank() == 1 { calls } else { u64::MAX }));

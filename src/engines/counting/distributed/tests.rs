@@ -1,22 +1,13 @@
 //! Jobs of in-process ranks, with and without injected network faults.
 
 use super::*;
-use crate::capture::{InMemory, capture_into};
 use crate::distributed::collect;
-use crate::sweep::distributed::tests::{alone, concatenated, job, ranges};
+use crate::sweep::distributed::tests::{alone, collected, concatenated, job, ranges, whole_captures};
 use game::{PositionSet, Rules, Score};
 use messaging::NetworkFaults;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Best captures of a whole database.
-fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
-    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-    let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
-    capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
-    best
-}
 
 /// Best captures of the positions of a rank.
 fn captures(rank_values: &RankValues, whole: &[i8]) -> Bytes {
@@ -28,17 +19,6 @@ fn captures(rank_values: &RankValues, whole: &[i8]) -> Bytes {
     }
     assert!(rest.is_empty());
     best
-}
-
-/// Collects the range of a rank.
-fn collected(rank_values: &RankValues, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
-    let mut scores = Vec::new();
-    let mut sink = |run: &[Score]| {
-        scores.extend_from_slice(run);
-        ControlFlow::Continue(())
-    };
-    assert!(collect(rank_values, &ranges(index, end.size()), end, &mut sink).unwrap());
-    scores
 }
 
 /// Solves a database with a job of `processors` processors a rank.

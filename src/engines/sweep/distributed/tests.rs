@@ -2,7 +2,7 @@
 
 use super::{DistributedSweepReport, RankCaptures, RankScores, ScorePartition, sweep};
 use crate::capture::{InMemory, capture_into};
-use crate::distributed::{JobError, JobObserver, collect};
+use crate::distributed::{JobError, JobObserver, ScoreShare, collect};
 use crate::{Bytes, Kernel, ScoreRows, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};
@@ -16,9 +16,7 @@ pub(crate) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
     let mut databases: Vec<Vec<Score>> = Vec::new();
     for stones in 0..=stones {
         let index = Index::new(stones, set);
-        let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
-        let smaller = InMemory::new(set, databases.iter().map(Vec::as_slice));
-        capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+        let best = whole_captures(&tables, &index, &databases);
         let mut rows = ScoreRows::zeroed(&index).unwrap();
         crate::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {}).unwrap();
         databases.push(rows.to_vec());
@@ -47,11 +45,17 @@ pub(crate) fn job<T: Send>(
     })
 }
 
-/// Computes the captures of a rank.
-fn captures(tables: &Tables, index: &Index, part: &RankScores, smaller: &[Vec<Score>]) -> RankCaptures {
+/// Computes the captures of a database.
+pub(crate) fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
     let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
     capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
+    best
+}
+
+/// Computes the captures of a rank.
+fn captures(tables: &Tables, index: &Index, part: &RankScores, smaller: &[Vec<Score>]) -> RankCaptures {
+    let best = whole_captures(tables, index, smaller);
     let read = |positions: Range<u64>, out: &mut [Score]| {
         out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
         Ok::<_, std::io::Error>(())
@@ -91,7 +95,7 @@ pub(crate) fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
 }
 
 /// Collects the range of a rank.
-fn collected(part: &RankScores, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
+pub(crate) fn collected(part: &dyn ScoreShare, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
     let mut scores = Vec::new();
     let mut sink = |run: &[Score]| {
         scores.extend_from_slice(run);
