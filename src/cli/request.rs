@@ -204,9 +204,6 @@ fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrid
 }
 
 /// Parses a manifest that the program has made, with the changes of the command line.
-///
-/// # Errors
-/// [`CliError::CommandLine`].
 pub(crate) fn read_own_manifest(text: &str, overrides: &[KeyOverride]) -> Result<Manifest, CliError> {
     let none = Path::new("");
     parse_manifest(none, text, overrides).map_err(|diagnostics| mistaken(none, text.to_owned(), diagnostics, overrides))
@@ -278,9 +275,6 @@ fn read_text(disk: &dyn Disk, path: &Path) -> Result<String, CliError> {
 }
 
 /// Refuses a run directory that is a file.
-///
-/// # Errors
-/// [`CliError::NotADirectory`].
 pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<(), CliError> {
     match disk.bytes(dir) {
         Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),

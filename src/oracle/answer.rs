@@ -245,9 +245,6 @@ impl Oracle {
     }
 
     /// Returns the score of a position, with a single look-up if its database holds it, and without a comparison.
-    ///
-    /// # Errors
-    /// As [`answer`](Self::answer).
     pub fn score(&self, board: &Board) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board.stones())));

@@ -268,9 +268,6 @@ impl CachedScores {
 
     /// One score, as [`Scores::get`].
     ///
-    /// # Errors
-    /// [`StoreError::Damaged`] if its block is.
-    ///
     /// # Panics
     /// If there is no such position.
     #[inline]

@@ -154,9 +154,6 @@ pub(crate) fn lock_is_of_others(disk: &dyn Disk, directory: &Path) -> bool {
 }
 
 /// Renames foreign files that have the name of a file of runs. Only for the holder of the lock.
-///
-/// # Errors
-/// If the operating system fails.
 pub(crate) fn keep_others(disk: &dyn Disk, directory: &Path) -> Result<(), DiskError> {
     let is_heartbeat = |bytes: &[u8]| serde_json::from_slice::<Heartbeat>(bytes).is_ok();
     let is_request = |bytes: &[u8]| bytes.trim_ascii().iter().all(u8::is_ascii_digit);
@@ -178,9 +175,6 @@ pub(crate) fn keep_others(disk: &dyn Disk, directory: &Path) -> Result<(), DiskE
 }
 
 /// Renames a foreign `manifest.toml`. Manifests of older versions have no [`MANIFEST_MARK`]; they are recognised by `text`.
-///
-/// # Errors
-/// If the operating system fails.
 pub(crate) fn keep_manifest(disk: &dyn Disk, directory: &Path, text: &str) -> Result<(), DiskError> {
     let path = manifest_path(directory);
     let is_ours = |bytes: &[u8]| bytes.starts_with(MANIFEST_MARK.as_bytes()) || bytes == text.as_bytes();

@@ -20,9 +20,6 @@ pub struct Snapshots<'a> {
 const MARKER: &str = "fingerprint";
 
 /// Whether a directory holds snapshots.
-///
-/// # Errors
-/// If the operating system fails.
 pub(crate) fn is_snapshots(disk: &dyn Disk, directory: &Path) -> Result<bool, DiskError> {
     Ok(disk.bytes(&directory.join(MARKER))?.is_some())
 }
@@ -30,9 +27,6 @@ pub(crate) fn is_snapshots(disk: &dyn Disk, directory: &Path) -> Result<bool, Di
 impl<'a> Snapshots<'a> {
     /// Opens the snapshots of this result, and removes those of another. A failing disk removes none: they may be hours of
     /// work.
-    ///
-    /// # Errors
-    /// If the operating system fails.
     pub fn open(
         disk: &'a dyn Disk,
         directory: PathBuf,
@@ -77,9 +71,6 @@ impl<'a> Snapshots<'a> {
     }
 
     /// Creates the directory to save in. Files in it are published like artifacts.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn prepare(&self) -> Result<&Path, DiskError> {
         let marker = self.directory.join(MARKER);
         if self.disk.bytes(&marker)?.is_none() {
@@ -91,9 +82,6 @@ impl<'a> Snapshots<'a> {
     }
 
     /// Removes all snapshots.
-    ///
-    /// # Errors
-    /// If the operating system fails.
     pub fn remove(&self) -> Result<(), DiskError> {
         if self.disk.bytes(&self.directory.join(MARKER))?.is_some() {
             self.disk.remove_dir_all(&self.directory)?;

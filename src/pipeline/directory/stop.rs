@@ -22,9 +22,6 @@ pub struct StopRequest {
 
 impl StopRequest {
     /// Writes the request into a run directory.
-    ///
-    /// # Errors
-    /// If the directory cannot be written.
     pub fn post(self, disk: &dyn Disk, directory: &Path) -> Result<(), DiskError> {
         disk.post(&stop_path(directory), format!("{}\n", self.run).as_bytes())
     }

@@ -51,17 +51,11 @@ impl Scores {
 
     /// As [`open`](Self::open), but without a map, where memory is bounded: the index is held in memory (24 bytes for
     /// 65,536 positions), and each requested block is read into a buffer.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn open_windowed(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
         Unverified::open(path, FileSource::Windowed(disk.open(path)?))
     }
 
     /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are read later.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
         Unverified::open(path, FileSource::Windowed(disk.open_scattered(path)?))
     }

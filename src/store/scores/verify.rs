@@ -13,9 +13,6 @@ use crate::layout::BATCH_POSITIONS;
 
 impl Scores {
     /// Verifies the checksums of all blocks, on all threads.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is.
     pub fn verify_blocks(&self) -> Result<(), StoreError> {
         match self.damaged_blocks().first() {
             None => Ok(()),
@@ -68,9 +65,6 @@ impl Scores {
     }
 
     /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million at a time.
-    ///
-    /// # Errors
-    /// As [`verify_digest`](Self::verify_digest).
     pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8])) -> Result<(), StoreError> {
         let mut hasher = blake3::Hasher::new();
         let mut scores = Vec::new();
@@ -93,9 +87,6 @@ impl Scores {
 
     /// Hashes one of several parts of the scores, by its number, on any machine: [`verify_hashes`](Self::verify_hashes)
     /// combines the results. `see` receives the scores of the part.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is.
     ///
     /// # Panics
     /// If there is no such part.
