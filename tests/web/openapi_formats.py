@@ -1,9 +1,9 @@
-"""What a schema cannot say of the texts that the oracle's API takes, for schemathesis.
+"""Formats of the oracle's API that a schema cannot describe, for schemathesis.
 
     SCHEMATHESIS_HOOKS=tests.web.openapi_formats schemathesis run http://127.0.0.1:8080/v1/openapi.json --checks all
 
 The formats of the description are positions of at most 48 stones, games, and letters of moves that some position allows.
-Whatever else comes to schemathesis's mind, it sends as a question that is to be refused.
+Any other text that schemathesis generates is sent as a request that must be refused.
 """
 
 import schemathesis
@@ -16,7 +16,7 @@ MOVES = "F4 f4 B5 d5".split()
 
 @strategies.composite
 def positions(draw):
-    """Stones, the last of them in the stores or in nobody's hands, in one of the two forms."""
+    """Positions with stores, some of which the short form leaves out."""
     pits = [0] * 14
     for _ in range(draw(strategies.integers(0, 48))):
         pits[draw(strategies.integers(0, 13))] += 1
@@ -27,7 +27,7 @@ def positions(draw):
 
 @strategies.composite
 def games(draw):
-    """A game, with some of what people write around it."""
+    """Games with tags, move numbers, comments and results."""
     text = draw(strategies.sampled_from(["", '[Event "a game"]\n', f'[FEN "{OPENING}"]\n\n']))
     for number, move in enumerate(MOVES[: draw(strategies.integers(0, 4))]):
         if draw(strategies.booleans()):
@@ -44,7 +44,7 @@ schemathesis.openapi.format("awari-moves", strategies.sampled_from(["", "F", "Ff
 
 @schemathesis.hook
 def map_query(context, query):
-    """Moves are those of the position that they stand beside: of the opening, where there are any."""
+    """Sets the position to the opening where the query has moves, which are legal only there."""
     if query and query.get("moves") in ("F", "Ff", "FfB"):
         query["pos"] = OPENING
     return query

@@ -1,7 +1,7 @@
 //! Simulates jobs from seeds, injects faults into builds by the thousand, kills the program by the hundred, damages files
 //! under concurrent commands, and counts the outcomes.
 //!
-//! `cargo build --release && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
+//! `cargo build --release -p tests --bins && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
 
 use clap::Parser;
 use comfy_table::presets::{ASCII_MARKDOWN, NOTHING};
@@ -166,7 +166,10 @@ fn awari(args: &Args) -> Result<PathBuf, String> {
     };
     match awari.is_file() {
         true => Ok(awari),
-        false => Err(format!("there is no {}; cargo build --release makes it, or say --awari PATH", awari.display())),
+        false => Err(format!(
+            "there is no {}; cargo build --release -p tests --bins makes it, or say --awari PATH",
+            awari.display()
+        )),
     }
 }
 
