@@ -1,14 +1,15 @@
 //! The oracle over HTTP: answers compared with the oracle itself, routes and statuses compared with the OpenAPI
 //! description, refused requests, and the connections of a stopping server.
 
+use crate::oracle::{databases, library};
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response, StatusCode, header};
 use disk::{Disk, MemoryDisk};
 use game::notation::PositionText;
 use game::reference::{self, boards};
-use game::{Board, Index, PositionSet, Rules};
+use game::{Board, PositionSet};
+use oracle::Oracle;
 use oracle::http::{Catalogue, Server, ServerLimits, Site, router};
-use oracle::{Library, Oracle};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -19,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use store::{Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, ValueRange};
+use store::Codec;
 use tower::ServiceExt;
 
 const STONES_MAX: u8 = 5;
@@ -27,34 +28,11 @@ const STONES_MAX: u8 = 5;
 /// A site with databases of 0 to 5 stones; that of 4 can be truncated.
 fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Site> {
     let disk = MemoryDisk::new();
-    let solved = reference::solve_up_to(STONES_MAX);
-    for stones in 0..=STONES_MAX {
-        let index = Index::new(stones.into(), PositionSet::All);
-        let orientation = game::Orientation::OpponentMajor;
-        let scores: Vec<i8> = (0..index.positions())
-            .map(|position| solved[usize::from(stones)][&index.unrank(position, orientation).0])
-            .collect();
-        let identity = Identity {
-            kind: FileKind::Database,
-            rules: Rules::AWARI.name.to_owned(),
-            positions: PositionSet::All.to_string(),
-            stones,
-            orientation: FileOrientation::OpponentMajor,
-        };
-        let slabs = index.slabs().iter().map(|slab| {
-            let (rows, columns) = slab.rows_columns(orientation);
-            SlabShape { rows, columns }
-        });
-        let shape = Shape::new(slabs.collect()).unwrap();
-        let range = ValueRange::new(-(stones as i8), stones as i8);
-        let path = format!("databases/{stones:02}.awari");
-        store::write(&disk, Path::new(&path), &identity, &shape, range, codec, &scores).unwrap();
-    }
+    databases(&disk, STONES_MAX.into(), PositionSet::All, codec);
     if damaged {
         disk.truncate(Path::new("databases/04.awari"), 100).unwrap();
     }
-    let paths = disk.list(Path::new("databases")).unwrap();
-    let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path)))).unwrap();
+    let library = library(&disk).unwrap();
     let catalogue = Catalogue::new(&library).with_histogram(1, [(-1, 10), (1, 2)]);
     Site::new(Oracle::new(library, 1 << 20), catalogue, limits)
 }
@@ -73,10 +51,21 @@ fn get(path: &str) -> Request<Body> {
     Request::get(path).body(Body::empty()).unwrap()
 }
 
+/// Returns the status and the body of an answer.
+async fn text_of(site: &Arc<Site>, request: Request<Body>) -> (u16, String) {
+    let (head, body) = send(site, request).await;
+    (head.status().as_u16(), String::from_utf8(body).unwrap())
+}
+
 async fn json_of(site: &Arc<Site>, path: &str) -> Value {
-    let (head, body) = send(site, get(path)).await;
-    assert_eq!(head.status(), StatusCode::OK, "{path}: {}", String::from_utf8_lossy(&body));
-    serde_json::from_slice(&body).unwrap()
+    let (status, body) = text_of(site, get(path)).await;
+    assert_eq!(status, 200, "{path}: {body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// A site of packed databases.
+fn packed() -> Arc<Site> {
+    site(Codec::Packed, false, ServerLimits::default())
 }
 
 fn plus(board: &Board) -> String {
@@ -97,13 +86,7 @@ fn answers_follow_the_rules() {
                 let score = solved[usize::from(STONES_MAX)][&pits];
                 let reply = json_of(&site, &format!("/v1/probe?pos={}", plus(&Board(pits)))).await;
                 assert_eq!(reply["score"], score, "{reply}");
-                let category = if score > 0 {
-                    "win"
-                } else if score < 0 {
-                    "loss"
-                } else {
-                    "draw"
-                };
+                let category = ["loss", "draw", "win"][(score.signum() + 1) as usize];
                 assert_eq!(reply["category"], category, "{reply}");
                 let mut last = i64::MAX;
                 let mut named = BTreeSet::new();
@@ -134,7 +117,7 @@ fn answers_follow_the_rules() {
 
 #[test]
 fn the_long_notation_keeps_seats_and_stores() {
-    let site = site(Codec::Packed, false, ServerLimits::default());
+    let site = packed();
     run(async {
         // North has two stones in f, and with them takes one of South's pits.
         let reply = json_of(&site, "/v1/probe?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N").await;
@@ -150,7 +133,7 @@ fn the_long_notation_keeps_seats_and_stores() {
 
 #[test]
 fn chosen_moves_repeat_with_their_seed() {
-    let site = site(Codec::Packed, false, ServerLimits::default());
+    let site = packed();
     run(async {
         let ask = "/v1/choose?pos=1+1+0+0+1+1+1+0+0+0+0+0&level=fair";
         let mut seen = BTreeSet::new();
@@ -170,8 +153,7 @@ fn chosen_moves_repeat_with_their_seed() {
 
 #[test]
 fn entity_tags_identify_databases() {
-    let (all, damaged) =
-        (site(Codec::Packed, false, ServerLimits::default()), site(Codec::Packed, true, ServerLimits::default()));
+    let (all, damaged) = (packed(), site(Codec::Packed, true, ServerLimits::default()));
     run(async {
         let path = "/v1/probe?pos=0+0+0+0+0+2+1+0+0+0+0+0";
         let (first, body) = send(&all, get(path)).await;
@@ -194,7 +176,7 @@ fn entity_tags_identify_databases() {
 
 #[test]
 fn other_origins_are_allowed() {
-    let site = site(Codec::Packed, false, ServerLimits::default());
+    let site = packed();
     run(async {
         let request = Request::options("/v1/probe").body(Body::empty()).unwrap();
         let (head, _) = send(&site, request).await;
@@ -205,12 +187,9 @@ fn other_origins_are_allowed() {
 
 #[test]
 fn the_page_shows_positions_without_a_script() {
-    let site = site(Codec::Packed, false, ServerLimits::default());
+    let site = packed();
     run(async {
-        let page = async |path: &str| {
-            let (head, body) = send(&site, get(path)).await;
-            (head.status().as_u16(), String::from_utf8(body).unwrap())
-        };
+        let page = async |path: &str| text_of(&site, get(path)).await;
         let (status, shown) = page("/?pos=1-1-0-0-1-0-0-0-0-0-0-2-20-23-N").await;
         assert_eq!(status, 200);
         for part in [
@@ -273,7 +252,7 @@ fn the_page_shows_positions_without_a_script() {
 
 #[test]
 fn a_wrong_query_is_quoted_in_the_error() {
-    let site = site(Codec::Packed, false, ServerLimits::default());
+    let site = packed();
     run(async {
         let pos = "pos=0+0+0+0+0+2+1+0+0+0+0+0";
         let number = "expected a whole number, at most 4294967295";
@@ -287,25 +266,24 @@ fn a_wrong_query_is_quoted_in_the_error() {
             (format!("/v1/mainline?{pos}&moves=-1"), format!("moves: {number}")),
             ("/v1/transcript?moves=F".to_owned(), "missing parameter `pos`".to_owned()),
         ] {
-            let (head, body) = send(&site, get(&path)).await;
-            let body: Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(head.status(), 400);
+            let (status, body) = text_of(&site, get(&path)).await;
+            let body: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(status, 400);
             assert_eq!((&body["code"], &body["message"]), (&json!("bad-query"), &json!(expected)), "{path}");
         }
-        let (_, page) = send(&site, get(&format!("/?{pos}&{pos}"))).await;
-        let page = String::from_utf8(page).unwrap();
+        let (_, page) = text_of(&site, get(&format!("/?{pos}&{pos}"))).await;
         assert!(page.contains("duplicate parameter `pos`"), "{page}");
     });
 }
 
 #[test]
 fn games_are_read_and_written() {
-    let site = site(Codec::Packed, false, ServerLimits::default());
+    let site = packed();
     run(async {
         let read = async |text: &str| {
             let request = Request::post("/v1/transcript").body(Body::from(text.to_owned())).unwrap();
-            let (head, body) = send(&site, request).await;
-            (head.status().as_u16(), serde_json::from_slice::<Value>(&body).unwrap())
+            let (status, body) = text_of(&site, request).await;
+            (status, serde_json::from_str::<Value>(&body).unwrap())
         };
         let start = "0-0-0-0-0-2-1-1-0-0-0-1-20-23-N";
         let text = format!("[Event \"a \\\"b\\\"\"]\n[FEN \"{start}\"]\n1... a1 {{why?}} (1... b) 2. F2x3 0-1");
@@ -315,11 +293,9 @@ fn games_are_read_and_written() {
         assert_eq!(game["position"], "0-0-0-0-0-0-1-0-0-0-0-1-23-23-N");
         assert_eq!(game["tags"], json!([{ "name": "Event", "value": "a \"b\"" }]));
         assert_eq!(game["over"], Value::Null);
-        let (head, written) = send(&site, get(&format!("/v1/transcript?pos={start}&moves=aF"))).await;
-        assert_eq!(head.status(), 200);
-        let written = String::from_utf8(written).unwrap();
-        assert_eq!(written, format!("[Game \"Awari\"]\n[FEN \"{start}\"]\n\n1... a 2. F\n*\n"));
-        assert_eq!(read(&written).await.1["moves"], "aF");
+        let written = text_of(&site, get(&format!("/v1/transcript?pos={start}&moves=aF"))).await;
+        assert_eq!(written, (200, format!("[Game \"Awari\"]\n[FEN \"{start}\"]\n\n1... a 2. F\n*\n")));
+        assert_eq!(read(&written.1).await.1["moves"], "aF");
         // Two stones circle until the position repeats; a further move is an error that names the repetition.
         let round = "[FEN \"1-0-0-0-0-0-1-0-0-0-0-0-23-23-S\"] AaBbCcDdEeFf AaB";
         let (status, game) = read(round).await;
@@ -339,8 +315,8 @@ fn games_are_read_and_written() {
         }
         let bytes = Request::post("/v1/transcript").body(Body::from(vec![0xff, 0xfe])).unwrap();
         assert_eq!(send(&site, bytes).await.0.status(), 400);
-        let (_, empty) = send(&site, get("/v1/transcript?pos=4+4+4+4+4+4+4+4+4+4+4+4")).await;
-        assert_eq!(String::from_utf8(empty).unwrap(), "[Game \"Awari\"]\n\n*\n");
+        let (_, empty) = text_of(&site, get("/v1/transcript?pos=4+4+4+4+4+4+4+4+4+4+4+4")).await;
+        assert_eq!(empty, "[Game \"Awari\"]\n\n*\n");
     });
 }
 
@@ -362,12 +338,10 @@ impl axum::body::HttpBody for Stalled {
 /// Requests every route and status of the description, and compares the answers with it.
 #[test]
 fn the_server_matches_its_description() {
-    let plain = site(Codec::Packed, false, ServerLimits::default());
-    let damaged = site(Codec::Packed, true, ServerLimits::default());
+    let (plain, damaged) = (packed(), site(Codec::Packed, true, ServerLimits::default()));
     let none = ServerLimits { searches_max: 0, turn: Duration::ZERO, ..ServerLimits::default() };
-    let (busy, slow) =
-        (site(Codec::Zstd, false, none), ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
-    let slow = site(Codec::Packed, false, slow);
+    let busy = site(Codec::Zstd, false, none);
+    let slow = site(Codec::Packed, false, ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
     run(async {
         let description = json_of(&plain, "/v1/openapi.json").await;
         let known = "pos=0+0+0+0+0+2+1+0+0+0+0+0";
@@ -465,8 +439,7 @@ fn the_server_matches_its_description() {
             }
         }
         assert_eq!(exercised, promised);
-        let (_, counted) = send(&plain, get("/metrics")).await;
-        let counted = String::from_utf8(counted).unwrap();
+        let (_, counted) = text_of(&plain, get("/metrics")).await;
         assert!(counted.contains("awari_requests_total{route=\"/v1/probe\",status=\"400\"} 5"), "{counted}");
     });
 }
@@ -482,21 +455,9 @@ fn resolved<'a>(description: &'a Value, node: &'a Value) -> &'a Value {
 /// Whether a value fits a schema, in the subset of JSON Schema that the description uses.
 fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let schema = resolved(description, schema);
+    let known = "type enum oneOf allOf required properties additionalProperties items minimum maximum description";
     for key in schema.as_object().unwrap().keys() {
-        let is_known = [
-            "type",
-            "enum",
-            "oneOf",
-            "allOf",
-            "required",
-            "properties",
-            "additionalProperties",
-            "items",
-            "minimum",
-            "maximum",
-            "description",
-        ];
-        assert!(is_known.contains(&key.as_str()), "the description uses {key}, which this test does not know");
+        assert!(known.split(' ').any(|word| word == key), "the description uses {key}, which this test does not know");
     }
     let fail = |what: String| Err(format!("{what}: {value}"));
     let is_of = |name: &Value| match name.as_str().unwrap() {

@@ -15,7 +15,7 @@ const STONES_MAX: u8 = 7;
 static SOLVED: LazyLock<Vec<Solved>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// Writes the databases of 0 to `stones` stones (at most 7) as `databases/NN.awari`.
-fn databases(disk: &dyn Disk, stones: u32, set: PositionSet, codec: Codec) {
+pub fn databases(disk: &dyn Disk, stones: u32, set: PositionSet, codec: Codec) {
     for stones in 0..=stones {
         write(disk, Path::new(&format!("databases/{stones:02}.awari")), stones, set, codec);
     }
@@ -23,19 +23,7 @@ fn databases(disk: &dyn Disk, stones: u32, set: PositionSet, codec: Codec) {
 
 /// Writes one database.
 fn write(disk: &dyn Disk, path: &Path, stones: u32, set: PositionSet, codec: Codec) {
-    write_scores(disk, path, stones, set, codec, |score| score);
-}
-
-/// Writes one database with other scores than the right ones.
-fn write_scores(
-    disk: &dyn Disk,
-    path: &Path,
-    stones: u32,
-    set: PositionSet,
-    codec: Codec,
-    change: impl Fn(Score) -> Score,
-) {
-    write_forged(disk, path, stones, set, codec, |_, score| change(score));
+    write_forged(disk, path, stones, set, codec, |_, score| score);
 }
 
 /// Writes one database with other scores than the right ones, by their positions.
@@ -71,7 +59,7 @@ fn write_forged(
     store::write(disk, path, &identity, &shape, range, codec, &scores).unwrap();
 }
 
-fn library(disk: &dyn Disk) -> Result<Library, OracleError> {
+pub fn library(disk: &dyn Disk) -> Result<Library, OracleError> {
     let paths = disk.list(Path::new("databases")).unwrap();
     Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(disk, &path))))
 }
@@ -244,7 +232,7 @@ fn damage_and_contradictions_are_refused() {
     let error = oracle(&disk).answer(&Board([1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0])).unwrap_err();
     assert!(error.is_damage() && error.to_string().contains("databases/03.awari"), "{error}");
 
-    write_scores(&disk, path, 3, PositionSet::All, Codec::Packed, |score| -score);
+    write_forged(&disk, path, 3, PositionSet::All, Codec::Packed, |_, score| -score);
     let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0])).unwrap_err();
     assert!(matches!(error, OracleError::Inconsistent { .. }), "{error}");
 }
