@@ -7,58 +7,57 @@ use tests::directory::TestDirectory;
 fn archives_restore_the_same_bytes() {
     for positions in ["all", "reachable"] {
         let place = TestDirectory::new(11);
-        let set = format!("game.positions={positions}");
-        place.awari(&["run", "m.toml", "--set", &set, "--set", "store.codec=zstd"]).is(0);
-        let made = place.awari(&["archive", "--dir", "run", "--out", "kept"]).is(0).out;
+        place.awari(&format!("run m.toml --set game.positions={positions} --set store.codec=zstd")).is(0);
+        let made = place.awari("archive --dir run --out kept").is(0).out;
         assert_eq!(made.lines().filter(|line| line.contains(".archive written ")).count(), 12, "{made}");
-        let again = place.awari(&["archive", "--dir", "run", "--out", "kept", "--threads", "1"]).is(0).out;
+        let again = place.awari("archive --dir run --out kept --threads 1").is(0).out;
         assert_eq!(again, made.replace(" written ", " identical "));
         let bytes = |name: &str| fs::read(place.path(name)).unwrap();
         assert!(bytes("kept/11.archive").len() < bytes("run/databases/11.awari").len());
 
-        let restored = place.awari(&["restore", "--from", "kept", "--dir", "again"]).is(0);
+        let restored = place.awari("restore --from kept --dir again").is(0);
         let next = "awari run MANIFEST --dir again";
         assert!(restored.err.contains(next), "{}", restored.err);
         let restored = restored.out;
         // They are all there is to show.
-        let status = place.awari(&["status", "--dir", "again"]).is(0).out;
+        let status = place.awari("status --dir again").is(0).out;
         assert!(status.contains("\ndatabases 0..11, ") && status.contains(next), "{status}");
         assert_eq!(restored.lines().filter(|line| line.contains(".awari written ")).count(), 12, "{restored}");
         for stones in 0..=11 {
             let name = format!("databases/{stones:02}.awari");
             assert!(bytes(&format!("run/{name}")) == bytes(&format!("again/{name}")), "{name}");
         }
-        let there = place.awari(&["restore", "--from", "kept", "--dir", "again", "--codec", "raw"]).is(0);
+        let there = place.awari("restore --from kept --dir again --codec raw").is(0);
         assert_eq!(there.out, restored.replace(" written ", " identical "));
         // Their codec is another than the one asked for, and a command without one asks for none.
         assert!(there.err.contains("databases 0..11 have the codec zstd and stay as they are"), "{}", there.err);
-        assert_eq!(place.awari(&["restore", "--from", "kept", "--dir", "again"]).is(0).err, "");
+        assert_eq!(place.awari("restore --from kept --dir again").is(0).err, "");
         // A run takes them as they are: nothing is solved again.
-        let plan = place.awari(&["plan", "m.toml", "--dir", "again", "--set", &set]).is(0).out;
+        let plan = place.awari(&format!("plan m.toml --dir again --set game.positions={positions}")).is(0).out;
         assert!(!plan.contains("sweep:"), "{plan}");
-        place.awari(&["verify", "--dir", "again"]).is(0);
+        place.awari("verify --dir again").is(0);
     }
 }
 
 #[test]
 fn obstacles_to_archive_and_restore_are_named() {
     let place = TestDirectory::built(8);
-    place.awari(&["archive", "--dir", "run", "--out", "kept"]).is(0);
-    let error = place.awari(&["restore", "--from", "kept", "--dir", "again", "--stones", "8"]).is(3).err;
+    place.awari("archive --dir run --out kept").is(0);
+    let error = place.awari("restore --from kept --dir again --stones 8").is(3).err;
     assert!(error.contains("kept/08.archive needs again/databases/00.awari, which does not exist"), "{error}");
     assert!(error.contains("awari restore --from kept --dir again --stones 0..8"), "{error}");
-    place.awari(&["restore", "--from", "run", "--dir", "again"]).is(3);
-    place.awari(&["archive", "--dir", "kept", "--out", "other"]).is(3);
+    place.awari("restore --from run --dir again").is(3);
+    place.awari("archive --dir kept --out other").is(3);
 
     // Any byte of an archive that is not as it was written.
     let path = place.path("kept/08.archive");
     let sound = fs::read(&path).unwrap();
-    place.awari(&["restore", "--from", "kept", "--dir", "again", "--stones", "0..7"]).is(0);
+    place.awari("restore --from kept --dir again --stones 0..7").is(0);
     for at in (0..sound.len()).step_by(sound.len() / 9) {
         let mut struck = sound.clone();
         struck[at] ^= 0x10;
         fs::write(&path, &struck).unwrap();
-        let ended = place.awari(&["restore", "--from", "kept", "--dir", "again", "--stones", "8"]);
+        let ended = place.awari("restore --from kept --dir again --stones 8");
         assert!(matches!(ended.code, Some(12 | 16)), "byte {at}: {ended:?}");
         let is_damage = ended.err.contains("the archive kept/08.archive is damaged: ");
         assert!(!is_damage || ended.err.contains("awari archive --dir DIR --force --out kept"), "{}", ended.err);
@@ -66,12 +65,12 @@ fn obstacles_to_archive_and_restore_are_named() {
         assert!(!place.path("again/databases/08.awari").exists());
     }
     fs::write(&path, &sound).unwrap();
-    assert!(place.awari(&["archive", "--dir", "run", "--out", "kept"]).is(0).out.contains("08.archive identical"));
+    assert!(place.awari("archive --dir run --out kept").is(0).out.contains("08.archive identical"));
 
     // What stands in the place of a database or an archive is not replaced unasked.
     fs::write(place.path("again/databases/08.awari"), b"no database").unwrap();
-    place.awari(&["restore", "--from", "kept", "--dir", "again", "--stones", "8"]).is(12);
+    place.awari("restore --from kept --dir again --stones 8").is(12);
     fs::write(place.path("kept/07.archive"), b"no archive").unwrap();
-    assert!(place.awari(&["archive", "--dir", "run", "--out", "kept"]).is(12).err.contains("--force"));
-    place.awari(&["archive", "--dir", "run", "--out", "kept", "--force"]).is(0);
+    assert!(place.awari("archive --dir run --out kept").is(12).err.contains("--force"));
+    place.awari("archive --dir run --out kept --force").is(0);
 }

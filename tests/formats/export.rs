@@ -6,13 +6,13 @@ use tests::directory::TestDirectory;
 
 /// What `probe` says of a position written as twelve numbers.
 fn probed(place: &TestDirectory, position: &str) -> i64 {
-    place.awari(&["probe", "--dir", "run", position, "--json"]).is(0).json()["score"].as_i64().unwrap()
+    place.awari(&format!("probe --dir run {position} --json")).is(0).json()["score"].as_i64().unwrap()
 }
 
 #[test]
 fn raw_bytes_are_those_of_the_digest() {
     let place = TestDirectory::built(6);
-    let out = place.awari(&["export", "--dir", "run", "--format", "raw", "--out", "out"]).is(0).out;
+    let out = place.awari("export --dir run --format raw --out out").is(0).out;
     assert_eq!(out.lines().count(), 14);
     assert!(out.lines().any(|line| line.ends_with("06.raw written 12376")), "{out}");
     let text: Value = serde_json::from_slice(&fs::read(place.path("out/06.json")).unwrap()).unwrap();
@@ -25,14 +25,14 @@ fn raw_bytes_are_those_of_the_digest() {
         .map(|slab| slab["rows"].as_u64().unwrap() * slab["columns"].as_u64().unwrap())
         .sum();
     assert_eq!(positions, 12_376);
-    let status = place.awari(&["export", "--dir", "run", "--format", "raw", "--out", "out", "--stones", "6"]).is(0).out;
+    let status = place.awari("export --dir run --format raw --out out --stones 6").is(0).out;
     assert!(status.lines().all(|line| line.contains(" identical ")), "{status}");
 }
 
 #[test]
 fn csv_has_the_scores_that_a_probe_gives() {
     let place = TestDirectory::built(4);
-    place.awari(&["export", "--dir", "run", "--format", "csv", "--stones", "2..4", "--out", "out"]).is(0);
+    place.awari("export --dir run --format csv --stones 2..4 --out out").is(0);
     assert!(!place.path("out/01.csv").exists());
     let text = fs::read_to_string(place.path("out/04.csv")).unwrap();
     let mut lines = text.lines();
@@ -48,9 +48,9 @@ fn csv_has_the_scores_that_a_probe_gives() {
 fn exports_do_not_depend_on_threads_or_memory() {
     let place = TestDirectory::built(9);
     for format in ["raw", "csv", "parquet", "vu"] {
-        let export = ["export", "--dir", "run", "--format", format, "--out", "out", "--stones", "8..9"];
-        let made = place.awari(&[&export[..], &["--threads", "1"]].concat()).is(0).out;
-        let again = place.awari(&[&export[..], &["--threads", "3", "--memory", "10 KiB"]].concat()).is(0).out;
+        let export = format!("export --dir run --format {format} --out out --stones 8..9");
+        let made = place.awari(&format!("{export} --threads 1")).is(0).out;
+        let again = place.awari(&format!("{export} --threads 3 --memory '10 KiB'")).is(0).out;
         assert_eq!(again, made.replace(" written ", " identical "));
     }
     let table = fs::read(place.path("out/09.parquet")).unwrap();
@@ -60,7 +60,7 @@ fn exports_do_not_depend_on_threads_or_memory() {
 #[test]
 fn published_files_have_reachable_positions_in_lexicographic_order() {
     let place = TestDirectory::built(5);
-    place.awari(&["export", "--dir", "run", "--format", "vu", "--out", "out"]).is(0);
+    place.awari("export --dir run --format vu --out out").is(0);
     // Two stones, written down by hand from the description of the order: f weighs most, A least.
     let pits = "ABCDEFabcdef";
     let mut expected = Vec::new();
@@ -85,33 +85,33 @@ fn published_files_have_reachable_positions_in_lexicographic_order() {
 fn both_position_sets_export_the_same_published_files() {
     let all = TestDirectory::built(7);
     let reachable = TestDirectory::new(7);
-    reachable.awari(&["run", "m.toml", "--set", "game.positions=reachable", "--set", "store.codec=zstd"]).is(0);
+    reachable.awari("run m.toml --set game.positions=reachable --set store.codec=zstd").is(0);
     for place in [&all, &reachable] {
-        place.awari(&["export", "--dir", "run", "--format", "vu", "--out", "out", "--memory", "4 KiB"]).is(0);
+        place.awari("export --dir run --format vu --out out --memory '4 KiB'").is(0);
     }
     let files = |place: &TestDirectory| place.files("out").into_values().collect::<Vec<_>>();
     assert!(files(&all) == files(&reachable));
     assert_eq!(fs::metadata(all.path("out/scores.6")).unwrap().len(), 12_375);
     let other = all.path("out");
-    let verify = ["verify", "--dir", "run", "--against-files", other.to_str().unwrap()];
-    let ended = reachable.awari(&verify).is(0).says(&["scores.7 has the same 31,812 scores", "all checks passed"]);
+    let ended = reachable.awari(&format!("verify --dir run --against-files {}", other.display())).is(0);
+    let ended = ended.says(&["scores.7 has the same 31,812 scores", "all checks passed"]);
     assert!(ended.out.ends_with("7,verified\n"), "{}", ended.out);
 }
 
 #[test]
 fn differing_scores_are_named_without_blame() {
     let place = TestDirectory::built(6);
-    place.awari(&["export", "--dir", "run", "--format", "vu", "--out", "out"]).is(0);
+    place.awari("export --dir run --format vu --out out").is(0);
     let path = place.path("out/scores.6");
     let right = fs::read(&path).unwrap();
-    let verify = ["verify", "--dir", "run", "--against-files", "out"];
+    let verify = "verify --dir run --against-files out";
     let mut bytes = right.clone();
     // The last position has all stones in f; its mover has none and loses them.
     assert_eq!(bytes[12_374] as i8, -6);
     bytes[12_374] = 6;
     bytes[0] = 100;
     fs::write(&path, &bytes).unwrap();
-    let ended = place.awari(&verify).is(16).says(&[
+    let ended = place.awari(verify).is(16).says(&[
         "has other scores of 2 of 12,375 positions",
         "impossible with 6 stones: 1",
         "position 6 0 0 0 0 0 0 0 0 0 0 0: 100 in the file",
@@ -119,33 +119,33 @@ fn differing_scores_are_named_without_blame() {
         "stones 6: the files have other scores",
     ]);
     assert!(ended.out.ends_with("5,verified\n6,differs\n"), "{}", ended.out);
-    place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
+    place.awari("run m.toml").is(0).says(&["nothing to do"]);
 
     fs::write(&path, &right[..12_000]).unwrap();
-    place.awari(&verify).is(16).says(&["has 12000 bytes, expected 12375"]);
+    place.awari(verify).is(16).says(&["has 12000 bytes, expected 12375"]);
     fs::remove_file(&path).unwrap();
-    place.awari(&verify).is(3).says(&["scores.6 does not exist: expected a file of 12375 bytes"]);
-    place.awari(&[&verify[..], &["--stones", "0..5"]].concat()).is(0);
+    place.awari(verify).is(3).says(&["scores.6 does not exist: expected a file of 12375 bytes"]);
+    place.awari(&format!("{verify} --stones 0..5")).is(0);
 }
 
 #[test]
 fn existing_exports_are_replaced_only_by_force() {
     let place = TestDirectory::built(3);
-    let export = ["export", "--dir", "run", "--format", "csv", "--out", "out", "--stones", "3"];
-    place.awari(&export).is(0);
+    let export = "export --dir run --format csv --out out --stones 3";
+    place.awari(export).is(0);
     let right = fs::read(place.path("out/03.csv")).unwrap();
     place.flip("out/03.csv", 20);
-    place.awari(&export).is(12).says(&["differs from the new file from byte 20 on", "--force"]);
+    place.awari(export).is(12).says(&["differs from the new file from byte 20 on", "--force"]);
     assert!(fs::read(place.path("out/03.csv")).unwrap() != right);
-    place.awari(&[&export[..], &["--force"]].concat()).is(0);
+    place.awari(&format!("{export} --force")).is(0);
     assert!(fs::read(place.path("out/03.csv")).unwrap() == right);
     // What is on its way has another name, and does not stay.
     assert_eq!(place.files("out").len(), 1);
-    place.awari(&["export", "--dir", "run", "--format", "csv", "--out", "out", "--stones", "9"]).is(3);
-    place.awari(&["export", "--dir", "run", "--format", "xml", "--out", "out"]).is(2);
+    place.awari("export --dir run --format csv --out out --stones 9").is(3);
+    place.awari("export --dir run --format xml --out out").is(2);
     // A damaged database makes no file.
     let middle = fs::metadata(place.path("run/databases/03.awari")).unwrap().len() as usize / 2;
     place.flip("run/databases/03.awari", middle);
-    place.awari(&["export", "--dir", "run", "--format", "vu", "--out", "vu", "--stones", "3"]).is(16);
+    place.awari("export --dir run --format vu --out vu --stones 3").is(16);
     assert!(!place.path("vu/scores.3").exists());
 }

@@ -32,11 +32,9 @@ fn every_score_of(codecs: &[&str], sets: &[&str]) {
             // Eight stones are the fewest with a block of several frames or strips.
             let stones = if ["zstd", "rans"].contains(&codec) { 8 } else { 7 };
             let place = TestDirectory::new(stones);
-            let positions = format!("game.positions={positions}");
-            let codec = format!("store.codec={codec}");
-            place.awari(&["run", "m.toml", "--set", &positions, "--set", &codec]).is(0);
+            place.awari(&format!("run m.toml --set game.positions={positions} --set store.codec={codec}")).is(0);
             for format in ["raw", "csv"] {
-                place.awari(&["export", "--dir", "run", "--format", format, "--out", "out"]).is(0);
+                place.awari(&format!("export --dir run --format {format} --out out")).is(0);
             }
             let output = Command::new(python())
                 .arg("-B")

@@ -49,21 +49,21 @@ impl FileChange {
 
 fn built(codec: &str) -> (TestDirectory, Vec<u8>) {
     let place = TestDirectory::new(STONES);
-    place.awari(&["run", "m.toml", "--set", &format!("store.codec={codec}")]).is(0);
+    place.awari(&format!("run m.toml --set store.codec={codec}")).is(0);
     let bytes = fs::read(place.path(DATABASE)).unwrap();
     (place, bytes)
 }
 
 /// Starts a command that reads stdin, and waits until it has opened its databases.
-fn waiting(place: &TestDirectory, args: &[&str], greeting: &str, answer: &str) -> Child {
-    let mut command = place.command(args);
+fn waiting(place: &TestDirectory, line: &str, greeting: &str, answer: &str) -> Child {
+    let mut command = place.command(line);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.as_mut().unwrap().write_all(greeting.as_bytes()).unwrap();
     let (mut said, mut piece) = (Vec::new(), [0; 4096]);
     while !String::from_utf8_lossy(&said).contains(answer) {
         let read = child.stdout.as_mut().unwrap().read(&mut piece).unwrap();
-        assert!(read > 0, "{args:?} ended: {}", String::from_utf8_lossy(&said));
+        assert!(read > 0, "{line} ended: {}", String::from_utf8_lossy(&said));
         said.extend(&piece[..read]);
     }
     child
@@ -84,15 +84,15 @@ fn may_answer(change: FileChange, codec: &str, is_warm: bool) -> bool {
 #[ignore = "slow tier: many builds"]
 fn play_names_the_damaged_database() {
     let asked = format!("position fen {}-19-19-S\ngo\n", POSITION.replace(' ', "-"));
-    let engine = ["engine", "--dir", "run"];
+    let engine = "engine --dir run";
     for codec in ["raw", "packed", "zstd", "rans"] {
         let (place, bytes) = built(codec);
-        let right = say(waiting(&place, &engine, "uci\n", "uciok"), &asked).is(0).out;
+        let right = say(waiting(&place, engine, "uci\n", "uciok"), &asked).is(0).out;
         let named = ["10.awari", "awari run"];
         for change in FileChange::ALL {
             for is_warm in [false, true] {
                 let (greeting, answer) = if is_warm { (&*asked, "bestmove") } else { ("uci\n", "uciok") };
-                let child = waiting(&place, &engine, greeting, answer);
+                let child = waiting(&place, engine, greeting, answer);
                 change.make(&place, &bytes);
                 let ended = say(child, &asked);
                 if ended.code == Some(0) && may_answer(change, codec, is_warm) {
@@ -101,20 +101,20 @@ fn play_names_the_damaged_database() {
                     ended.is(16).says(&named);
                 }
                 FileChange::undo(&place, &bytes);
-                let child = waiting(&place, &engine, greeting, answer);
+                let child = waiting(&place, engine, greeting, answer);
                 change.make(&place, &bytes);
                 FileChange::undo(&place, &bytes);
                 let ended = say(child, &asked).is(0);
                 assert!(right.ends_with(&ended.out), "{codec} {change:?}: {ended:?}");
             }
-            let play = |side| ["play", "--dir", "run", "--position", POSITION, "--side", side];
+            let play = |side: &str| format!("play --dir run --position '{POSITION}' --side {side}");
             let table = waiting(&place, &play("both"), "", "> ");
             change.make(&place, &bytes);
             let ended = say(table, "values\nquit\n").is(0);
             assert!(ended.out.contains("10.awari") || may_answer(change, codec, false), "{codec} {change:?} {ended:?}");
             // These commands open the file after the change.
             place.awari(&play("none")).is(16).says(&["10.awari"]);
-            place.awari(&["probe", "--dir", "run", POSITION]).is(16).says(&named);
+            place.awari(&format!("probe --dir run {POSITION}")).is(16).says(&named);
             FileChange::undo(&place, &bytes);
         }
     }
@@ -158,9 +158,9 @@ fn a_server_refuses_only_what_needs_the_damaged_database() {
 #[test]
 fn no_command_is_killed_by_a_changing_file() {
     let (place, bytes) = built("packed");
-    let right = place.awari(&["probe", "--dir", "run", "--json", POSITION]).is(0).out;
-    let counted = place.awari(&["stats", "--dir", "run", "--format", "csv"]).is(0).out;
-    place.awari(&["export", "--dir", "run", "--format", "raw", "--out", "right"]).is(0);
+    let right = place.awari(&format!("probe --dir run --json {POSITION}")).is(0).out;
+    let counted = place.awari("stats --dir run --format csv").is(0).out;
+    place.awari("export --dir run --format raw --out right").is(0);
     fs::remove_dir_all(place.path("run/stats")).unwrap();
     let is_over = AtomicBool::new(false);
     let mut refused = 0;
@@ -175,25 +175,25 @@ fn no_command_is_killed_by_a_changing_file() {
                 }
             }
         });
-        let commands: [&[&str]; 6] = [
-            &["probe", "--dir", "run", "--json", POSITION],
-            &["verify", "--dir", "run", "--stones", "9..10"],
-            &["stats", "--dir", "run", "--format", "csv"],
-            &["export", "--dir", "run", "--format", "raw", "--out", "out", "--force"],
-            &["archive", "--dir", "run", "--out", "kept", "--force"],
-            &["analyze", "--dir", "run", &format!("[FEN \"{}-0-0-S\"] A1", POSITION.replace(' ', "-"))],
+        let commands = [
+            &format!("probe --dir run --json {POSITION}"),
+            "verify --dir run --stones 9..10",
+            "stats --dir run --format csv",
+            "export --dir run --format raw --out out --force",
+            "archive --dir run --out kept --force",
+            &format!("analyze --dir run '[FEN \"{}-0-0-S\"] A1'", POSITION.replace(' ', "-")),
         ];
         for round in 0..4 {
             for command in commands {
                 let ended = place.awari(command);
                 let code = ended.code;
-                assert!(matches!(code, Some(0 | 12 | 16)), "{round} {command:?}: {ended:?}");
+                assert!(matches!(code, Some(0 | 12 | 16)), "{round} {command}: {ended:?}");
                 if code != Some(0) {
                     refused += 1;
                     assert!(ended.err.contains("10.awari"), "{command:?}: {ended:?}");
                     continue;
                 }
-                match command[0] {
+                match command.split(' ').next().unwrap() {
                     "probe" => assert_eq!(ended.out, right),
                     "stats" => assert_eq!(ended.out, counted),
                     "export" => {

@@ -60,7 +60,7 @@ fn limited_file_size() {
     let small = "exec prlimit --fsize=8192 \"$AWARI\" run m.toml --dir small";
     place.shell(small).is(14).says(&["ulimit -f", "small"]);
     // Files of the run each fit.
-    place.awari(&["run", "m.toml", "--dir", "small"]).is(0);
+    place.awari("run m.toml --dir small").is(0);
     place.shell("exec prlimit --fsize=10 \"$AWARI\" stats --dir run > table").is(12).says(&["stdout"]);
 }
 
@@ -132,7 +132,7 @@ fn a_killed_doctor_leaves_nothing_behind() {
     let place = TestDirectory::new(1);
     fs::create_dir(place.path("empty")).unwrap();
     let empty = place.path("empty").canonicalize().unwrap();
-    let mut command = place.command(&["doctor", "--dir", "empty", "--bytes", "1GiB"]);
+    let mut command = place.command("doctor --dir empty --bytes 1GiB");
     let mut doctor = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let open = format!("/proc/{}/fd", doctor.id());
     let is_in_use = || {
@@ -155,7 +155,7 @@ fn arguments_that_are_not_utf8() {
     fs::create_dir(&folder).unwrap();
     fs::copy(place.path("m.toml"), folder.join("m.toml")).unwrap();
     let awari = |arguments: &[&[u8]]| {
-        let mut command = place.command(&[]);
+        let mut command = place.command("");
         command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
         let ended = ended(command).checked(&format!("{arguments:?}"));
         assert!(!(ended.err.clone() + &ended.out).contains('\x1b'), "{ended:?}");
@@ -243,7 +243,7 @@ fn missing_outputs_and_environment() {
     let lost = place.shell("\"$AWARI\" run m.toml --progress json --force sweep:3 > /dev/full");
     let lost = lost.is(12).says(&["cannot write the result to stdout", "the run goes on", "stones 0..3"]);
     assert_eq!(lost.err.matches("stdout").count(), 1, "{lost:?}");
-    place.awari(&["plan", "m.toml", "--check"]).is(0);
+    place.awari("plan m.toml --check").is(0);
     place.shell("\"$AWARI\" stage m.toml sweep:3 --progress json 2>&1 > /dev/full | grep 'goes on'").is(0);
     for surroundings in
         ["env -i", "env TERM=dumb COLUMNS=0 LINES=0", "env LC_ALL=C LANG=xx", "env TMPDIR=/nowhere HOME="]
@@ -286,7 +286,7 @@ fn a_closed_terminal_stops_a_run() {
         return;
     }
     let place = TestDirectory::new(11);
-    let (child, mut events) = place.start(&["--threads", "1"]);
+    let (child, mut events) = place.start("--threads 1");
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
     signal(&child, "HUP");
     assert_eq!(events.last().unwrap()["how"], "stopped");

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tests::directory::TestDirectory;
+use tests::directory::{TestDirectory, copy};
 use tests::hostile::seal_journal;
 use tests::needs::Need;
 
@@ -19,7 +19,7 @@ impl FinishedRun {
     fn new() -> FinishedRun {
         let place = FinishedRun(TestDirectory::new(3));
         place.0.manifest("[build]\nstones = \"0..3\"\n[run]\ndir = \"done\"\n");
-        assert_eq!(place.awari(&["run", "m.toml"]).0, 0);
+        assert_eq!(place.awari("run m.toml").0, 0);
         place
     }
 
@@ -28,17 +28,17 @@ impl FinishedRun {
     }
 
     /// Runs a command. Asserts that it ends by itself, without a panic or control characters in its output.
-    fn awari(&self, arguments: &[&str]) -> (i32, String) {
-        let output = self.0.command(arguments).output().unwrap();
+    fn awari(&self, line: &str) -> (i32, String) {
+        let output = self.0.command(line).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let code = output.status.code().unwrap_or_else(|| panic!("{arguments:?} ends by itself: {said}"));
-        assert!(!said.contains("panicked"), "{arguments:?}: {said}");
+        let code = output.status.code().unwrap_or_else(|| panic!("{line} ends by itself: {said}"));
+        assert!(!said.contains("panicked"), "{line}: {said}");
         for text in [&said, &*String::from_utf8_lossy(&output.stdout)] {
             let command = text.chars().find(|&c| {
                 (c.is_control() && !['\n', '\t'].contains(&c))
                     || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
             });
-            assert_eq!(command, None, "{arguments:?}: {}", text.escape_debug());
+            assert_eq!(command, None, "{line}: {}", text.escape_debug());
         }
         (code, said)
     }
@@ -52,29 +52,17 @@ impl FinishedRun {
 
     /// Runs all commands that read a run directory.
     fn all_commands(&self) -> Vec<(i32, String)> {
-        let commands: [&[&str]; 8] = [
-            &["plan", "m.toml", "--dir", "odd"],
-            &["status", "--dir", "odd"],
-            &["status", "--dir", "odd", "--json"],
-            &["stats", "--dir", "odd"],
-            &["verify", "--dir", "odd"],
-            &["probe", "--dir", "odd", "1 0 0 0 0 0 0 1 0 0 0 1"],
-            &["run", "m.toml", "--dir", "odd"],
-            &["run", "m.toml", "--dir", "odd", "--set", "build.stones=0..4"],
+        let commands = [
+            "plan m.toml --dir odd",
+            "status --dir odd",
+            "status --dir odd --json",
+            "stats --dir odd",
+            "verify --dir odd",
+            "probe --dir odd '1 0 0 0 0 0 0 1 0 0 0 1'",
+            "run m.toml --dir odd",
+            "run m.toml --dir odd --set build.stones=0..4",
         ];
         commands.map(|command| self.awari(command)).to_vec()
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if path.is_dir() {
-            copy(&path, &to);
-        } else {
-            fs::copy(&path, &to).unwrap();
-        }
     }
 }
 
@@ -115,10 +103,10 @@ fn other_databases_are_used_beside_one_that_cannot_be_opened() {
     let place = FinishedRun::new();
     place.copy_without("databases/03.awari");
     assert!(Command::new("mkfifo").arg(place.path("odd/databases/03.awari")).status().unwrap().success());
-    assert_eq!(place.awari(&["probe", "--dir", "odd", "0 0 0 0 0 1 1 0 0 0 0 0"]).0, 0);
-    let (code, said) = place.awari(&["probe", "--dir", "odd", "0 0 0 0 0 1 1 1 0 0 0 0"]);
+    assert_eq!(place.awari("probe --dir odd '0 0 0 0 0 1 1 0 0 0 0 0'").0, 0);
+    let (code, said) = place.awari("probe --dir odd '0 0 0 0 0 1 1 1 0 0 0 0'");
     assert!(code == 16 && said.contains("03.awari"), "{code}, {said}");
-    let output = place.0.command(&["verify", "--dir", "odd"]).output().unwrap();
+    let output = place.0.command("verify --dir odd").output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(3), "{out}");
     let err = String::from_utf8(output.stderr).unwrap();
@@ -127,7 +115,7 @@ fn other_databases_are_used_beside_one_that_cannot_be_opened() {
     fs::remove_file(place.path("odd/databases/03.awari")).unwrap();
     symlink(".", place.path("odd/databases/loop")).unwrap();
     fs::write(place.path("odd/stats/.03.json.tmp-1"), "half").unwrap();
-    let output = place.0.command(&["gc", "--dir", "odd"]).output().unwrap();
+    let output = place.0.command("gc --dir odd").output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(out.contains("databases/loop") && out.contains(".03.json.tmp-1"), "{out}");
 }
@@ -188,7 +176,7 @@ fn planted_links_change_no_file_elsewhere() {
 #[test]
 fn linked_directories_must_belong_to_the_user() {
     let place = FinishedRun::new();
-    let more = ["run", "m.toml", "--dir", "odd", "--set", "build.stones=0..4", "--set", "store.keep=all"];
+    let more = "run m.toml --dir odd --set build.stones=0..4 --set store.keep=all";
     for folder in ["databases", "captures", "stats", "logs", "snapshots"] {
         for is_own in [true, false] {
             place.copy_without("stats/03.json");
@@ -204,7 +192,7 @@ fn linked_directories_must_belong_to_the_user() {
                 assert!(!Need::Root.is_met(), "root can give a link to another user");
                 continue;
             }
-            let (code, said) = place.awari(&more);
+            let (code, said) = place.awari(more);
             if is_own {
                 assert_eq!(code, 0, "{folder}: {said}");
                 continue;
@@ -229,21 +217,22 @@ fn files_of_others_are_kept() {
     let mine = place.path("mine");
     fs::create_dir_all(mine.join("src")).unwrap();
     names.iter().chain(&["src/x"]).for_each(|name| fs::write(mine.join(name), "my own").unwrap());
-    let commands: [&[&str]; 7] = [
-        &["run", "m.toml", "--dir", "mine"],
-        &["status", "--dir", "mine"],
-        &["doctor", "--dir", "mine"],
-        &["stop", "--dir", "mine"],
-        &["gc", "--dir", "mine", "--delete"],
-        &["restore", "--from", "archives", "--dir", "mine"],
-        &["stage", "m.toml", "sweep:3", "--scratch", "mine"],
+    let commands = [
+        "run m.toml --dir mine",
+        "status --dir mine",
+        "doctor --dir mine",
+        "stop --dir mine",
+        "gc --dir mine --delete",
+        "restore --from archives --dir mine",
+        "stage m.toml sweep:3 --scratch mine",
     ];
-    assert_eq!(place.awari(&["archive", "--dir", "done", "--out", "archives"]).0, 0);
+    assert_eq!(place.awari("archive --dir done --out archives").0, 0);
     for command in commands {
         let (code, said) = place.awari(command);
+        let word = command.split(' ').next().unwrap();
         let is_refused = said.contains("mine holds files that are not awari's (a.txt, heartbeat, journal, and 3 more)");
-        assert!(is_refused || !["run", "restore", "stage"].contains(&command[0]), "{command:?}: {said}");
-        assert!(code != 0 || command[0] == "status", "{command:?}: {code}, {said}");
+        assert!(is_refused || !["run", "restore", "stage"].contains(&word), "{command:?}: {said}");
+        assert!(code != 0 || word == "status", "{command:?}: {code}, {said}");
         assert_eq!(fs::read_dir(&mine).unwrap().count(), names.len() + 1, "{command:?}");
         for name in names {
             assert_eq!(fs::read(mine.join(name)).unwrap(), b"my own", "{command:?}");
@@ -252,12 +241,12 @@ fn files_of_others_are_kept() {
     // The manifest that is to be run lies there, too.
     fs::create_dir(place.path("other")).unwrap();
     fs::copy(place.path("m.toml"), place.path("other/manifest.toml")).unwrap();
-    let (code, said) = place.awari(&["run", "other/manifest.toml", "--dir", "other"]);
+    let (code, said) = place.awari("run other/manifest.toml --dir other");
     assert!(code == 12 && said.contains("other holds files that are not awari's (manifest.toml)"), "{code}: {said}");
     // In a run directory it is kept.
     place.copy_without("stats/03.json");
     fs::copy(place.path("m.toml"), place.path("odd/manifest.toml")).unwrap();
-    let (code, said) = place.awari(&["run", "odd/manifest.toml", "--dir", "odd"]);
+    let (code, said) = place.awari("run odd/manifest.toml --dir odd");
     assert!(code == 0 && said.contains("kept as odd/manifest.toml.kept-1"), "{code}: {said}");
     assert_eq!(fs::read(place.path("odd/manifest.toml.kept-1")).unwrap(), fs::read(place.path("m.toml")).unwrap());
 }
@@ -271,7 +260,7 @@ fn outputs_replace_regular_files_only() {
     symlink("file", place.path("link")).unwrap();
     symlink("absent", place.path("dangling")).unwrap();
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
-    let report = |out: &str| place.awari(&["report", "--dir", "done", "-o", out]);
+    let report = |out: &str| place.awari(&format!("report --dir done -o {out}"));
     for (out, expect) in [
         ("no/where/page.html", "there is no directory no/where; make it first: mkdir -p no/where"),
         ("folder", "it is a directory"),
@@ -299,17 +288,17 @@ fn outputs_replace_regular_files_only() {
     assert!(fs::read(place.path("log")).unwrap().starts_with(b"begun\n<!DOCTYPE html>"));
     assert!(fs::read(place.path("piped")).unwrap().starts_with(b"<!DOCTYPE html>"));
 
-    let mut play = place.0.command(&["play", "--dir", "done", "--position", "1 0 0 0 0 0 0 1 0 0 0 1"]);
+    let mut play = place.0.command("play --dir done --position '1 0 0 0 0 0 0 1 0 0 0 1'");
     fs::write(place.path("said"), "save no/where.ogn\nsave pipe\nsave kept.ogn\nquit\n").unwrap();
     let output = play.stdin(fs::File::open(place.path("said")).unwrap()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && told.contains("there is no directory no;"), "{told}");
     assert!(told.contains("nothing reads from it") && told.contains("saved in kept.ogn"), "{told}");
 
-    for command in [&["export", "--format", "raw"][..], &["archive"]] {
+    for command in ["export --format raw", "archive"] {
         let out = |out: &str, force: bool| {
-            let more = ["--dir", "done", "--out", out, "--force"];
-            place.awari(&[command, &more[..more.len() - usize::from(!force)]].concat())
+            let force = if force { "--force" } else { "" };
+            place.awari(&format!("{command} --dir done --out {out} {force}"))
         };
         let (code, said) = out("no/where", false);
         assert!(code == 12 && said.contains("there is no directory no; make it first: mkdir -p no"), "{said}");
@@ -399,8 +388,8 @@ fn file_contents_print_no_control_characters() {
     // Where it is cut is where its reader stops.
     for _ in 0..2 {
         fs::write(place.path("game.ogn"), &game).unwrap();
-        for more in [&[][..], &["--json"]] {
-            place.awari(&[&["analyze", "--dir", "done", "game.ogn"], more].concat());
+        for more in ["", "--json"] {
+            place.awari(&format!("analyze --dir done game.ogn {more}"));
         }
         game = format!("[Event \"{evil}\"]\n\nF4 *\n");
     }
@@ -416,25 +405,18 @@ fn file_contents_print_no_control_characters() {
     ] {
         fs::write(place.path("evil.toml"), text).unwrap();
         for command in ["plan", "run"] {
-            place.awari(&[command, "evil.toml"]);
+            place.awari(&format!("{command} evil.toml"));
         }
-        place.awari(&["plan", "m.toml", "--hardware", "evil.toml"]);
+        place.awari("plan m.toml --hardware evil.toml");
         place.copy_without("manifest.toml");
         fs::copy(place.path("evil.toml"), place.path("odd/manifest.toml")).unwrap();
-        place.awari(&["status", "--dir", "odd"]);
-        place.awari(&["gc", "--dir", "odd"]);
+        place.awari("status --dir odd");
+        place.awari("gc --dir odd");
     }
-    place.awari(&[
-        "plan",
-        "m.toml",
-        "--set",
-        &format!("build.{evil}={evil}"),
-        "--set",
-        &format!("build.stones={evil}"),
-    ]);
-    place.awari(&["probe", "--dir", "done", evil]);
-    place.awari(&["analyze", "--dir", "done", evil]);
-    place.awari(&["status", "--dir", evil]);
+    place.awari(&format!("plan m.toml --set 'build.{evil}={evil}' --set 'build.stones={evil}'"));
+    place.awari(&format!("probe --dir done '{evil}'"));
+    place.awari(&format!("analyze --dir done '{evil}'"));
+    place.awari(&format!("status --dir '{evil}'"));
 
     // What a run directory holds: damage and a failure in its journal, names, notes, a heartbeat and a log.
     place.copy_without("lock");
@@ -474,27 +456,27 @@ fn file_contents_print_no_control_characters() {
     fs::write(place.path("odd/heartbeat"), beat).unwrap();
     fs::write(place.path("odd/stop"), quoted.as_bytes()).unwrap();
     let look = || {
-        let commands: [&[&str]; 20] = [
-            &["plan", "m.toml", "--dir", "odd"],
-            &["plan", "m.toml", "--dir", "odd", "--json"],
-            &["plan", "m.toml", "--dir", "odd", "--all"],
-            &["explain", "m.toml", "--dir", "odd", "sweep:3"],
-            &["explain", "m.toml", "--dir", "odd", "sweep:3", "--json"],
-            &["status", "--dir", "odd"],
-            &["status", "--dir", "odd", "--json"],
-            &["report", "--dir", "odd", "-o", "-"],
-            &["gc", "--dir", "odd"],
-            &["gc", "--dir", "odd", "--json"],
-            &["stop", "--dir", "odd"],
-            &["stats", "--dir", "odd"],
-            &["verify", "--dir", "odd"],
-            &["probe", "--dir", "odd", "1 0 0 0 0 0 0 1 0 0 0 1"],
-            &["probe", "--dir", "odd", "0 0 0 0 0 0 0 1 0 0 0 1", "--json"],
-            &["export", "--dir", "odd", "--format", "raw", "--out", "out"],
-            &["archive", "--dir", "odd", "--out", "out"],
-            &["doctor", "--dir", "odd", "--bytes", "0"],
-            &["stage", "m.toml", "--dir", "odd", "sweep:3"],
-            &["run", "m.toml", "--dir", "odd", "--until", "capture:0"],
+        let commands = [
+            "plan m.toml --dir odd",
+            "plan m.toml --dir odd --json",
+            "plan m.toml --dir odd --all",
+            "explain m.toml --dir odd sweep:3",
+            "explain m.toml --dir odd sweep:3 --json",
+            "status --dir odd",
+            "status --dir odd --json",
+            "report --dir odd -o -",
+            "gc --dir odd",
+            "gc --dir odd --json",
+            "stop --dir odd",
+            "stats --dir odd",
+            "verify --dir odd",
+            "probe --dir odd '1 0 0 0 0 0 0 1 0 0 0 1'",
+            "probe --dir odd '0 0 0 0 0 0 0 1 0 0 0 1' --json",
+            "export --dir odd --format raw --out out",
+            "archive --dir odd --out out",
+            "doctor --dir odd --bytes 0",
+            "stage m.toml --dir odd sweep:3",
+            "run m.toml --dir odd --until capture:0",
         ];
         commands.map(|command| place.awari(command))
     };
@@ -505,7 +487,7 @@ fn file_contents_print_no_control_characters() {
     fs::write(place.path("odd/lock"), format!("process 1 on {evil} since {evil}: {evil}\n")).unwrap();
     assert!(look().iter().any(|(code, _)| *code == 13));
     drop(lock);
-    place.awari(&["run", "m.toml", "--dir", "odd", "--progress", "json"]);
+    place.awari("run m.toml --dir odd --progress json");
     // The logs are read in a terminal too.
     for entry in fs::read_dir(place.path("odd/logs")).unwrap() {
         let text = String::from_utf8(fs::read(entry.unwrap().path()).unwrap()).unwrap();

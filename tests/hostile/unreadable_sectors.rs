@@ -66,10 +66,10 @@ fn refused(ended: CommandResult) -> CommandResult {
 fn commands(codec: &str) {
     let place = TestDirectory::new(STONES);
     place.shell(MOUNT).is(0);
-    let set = format!("store.codec={codec}");
-    place.awari(&["run", "m.toml", "--set", &set, "--set", "build.stones=\"0..11\""]).is(0);
+    let run = format!("run m.toml --set store.codec={codec}");
+    place.awari(&run).is(0);
     let positions: Vec<String> = positions().collect();
-    let probe = |position: &str| place.awari(&["probe", "--dir", "run", "--json", position]);
+    let probe = |position: &str| place.awari(&format!("probe --dir run --json '{position}'"));
     let right: Vec<String> = positions.iter().map(|position| probe(position).is(0).out).collect();
     let bytes = fs::read(place.path(DATABASE)).unwrap();
     place.shell(CUT).is(0);
@@ -96,32 +96,32 @@ fn commands(codec: &str) {
         assert_eq!(ask("1 1 1 1 0 1 1 0 1 1 1 0").0, 200);
     }
     drop(server);
-    refused(place.awari(&["play", "--dir", "run", "--position", unread, "--side", "none"]));
+    refused(place.awari(&format!("play --dir run --position '{unread}' --side none")));
     refused(
         place.shell(&format!("echo 'position fen {}-18-19-S\ngo' | $AWARI engine --dir run", unread.replace(' ', "-"))),
     );
     let pit = unread.split(' ').zip('A'..='F').find(|(stones, _)| *stones != "0").unwrap().1;
     refused(place.shell(&format!("printf '{fen} {pit}' | $AWARI analyze --dir run -")));
-    refused(place.awari(&["export", "--dir", "run", "--format", "raw", "--out", "out"]));
-    refused(place.awari(&["archive", "--dir", "run", "--out", "kept"]));
+    refused(place.awari("export --dir run --format raw --out out"));
+    refused(place.awari("archive --dir run --out kept"));
     fs::remove_dir_all(place.path("run/stats")).unwrap();
-    refused(place.awari(&["stats", "--dir", "run"]));
+    refused(place.awari("stats --dir run"));
 
     // A run that reads it finds that it cannot be read again either, and the next one makes it again.
-    let more = ["run", "m.toml", "--set", &set, "--set", "build.stones=\"0..13\""];
+    let more = format!("{run} --set build.stones=0..13");
     refused(place.awari(&more)).is(16).says(&["the next run rebuilds it"]);
     place.awari(&more).is(0);
     assert!(fs::read(place.path(DATABASE)).unwrap() == bytes);
 
     // So does verify.
     place.shell(MOUNT).is(0);
-    place.awari(&["run", "m.toml", "--set", &set, "--set", "build.stones=\"0..11\""]).is(0);
+    place.awari(&run).is(0);
     place.shell(CUT).is(0);
-    refused(place.awari(&["verify", "--dir", "run"])).is(16).says(&["the next run rebuilds it"]);
-    place.awari(&["run", "m.toml", "--set", &set, "--set", "build.stones=\"0..11\""]).is(0);
+    refused(place.awari("verify --dir run")).is(16).says(&["the next run rebuilds it"]);
+    place.awari(&run).is(0);
     assert!(fs::read(place.path(DATABASE)).unwrap() == bytes);
     // The journal knows of larger ones, which went with the file system that was mounted before.
-    place.awari(&["verify", "--dir", "run", "--stones", "0..11"]).is(0);
+    place.awari("verify --dir run --stones 0..11").is(0);
 }
 
 /// Positions of the largest database, from its beginning to its end.

@@ -19,11 +19,11 @@ const PUBLISHED: &str = include_str!("../../src/check/published/lincke-2002.csv"
 #[test]
 fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
     let place = TestDirectory::new(6);
-    let first = place.awari(&["run", "m.toml"]).is(0).says(&["stones", "bits/position", "passes", "12,376", "full"]);
+    let first = place.awari("run m.toml").is(0).says(&["stones", "bits/position", "passes", "12,376", "full"]);
     assert_eq!(first.err.lines().last(), Some("stones 0..6: matches published counts"));
     assert_eq!(first.out, "");
     let files = place.files("run");
-    let second = place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do: 21 up to date, 7 not needed"]);
+    let second = place.awari("run m.toml").is(0).says(&["nothing to do: 21 up to date, 7 not needed"]);
     assert_eq!(second.err.lines().count(), 1, "{}", second.err);
     // The lock names its last holder; nothing else has changed.
     let same = |files: BTreeMap<PathBuf, Vec<u8>>| -> Vec<_> {
@@ -37,9 +37,8 @@ fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
 fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
     let place = TestDirectory::new(12);
     let run = |directory: &str, memory: &str| {
-        let set = ["--set", "build.method=sweep", "--set", "check.verify=none"];
-        let options = ["run", "m.toml", "--threads", "5", "--memory", memory, "--dir", directory];
-        place.awari(&[&options[..], &set].concat()).is(0);
+        let set = "--set build.method=sweep --set check.verify=none";
+        place.awari(&format!("run m.toml --threads 5 --memory {memory} --dir {directory} {set}")).is(0);
         fs::read(place.path(directory).join("journal")).unwrap()
     };
     let on_disk = |journal: &[u8]| journal.windows(12).any(|bytes| bytes == b"working_read");
@@ -52,18 +51,16 @@ fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
 #[ignore = "slow tier: a build for each kernel"]
 fn kernels_are_chosen_and_make_the_same_bytes() {
     let place = TestDirectory::new(8);
-    let doctor = |more: &[&str]| place.awari(&[&["doctor", "--json", "--bytes", "0"], more].concat()).json();
-    let names: Vec<String> = serde_json::from_value(doctor(&[])["kernels"].clone()).unwrap();
-    assert_eq!((names.first(), &doctor(&[])["kernel"]), (Some(&"portable".into()), &json!(names.last())));
+    let doctor = |more: &str| place.awari(&format!("doctor --json --bytes 0 {more}")).json();
+    let names: Vec<String> = serde_json::from_value(doctor("")["kernels"].clone()).unwrap();
+    assert_eq!((names.first(), &doctor("")["kernel"]), (Some(&"portable".into()), &json!(names.last())));
     let files = |kernel: &str, method: &str| {
-        assert_eq!(doctor(&["--kernel", kernel])["kernel"], kernel);
-        let set = [format!("build.method={method}"), "store.codec=rans".into(), "store.keep=all".into()];
-        let dir = format!("{kernel} {method}");
-        let mut args = vec!["run", "m.toml", "--kernel", kernel, "--dir", &dir];
-        set.iter().for_each(|set| args.extend(["--set", set]));
-        place.awari(&args).is(0);
+        assert_eq!(doctor(&format!("--kernel {kernel}"))["kernel"], kernel);
+        let dir = format!("{kernel}-{method}");
+        let run = format!("run m.toml --dir {dir} --set store.keep=all");
+        place.awari(&format!("{run} --kernel {kernel} --set build.method={method} --set store.codec=rans")).is(0);
         // Another kernel makes nothing stale.
-        place.awari(&["run", "m.toml", "--dir", &dir, "--set", "store.keep=all"]).is(0).says(&["nothing to do"]);
+        place.awari(&run).is(0).says(&["nothing to do"]);
         ["databases", "captures", "stats"].map(|folder| place.files(&format!("{dir}/{folder}")).into_values().collect())
     };
     for method in ["sweep", "two-bit"] {
@@ -72,46 +69,43 @@ fn kernels_are_chosen_and_make_the_same_bytes() {
         names[1..].iter().for_each(|kernel| assert!(files(kernel, method) == expected, "{kernel}, {method}"));
     }
     let all = format!("this processor has {}", names.join(", "));
-    place.awari(&["run", "m.toml", "--kernel", "avx1024"]).is(2).says(&["'avx1024'", &all]);
-    place.awari(&["--kernel", "portable", "plan", "m.toml"]).is(0);
+    place.awari("run m.toml --kernel avx1024").is(2).says(&["'avx1024'", &all]);
+    place.awari("--kernel portable plan m.toml").is(0);
 }
 
 #[test]
 fn plans_say_why_and_write_nothing() {
     let place = TestDirectory::new(3);
-    let plan = place.awari(&["plan", "m.toml", "--check"]).is(10);
+    let plan = place.awari("plan m.toml --check").is(10);
     assert!(plan.out.contains("sweep:3") && plan.out.contains("databases/03.awari is absent"), "{}", plan.out);
     assert!(!place.path("run").exists());
-    let json = place.awari(&["plan", "m.toml", "--json", "--until", "sweep:1"]).is(0).json();
+    let json = place.awari("plan m.toml --json --until sweep:1").is(0).json();
     let stages: Vec<&str> = json["steps"].as_array().unwrap().iter().map(|s| s["stage"].as_str().unwrap()).collect();
     assert_eq!(stages, ["capture:0", "sweep:0", "verify:0", "stats:0", "capture:1", "sweep:1"]);
-    place.awari(&["run", "m.toml"]).is(0);
-    place.awari(&["plan", "m.toml", "--check"]).is(0);
-    place.awari(&["plan", "m.toml", "--check", "--force", "stats:2"]).is(10);
-    place.awari(&["plan", "m.toml", "--check", "--set", "store.codec=raw"]).is(0);
-    place.awari(&["plan", "m.toml", "--set", "build.stones=0..40"]).is(0).says(&["would refuse to start", "of memory"]);
+    place.awari("run m.toml").is(0);
+    place.awari("plan m.toml --check").is(0);
+    place.awari("plan m.toml --check --force stats:2").is(10);
+    place.awari("plan m.toml --check --set store.codec=raw").is(0);
+    place.awari("plan m.toml --set build.stones=0..40").is(0).says(&["would refuse to start", "of memory"]);
 }
 
 #[test]
 fn a_run_can_be_cut_short_forced_and_overridden() {
     let place = TestDirectory::new(4);
-    place.awari(&["run", "m.toml", "--until", "sweep:2", "--dir", "other dir"]).is(0);
+    place.awari("run m.toml --until sweep:2 --dir 'other dir'").is(0);
     assert!(place.path("other dir/databases/02.awari").exists());
     assert!(!place.path("other dir/stats/02.json").exists() && !place.path("run").exists());
-    place.awari(&["run", "m.toml", "--threads", "1", "--memory", "128MiB", "--set", "store.codec=raw"]).is(0);
+    place.awari("run m.toml --threads 1 --memory 128MiB --set store.codec=raw").is(0);
     let resolved = fs::read_to_string(place.path("run/manifest.toml")).unwrap();
     for line in ["threads = 1", "memory = \"128 MiB\"", "codec = \"raw\"", "dir = \"run\""] {
         assert!(resolved.contains(line), "{line} is not in {resolved}");
     }
-    let forced = place.awari(&["run", "m.toml", "--force", "verify:1", "--force", "verify:3"]).is(0);
+    let forced = place.awari("run m.toml --force verify:1 --force verify:3").is(0);
     assert_eq!(forced.err.matches(": done in").count(), 2, "{}", forced.err);
-    place.awari(&["run", "m.toml", "--until", "swep:2"]).is(2).says(&["no stage swep:2", "sweep:2"]);
+    place.awari("run m.toml --until swep:2").is(2).says(&["no stage swep:2", "sweep:2"]);
     // Positions are part of the identity of every file.
-    let frozen = ["run", "m.toml", "--set", "game.positions=reachable", "--frozen"];
-    place
-        .awari(&frozen)
-        .is(15)
-        .says(&["recorded: all; the manifest asks for reachable", "--replace instead of --frozen"]);
+    let frozen = place.awari("run m.toml --set game.positions=reachable --frozen").is(15);
+    frozen.says(&["recorded: all; the manifest asks for reachable", "--replace instead of --frozen"]);
 }
 
 #[test]
@@ -120,24 +114,22 @@ fn finished_databases_are_replaced_only_when_asked() {
     let path = place.path("run/databases/03.awari");
     let all = fs::read(&path).unwrap();
     let manifest = fs::read(place.path("run/manifest.toml")).unwrap();
-    let other = ["run", "m.toml", "--set", "game.positions=reachable"];
+    let other = "m.toml --set game.positions=reachable";
     let why = "4 finished files, from databases/00.awari on, are for positions all, but the manifest asks for positions reachable";
-    place.awari(&other).is(15).says(&["in run: ", why, "--dir", "--replace", "nothing was changed"]);
-    let planned = place.awari(&[&["plan"], &other[1..]].concat()).is(0).says(&["`run` would refuse to start", why]);
+    place.awari(&format!("run {other}")).is(15).says(&["in run: ", why, "--dir", "--replace", "nothing was changed"]);
+    let planned = place.awari(&format!("plan {other}")).is(0).says(&["`run` would refuse to start", why]);
     assert!(planned.out.contains("recorded: all; the manifest asks for reachable"), "{planned:?}");
     assert!(!planned.err.contains("nothing was changed"), "{planned:?}");
     assert_eq!(fs::read(&path).unwrap(), all);
     assert_eq!(fs::read(place.path("run/manifest.toml")).unwrap(), manifest);
     // Without a journal their headers say the same.
     fs::remove_file(place.path("run/journal")).unwrap();
-    place.awari(&other).is(15).says(&[why]);
-    place.awari(&[&other[..], &["--replace"]].concat()).is(0);
+    place.awari(&format!("run {other}")).is(15).says(&[why]);
+    place.awari(&format!("run {other} --replace")).is(0);
     assert_ne!(fs::read(&path).unwrap(), all);
-    place.awari(&other).is(0).says(&["nothing to do"]);
-    place
-        .awari(&["run", "m.toml"])
-        .is(15)
-        .says(&["are for positions reachable, but the manifest asks for positions all"]);
+    place.awari(&format!("run {other}")).is(0).says(&["nothing to do"]);
+    let back = place.awari("run m.toml").is(15);
+    back.says(&["are for positions reachable, but the manifest asks for positions all"]);
 }
 
 #[test]
@@ -146,35 +138,32 @@ fn run_directories_are_named_after_manifests() {
     for (name, positions) in [("one", "all"), ("two", "reachable")] {
         let text = format!("[game]\npositions = \"{positions}\"\n[build]\nstones = 1\n");
         fs::write(place.path(&format!("{name}.toml")), text).unwrap();
-        place.awari(&["run", &format!("{name}.toml")]).is(0);
+        place.awari(&format!("run {name}.toml")).is(0);
         let resolved = fs::read_to_string(place.path(&format!("runs/{name}/manifest.toml"))).unwrap();
         assert!(resolved.contains(&format!("dir = \"runs/{name}\"")), "{resolved}");
     }
-    place.awari(&["run", "one.toml", "--dir", "here"]).is(0);
+    place.awari("run one.toml --dir here").is(0);
     assert!(place.path("here/databases/01.awari").exists());
     // The manifest that a run leaves says where that is.
-    place.awari(&["run", "runs/two/manifest.toml"]).is(0).says(&["nothing to do"]);
+    place.awari("run runs/two/manifest.toml").is(0).says(&["nothing to do"]);
     assert!(!place.path("runs/manifest").exists());
 }
 
 #[test]
 fn databases_keep_their_codec_with_a_note() {
     let place = TestDirectory::built(3);
-    let raw = ["run", "m.toml", "--set", "store.codec=raw"];
+    let raw = "m.toml --set store.codec=raw";
     let kept = "databases 0..3 (codec packed) stay as they are: the codec raw is for new ones";
-    place.awari(&raw).is(0).says(&[
-        "nothing to do",
-        kept,
-        "awari restore --from ARCHIVES --dir NEW --codec raw && awari run MANIFEST --dir NEW",
-    ]);
-    place.awari(&[&["plan"], &raw[1..]].concat()).is(0).says(&[kept]);
-    place.awari(&[&raw[..], &["--force", "sweep:3"]].concat()).is(0).says(&["databases 0..2 (codec packed)"]);
-    assert!(!place.awari(&["run", "m.toml"]).is(0).err.contains("0..2"));
-    place.awari(&["archive", "--dir", "run", "--out", "archives"]).is(0);
-    place.awari(&["restore", "--from", "archives", "--dir", "new", "--codec", "raw"]).is(0);
+    let convert = "awari restore --from ARCHIVES --dir NEW --codec raw && awari run MANIFEST --dir NEW";
+    place.awari(&format!("run {raw}")).is(0).says(&["nothing to do", kept, convert]);
+    place.awari(&format!("plan {raw}")).is(0).says(&[kept]);
+    place.awari(&format!("run {raw} --force sweep:3")).is(0).says(&["databases 0..2 (codec packed)"]);
+    assert!(!place.awari("run m.toml").is(0).err.contains("0..2"));
+    place.awari("archive --dir run --out archives").is(0);
+    place.awari("restore --from archives --dir new --codec raw").is(0);
     let one = "database 3 (codec raw) stays as it is: the codec packed is for new ones; to convert it:";
-    place.awari(&["run", "m.toml"]).is(0).says(&[one]);
-    let again = place.awari(&[&raw[..], &["--dir", "new"]].concat()).is(0);
+    place.awari("run m.toml").is(0).says(&[one]);
+    let again = place.awari(&format!("run {raw} --dir new")).is(0);
     assert!(!again.err.contains("stay as they are"), "{again:?}");
 }
 
@@ -185,7 +174,7 @@ fn manifest_mistakes_are_reported_together() {
         "[game]\nrule = \"awari\"\n\n[build]\nstones = \"9..3\"\nthreads = \"two\"\nmemory = \"1 MiB\"\n\n\
          [stor]\ncodec = \"packed\"\n",
     );
-    place.awari(&["run", "m.toml", "--set", "check.verify=ful"]).is(11).says(&[
+    place.awari("run m.toml --set check.verify=ful").is(11).says(&[
         "m.toml:2:1: unknown key rule in [game] (did you mean rules?)",
         "m.toml:5:10: build.stones is an empty range: 9..3 (did you mean \"3..9\"?)",
         "m.toml:6:11: build.threads must be an integer",
@@ -196,47 +185,45 @@ fn manifest_mistakes_are_reported_together() {
         "awari: 6 mistakes in m.toml and on the command line; nothing was done",
     ]);
     assert!(!place.path("run").exists());
-    for args in [["plan", "m.toml"], ["run", "m.toml"]] {
-        place.awari(&args).is(11);
-    }
-    place.awari(&["run", "absent.toml"]).is(11).says(&["cannot read absent.toml", "nothing was done"]);
+    place.awari("plan m.toml").is(11);
+    place.awari("run m.toml").is(11);
+    place.awari("run absent.toml").is(11).says(&["cannot read absent.toml", "nothing was done"]);
     fs::write(place.path("m.toml"), [0xff, 0xfe]).unwrap();
-    place.awari(&["run", "m.toml"]).is(11).says(&["not UTF-8"]);
+    place.awari("run m.toml").is(11).says(&["not UTF-8"]);
 }
 
 #[test]
 fn contradictory_command_lines() {
     let place = TestDirectory::new(3);
-    place.awari(&["build"]).is(2);
-    place.awari(&["run"]).is(2);
-    place.awari(&["run", "m.toml", "--set", "build.threads"]).is(2).says(&["KEY=VALUE"]);
-    place.awari(&["run", "m.toml", "--memory", "much"]).is(2).says(&["512 MiB"]);
-    place.awari(&["stats", "--dir", "run", "--stones", "5..3"]).is(2).says(&["did you mean 3..5?"]);
-    place.awari(&["run", "m.toml", "--threads", "-1"]).is(2).says(&["'--threads <N>'", "within 0..1024"]);
-    let help = place.awari(&["--help"]).is(0);
+    place.awari("build").is(2);
+    place.awari("run").is(2);
+    place.awari("run m.toml --set build.threads").is(2).says(&["KEY=VALUE"]);
+    place.awari("run m.toml --memory much").is(2).says(&["512 MiB"]);
+    place.awari("stats --dir run --stones 5..3").is(2).says(&["did you mean 3..5?"]);
+    place.awari("run m.toml --threads -1").is(2).says(&["'--threads <N>'", "within 0..1024"]);
+    let help = place.awari("--help").is(0);
     for command in ["run", "plan", "status", "stage", "verify", "stats", "probe", "completions", "Exit codes"] {
         assert!(help.out.contains(command), "{command}");
     }
-    assert!(place.awari(&["completions", "bash"]).is(0).out.contains("_awari"));
+    assert!(place.awari("completions bash").is(0).out.contains("_awari"));
 }
 
 #[test]
 fn a_file_is_not_a_run_directory() {
     let place = TestDirectory::new(3);
-    let commands: [&[&str]; 10] = [
-        &["status"],
-        &["stop"],
-        &["report", "--out", "report.html"],
-        &["verify"],
-        &["stats"],
-        &["gc"],
-        &["restore", "--from", "."],
-        &["run", "m.toml"],
-        &["plan", "m.toml"],
-        &["stage", "m.toml", "sweep:3"],
-    ];
-    for command in commands {
-        let ended = place.awari(&[command, &["--dir", "m.toml"]].concat()).is(12);
+    for command in [
+        "status",
+        "stop",
+        "report --out report.html",
+        "verify",
+        "stats",
+        "gc",
+        "restore --from .",
+        "run m.toml",
+        "plan m.toml",
+        "stage m.toml sweep:3",
+    ] {
+        let ended = place.awari(&format!("{command} --dir m.toml")).is(12);
         assert_eq!(ended.err, "awari: m.toml is a file; --dir requires a directory\n", "{command:?}");
     }
 }
@@ -244,118 +231,114 @@ fn a_file_is_not_a_run_directory() {
 #[test]
 fn paths_that_are_not_manifests() {
     let place = TestDirectory::built(3);
-    let absent = place.awari(&["run", "nosuch.toml"]).is(11).err;
+    let absent = place.awari("run nosuch.toml").is(11).err;
     assert!(
         absent.starts_with("awari: cannot read nosuch.toml: no such file or directory; nothing was done ("),
         "{absent}"
     );
     assert!(!absent.contains("quickstart"), "{absent}");
-    place.awari(&["run", "run"]).is(11).says(&["run is a directory, expected a manifest", "run/manifest.toml"]);
+    place.awari("run run").is(11).says(&["run is a directory, expected a manifest", "run/manifest.toml"]);
     for command in ["stage", "explain"] {
-        place.awari(&[command, "sweep:3", "m.toml"]).is(11).says(&["sweep:3 is the name of a stage", "comes first"]);
+        place
+            .awari(&format!("{command} sweep:3 m.toml"))
+            .is(11)
+            .says(&["sweep:3 is the name of a stage", "comes first"]);
     }
-    let hardware = place.awari(&["plan", "m.toml", "--hardware", "server.toml"]).is(11).err;
+    let hardware = place.awari("plan m.toml --hardware server.toml").is(11).err;
     assert_eq!(hardware.matches("server.toml").count(), 2, "{hardware}");
-    place.awari(&["run", "m.toml", "--until", ""]).is(2).says(&["the name of a stage is empty; "]);
-    let unbuilt = ["stage", "m.toml", "verify:3", "--dir", "nosuch", "--set", "store.codec=raw"];
-    place.awari(&unbuilt).is(12).says(&["awari run m.toml --dir nosuch --until sweep:0 --set store.codec=raw"]);
-    let ranks = place.awari(&["plan", "--ranks", "4", "m.toml"]).is(2).says(&["--ranks needs --stones"]).err;
+    place.awari("run m.toml --until ''").is(2).says(&["the name of a stage is empty; "]);
+    let unbuilt = place.awari("stage m.toml verify:3 --dir nosuch --set store.codec=raw").is(12);
+    unbuilt.says(&["awari run m.toml --dir nosuch --until sweep:0 --set store.codec=raw"]);
+    let ranks = place.awari("plan --ranks 4 m.toml").is(2).says(&["--ranks needs --stones"]).err;
     assert!(!ranks.contains("--up-to"), "{ranks}");
-    place.awari(&["plan", "--ranks", "2", "--up-to", "3"]).is(0);
-    assert!(!place.awari(&["plan"]).is(2).err.contains("--up-to"));
-    let late = ["run", "m.toml", "--force", "sweep:3", "--until", "sweep:2"];
-    place.awari(&late).is(2).says(&["--force sweep:3 contradicts --until sweep:2"]);
-    let other = ["plan", "m.toml", "--set", "game.positions=reachable", "--frozen"];
-    place.awari(&other).is(15).says(&["--replace instead of --frozen"]);
+    place.awari("plan --ranks 2 --up-to 3").is(0);
+    assert!(!place.awari("plan").is(2).err.contains("--up-to"));
+    let late = place.awari("run m.toml --force sweep:3 --until sweep:2").is(2);
+    late.says(&["--force sweep:3 contradicts --until sweep:2"]);
+    place.awari("plan m.toml --set game.positions=reachable --frozen").is(15).says(&["--replace instead of --frozen"]);
 }
 
 #[test]
 fn a_removal_lists_all_files() {
     let place = TestDirectory::built(3);
-    let gc = |args: &[&str]| place.awari(&[&["gc", "--dir", "run"], args].concat()).is(0);
-    assert_eq!(gc(&["--kept", "--delete"]).err, "nothing to remove\n");
+    let gc = |args: &str| place.awari(&format!("gc --dir run {args}")).is(0);
+    assert_eq!(gc("--kept --delete").err, "nothing to remove\n");
     for number in 0..9 {
         fs::write(place.path(&format!("run/databases/mine{number}")), "x").unwrap();
     }
     fs::create_dir_all(place.path("run/snapshots")).unwrap();
     fs::write(place.path("run/snapshots/mine"), "x").unwrap();
-    let out = gc(&[]).out;
+    let out = gc("").out;
     assert!(out.starts_with("10 files that neither") && out.contains("\n  and 2 more\n"), "{out}");
-    let strange = gc(&["--json"]).json()["strange"].to_string();
+    let strange = gc("--json").json()["strange"].to_string();
     assert!(strange.contains("run/snapshots/mine"), "{strange}");
-    assert_eq!(gc(&["--unasked", "--kept", "--delete"]).err, "nothing to remove\n");
+    assert_eq!(gc("--unasked --kept --delete").err, "nothing to remove\n");
 }
 
 #[test]
 fn a_mistake_names_its_option() {
     let place = TestDirectory::new(3);
     let memory = "--memory: build.memory must be at least 48 MiB";
-    let own = |args: &[&str], exit: i32, first: &str| {
-        let said = place.awari(args).is(exit).err;
+    let own = |line: &str, exit: i32, first: &str| {
+        let said = place.awari(line).is(exit).err;
         assert!(said.contains(first) && !said.contains("m.toml"), "{said}");
         assert!(said.ends_with("awari: a mistake on the command line; nothing was done\n"), "{said}");
     };
-    own(&["run", "m.toml", "--memory", "5"], 11, memory);
-    own(&["run", "m.toml", "--set", "foo=1"], 11, "--set foo=1: unknown key foo");
-    own(&["plan", "--stones", "8", "--memory", "1MiB"], 2, memory);
-    place.awari(&["run", "m.toml"]).is(0);
-    let against = ["verify", "--dir", "run", "--stones", "2", "--against", "counting", "--memory", "1MiB"];
-    own(&against, 2, memory);
+    own("run m.toml --memory 5", 11, memory);
+    own("run m.toml --set foo=1", 11, "--set foo=1: unknown key foo");
+    own("plan --stones 8 --memory 1MiB", 2, memory);
+    place.awari("run m.toml").is(0);
+    own("verify --dir run --stones 2 --against counting --memory 1MiB", 2, memory);
     fs::write(place.path("bad.toml"), "[build]\nstones = \"0..3\"\nthread = 1\n").unwrap();
-    let mixed = place.awari(&["run", "bad.toml", "--memory", "5"]).is(11);
+    let mixed = place.awari("run bad.toml --memory 5").is(11);
     mixed.says(&["bad.toml:3:1", memory, "2 mistakes in bad.toml and on the command line"]);
 }
 
 #[test]
 fn an_empty_directory_variable_is_ignored() {
     let place = TestDirectory::new(3);
-    let awari = |args: &[&str]| {
-        let mut command = place.command(args);
+    let awari = |line: &str| {
+        let mut command = place.command(line);
         command.env("AWARI_DIR", "");
         directory::ended(command)
     };
-    awari(&["run", "m.toml"]).is(0);
-    awari(&["status", "--dir", "run"]).is(0);
-    awari(&["status"]).is(2).says(&["--dir <DIR>"]);
+    awari("run m.toml").is(0);
+    awari("status --dir run").is(0);
+    awari("status").is(2).says(&["--dir <DIR>"]);
 }
 
 #[test]
 fn directories_that_cannot_be_used() {
     let place = TestDirectory::new(3);
-    place.awari(&["run", "m.toml", "--dir", "m.toml/run"]).is(12).says(&["cannot use the directory m.toml/run"]);
-    place.awari(&["run", "m.toml", "--dir", "/proc/awari"]).is(12).says(&["cannot use the directory /proc/awari"]);
-    place
-        .awari(&["status", "--dir", "absent"])
-        .is(12)
-        .says(&["not a run directory", "awari run MANIFEST --dir absent"]);
+    place.awari("run m.toml --dir m.toml/run").is(12).says(&["cannot use the directory m.toml/run"]);
+    place.awari("run m.toml --dir /proc/awari").is(12).says(&["cannot use the directory /proc/awari"]);
+    place.awari("status --dir absent").is(12).says(&["not a run directory", "awari run MANIFEST --dir absent"]);
     for command in ["verify", "stats"] {
-        place.awari(&[command, "--dir", "absent"]).is(3).says(&["no databases", "awari run MANIFEST"]);
+        place.awari(&format!("{command} --dir absent")).is(3).says(&["no databases", "awari run MANIFEST"]);
     }
     // Too little memory.
-    place
-        .awari(&["run", "m.toml", "--set", "build.stones=0..24", "--set", "build.method=counting"])
-        .is(12)
-        .says(&["of memory", "256 MiB"]);
+    let little = place.awari("run m.toml --set build.stones=0..24 --set build.method=counting").is(12);
+    little.says(&["of memory", "256 MiB"]);
 }
 
 #[test]
 fn a_second_run_is_refused() {
     let place = TestDirectory::built(3);
     let lock = RealDisk::default().lock(&place.path("run/lock"), "awari run elsewhere.toml").unwrap();
-    place.awari(&["run", "m.toml"]).is(13).says(&[
+    place.awari("run m.toml").is(13).says(&[
         "run is in use by process",
         "awari run elsewhere.toml",
         "stop it with `awari stop --dir run`",
     ]);
     // Reading needs no lock.
-    place.awari(&["verify", "--dir", "run"]).is(0);
-    place.awari(&["status", "--dir", "run"]).is(0);
+    place.awari("verify --dir run").is(0);
+    place.awari("status --dir run").is(0);
     place.flip("run/databases/03.awari", 300);
-    place.awari(&["verify", "--dir", "run"]).is(16).says(&["cannot record the damage in the journal", "in use by"]);
+    place.awari("verify --dir run").is(16).says(&["cannot record the damage in the journal", "in use by"]);
     drop(lock);
-    place.awari(&["verify", "--dir", "run"]).is(16).says(&["the next run rebuilds it"]);
-    place.awari(&["run", "m.toml"]).is(0);
-    place.awari(&["verify", "--dir", "run"]).is(0);
+    place.awari("verify --dir run").is(16).says(&["the next run rebuilds it"]);
+    place.awari("run m.toml").is(0);
+    place.awari("verify --dir run").is(0);
 }
 
 #[test]
@@ -365,10 +348,8 @@ fn probes_agree_with_the_rules() {
     let mut random = Random::new(7);
     for _ in 0..25 {
         let board = random.board((random.clone().below(7)) as u32);
-        let pits = board.0.map(|stones| stones.to_string());
-        let mut args = vec!["probe", "--dir", "run", "--json"];
-        args.extend(pits.iter().map(String::as_str));
-        let answer = place.awari(&args).is(0).json();
+        let pits = board.0.map(|stones| stones.to_string()).join(" ");
+        let answer = place.awari(&format!("probe --dir run --json {pits}")).is(0).json();
         let score = solved[board.stones() as usize][&board.0];
         assert_eq!(answer["score"], score, "{board:?}");
         let (legal, illegal) = (answer["moves"].as_array().unwrap(), answer["illegal"].as_array().unwrap());
@@ -394,38 +375,37 @@ fn probes_agree_with_the_rules() {
 #[test]
 fn positions_are_read_in_every_notation() {
     let place = TestDirectory::built(4);
-    let apart =
-        place.awari(&["probe", "--dir", "run", "0", "0", "0", "0", "0", "2", "1", "1", "0", "0", "0", "0"]).is(0);
+    let apart = place.awari("probe --dir run 0 0 0 0 0 2 1 1 0 0 0 0").is(0);
     assert!(apart.out.contains("score") && apart.out.contains("best") && apart.out.contains("the pit is empty"));
-    let quoted = place.awari(&["probe", "--dir", "run", "0 0 0 0 0 2 1 1 0 0 0 0"]).is(0);
+    let quoted = place.awari("probe --dir run '0 0 0 0 0 2 1 1 0 0 0 0'").is(0);
     assert_eq!(quoted.out, apart.out);
-    let text = place.awari(&["probe", "--dir", "run", "0-0-0-0-0-2-1-1-0-0-0-0-20-24-S"]).is(0);
+    let text = place.awari("probe --dir run 0-0-0-0-0-2-1-1-0-0-0-0-20-24-S").is(0);
     assert_eq!(text.out, apart.out);
     // The same seen from the other side: pits have the names of North.
-    let north = place.awari(&["probe", "--dir", "run", "--json", "1-1-0-0-0-0-0-0-0-0-0-2-20-24-N"]).is(0).json();
+    let north = place.awari("probe --dir run --json 1-1-0-0-0-0-0-0-0-0-0-2-20-24-N").is(0).json();
     assert_eq!(north["moves"][0]["pit"], "f");
-    place.awari(&["probe", "--dir", "run", "0 0 0"]).is(2).says(&["expected 12 numbers"]);
-    place.awari(&["probe", "--dir", "run", "0 0 0 0 0 x 0 0 0 0 0 0"]).is(2).says(&["found `x`"]);
-    let missing = place.awari(&["probe", "--dir", "run", "4 4 4 4 4 4 4 4 4 4 4 4"]).is(3);
+    place.awari("probe --dir run '0 0 0'").is(2).says(&["expected 12 numbers"]);
+    place.awari("probe --dir run '0 0 0 0 0 x 0 0 0 0 0 0'").is(2).says(&["found `x`"]);
+    let missing = place.awari("probe --dir run '4 4 4 4 4 4 4 4 4 4 4 4'").is(3);
     missing.says(&["no database of 48 stones in run/databases (the largest has 4)"]);
     // Slightly beyond the databases, a search bounds the score.
-    let bounds = place.awari(&["probe", "--dir", "run", "--json", "1 1 1 1 1 1 0 0 0 0 0 1"]).is(0).json();
+    let bounds = place.awari("probe --dir run --json '1 1 1 1 1 1 0 0 0 0 0 1'").is(0).json();
     assert_eq!((&bounds["score"]["lo"], &bounds["score"]["hi"]), (&Value::from(0), &Value::from(7)));
 }
 
 #[test]
 fn reachable_databases_answer_for_all_positions() {
     let place = TestDirectory::new(7);
-    place.awari(&["run", "m.toml", "--set", "game.positions=reachable"]).is(0).says(&["no published counts of the"]);
-    let answer = place.awari(&["probe", "--dir", "run", "--json", "0 0 0 0 0 1 1 1 1 1 1 1"]).is(0).json();
+    place.awari("run m.toml --set game.positions=reachable").is(0).says(&["no published counts of the"]);
+    let answer = place.awari("probe --dir run --json '0 0 0 0 0 1 1 1 1 1 1 1'").is(0).json();
     let board = Board([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
     assert_eq!(answer["score"], solve_up_to(7)[7][&board.0]);
     assert_eq!(answer["source"], "children");
     // Databases of two kinds in one directory.
     let other = TestDirectory::built(2);
     fs::copy(other.path("run/databases/02.awari"), place.path("run/databases/02.awari")).unwrap();
-    for args in [&["probe", "--dir", "run", "0 0 0 0 0 1 1 0 0 0 0 0"][..], &["stats", "--dir", "run"]] {
-        place.awari(args).is(16).says(&["02.awari has rules awari, positions all", "--replace` goes on"]);
+    for command in ["probe --dir run '0 0 0 0 0 1 1 0 0 0 0 0'", "stats --dir run"] {
+        place.awari(command).is(16).says(&["02.awari has rules awari, positions all", "--replace` goes on"]);
     }
 }
 
@@ -437,53 +417,46 @@ fn statistics_are_the_published_ones() {
         let lines: Vec<&str> = PUBLISHED.lines().skip(1).filter(of).collect();
         format!("stones,score,positions\n{}\n", lines.join("\n"))
     };
-    let csv = |args: &[&str]| {
-        let mut all = vec!["stats", "--dir", "run", "--format", "csv"];
-        all.extend(args);
-        place.awari(&all).is(0).out
-    };
-    assert_eq!(csv(&[]), published(0..=6));
-    assert_eq!(csv(&["--stones", "3..5"]), published(3..=5));
-    let json = place.awari(&["stats", "--dir", "run", "--format", "json"]).is(0);
+    let csv = |options: &str| place.awari(&format!("stats --dir run --format csv {options}")).is(0).out;
+    assert_eq!(csv(""), published(0..=6));
+    assert_eq!(csv("--stones 3..5"), published(3..=5));
+    let json = place.awari("stats --dir run --format json").is(0);
     assert_eq!(json.json()[6]["positions"], 12_376);
-    assert!(place.awari(&["stats", "--dir", "run", "--format", "svg"]).is(0).out.starts_with("<svg"));
-    let table = place.awari(&["stats", "--dir", "run"]).is(0).out;
+    assert!(place.awari("stats --dir run --format svg").is(0).out.starts_with("<svg"));
+    let table = place.awari("stats --dir run").is(0).out;
     for part in ["mean score", "\n\ncapture or not: share of", "\nbetter not: share of these in which every best move"]
     {
         assert!(table.contains(part), "{table}");
     }
-    place.awari(&["stats", "--dir", "run", "--stones", "9"]).is(3).says(&[
+    place.awari("stats --dir run --stones 9").is(3).says(&[
         "no databases of 9 stones in run/databases",
         "awari run run/manifest.toml --dir run --set build.stones=0..9",
     ]);
     let build = "in run/databases (the largest has 6); to build it: awari run run/manifest.toml --dir run --set";
-    let export = ["export", "--dir", "run", "--out", "out", "--format", "raw", "--stones", "5..8"];
-    place.awari(&export).is(3).says(&["no database of 7 stones", build, "build.stones=0..7"]);
-    place
-        .awari(&["stats", "--dir", "run", "--stones", "5..8"])
-        .is(3)
-        .says(&["no database of 7 stones in run/databases"]);
+    let export = place.awari("export --dir run --out out --format raw --stones 5..8").is(3);
+    export.says(&["no database of 7 stones", build, "build.stones=0..7"]);
+    place.awari("stats --dir run --stones 5..8").is(3).says(&["no database of 7 stones in run/databases"]);
     // Missing or foreign statistics are counted again.
     fs::write(place.path("run/stats/05.json"), fs::read(place.path("run/stats/04.json")).unwrap()).unwrap();
     fs::remove_file(place.path("run/stats/06.json")).unwrap();
-    assert_eq!(csv(&[]), published(0..=6));
+    assert_eq!(csv(""), published(0..=6));
     fs::remove_file(place.path("run/journal")).unwrap();
-    let again = place.awari(&["stats", "--dir", "run", "--format", "json"]).is(0);
+    let again = place.awari("stats --dir run --format json").is(0);
     assert_eq!(again.out, json.out);
 }
 
 #[test]
 fn damage_is_found_named_and_repaired() {
     let place = TestDirectory::built(6);
-    place.awari(&["verify", "--dir", "run"]).is(0).says(&["all checks passed", "matches published counts"]);
-    let certified = place.awari(&["verify", "--dir", "run", "--certify", "--stones", "0..2"]).is(0);
+    place.awari("verify --dir run").is(0).says(&["all checks passed", "matches published counts"]);
+    let certified = place.awari("verify --dir run --certify --stones 0..2").is(0);
     assert_eq!(certified.out, "stones,status\n0,certified\n1,certified\n2,certified\n");
     let sound = place.files("run/databases");
 
     let bytes = sound[&place.path("run/databases/05.awari")].len();
     for byte in [bytes / 2, 20, bytes - 40] {
         place.flip("run/databases/05.awari", byte);
-        let found = place.awari(&["verify", "--dir", "run"]).is(16).says(&["05.awari", "the next run rebuilds it"]);
+        let found = place.awari("verify --dir run").is(16).says(&["05.awari", "the next run rebuilds it"]);
         assert!(found.out.contains("4,verified\n5,damaged\n6,verified\n"), "{}", found.out);
         if byte == bytes / 2 {
             assert!(
@@ -491,18 +464,18 @@ fn damage_is_found_named_and_repaired() {
                 "{}",
                 found.err
             );
-            let plan = place.awari(&["plan", "m.toml"]).is(0).out;
-            let status = place.awari(&["status", "--dir", "run"]).is(0).out;
+            let plan = place.awari("plan m.toml").is(0).out;
+            let status = place.awari("status --dir run").is(0).out;
             for out in [plan, status] {
                 assert_eq!(out.matches("databases/05.awari is damaged: block 3 of 6").count(), 1, "{out}");
                 assert_eq!(out.matches("expected checksum").count(), 1, "{out}");
                 assert!(!out.contains("run/databases/") && !out.contains("MANIFEST"), "{out}");
             }
         }
-        place.awari(&["plan", "m.toml", "--check"]).is(10);
-        place.awari(&["run", "m.toml"]).is(0).says(&["5 stones: done in", "matches published counts"]);
+        place.awari("plan m.toml --check").is(10);
+        place.awari("run m.toml").is(0).says(&["5 stones: done in", "matches published counts"]);
         assert!(place.files("run/databases") == sound);
-        place.awari(&["verify", "--dir", "run"]).is(0);
+        place.awari("verify --dir run").is(0);
     }
 }
 
@@ -512,10 +485,10 @@ fn damage_stops_a_run_and_the_next_one_repairs_it() {
     let sound = place.files("run/databases");
     let bytes = sound[&place.path("run/databases/05.awari")].len();
     place.flip("run/databases/05.awari", bytes / 2);
-    place.awari(&["probe", "--dir", "run", "0 0 1 1 1 0 0 0 1 1 0 0"]).is(16).says(&["05.awari is damaged in block"]);
-    let more = ["run", "m.toml", "--set", "build.stones=0..7"];
-    place.awari(&more).is(16).says(&["capture:7", "05.awari", "block 3 of 6", "the next run rebuilds it"]);
-    place.awari(&more).is(0).says(&["stones 0..7: matches published counts"]);
+    place.awari("probe --dir run '0 0 1 1 1 0 0 0 1 1 0 0'").is(16).says(&["05.awari is damaged in block"]);
+    let more = "run m.toml --set build.stones=0..7";
+    place.awari(more).is(16).says(&["capture:7", "05.awari", "block 3 of 6", "the next run rebuilds it"]);
+    place.awari(more).is(0).says(&["stones 0..7: matches published counts"]);
     for (path, bytes) in sound {
         assert!(fs::read(&path).unwrap() == bytes, "{}", path.display());
     }
@@ -526,12 +499,12 @@ fn databases_alone_suffice_to_verify() {
     let place = TestDirectory::built(5);
     fs::create_dir(place.path("copy")).unwrap();
     fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
-    let verified = place.awari(&["verify", "--dir", "copy", "--sample", "1000", "--threads", "1"]).is(0);
+    let verified = place.awari("verify --dir copy --sample 1000 --threads 1").is(0);
     assert_eq!(verified.out.lines().count(), 7);
     let names: Vec<_> = fs::read_dir(place.path("copy")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["databases"], "nothing was written");
     fs::remove_file(place.path("copy/databases/02.awari")).unwrap();
-    let gap = place.awari(&["verify", "--dir", "copy"]).is(3).says(&["databases/02.awari is missing"]);
+    let gap = place.awari("verify --dir copy").is(3).says(&["databases/02.awari is missing"]);
     assert_eq!(gap.out, "stones,status\n0,verified\n1,verified\n3,verified\n4,unchecked\n5,unchecked\n");
 }
 
@@ -539,11 +512,11 @@ fn databases_alone_suffice_to_verify() {
 #[test]
 fn repeated_bound_stages_are_identical() {
     let place = TestDirectory::new(5);
-    let kept = ["--set", "build.method=two-bit", "--set", "store.keep=all"];
-    place.awari(&[&["run", "m.toml"][..], &kept].concat()).is(0);
+    let kept = "--set build.method=two-bit --set store.keep=all";
+    place.awari(&format!("run m.toml {kept}")).is(0);
     let recorded = place.files("run");
-    let again = |stage: &str, more: &[&str]| {
-        let again = place.awari(&[&["stage", "m.toml", stage, "--scratch", "aside"][..], more].concat()).is(0);
+    let again = |stage: &str, more: &str| {
+        let again = place.awari(&format!("stage m.toml {stage} --scratch aside {more}")).is(0);
         again.out.lines().for_each(|line| assert!(line.contains(" identical "), "{line}"));
         for line in again.out.lines() {
             let name = line.split(' ').next().unwrap();
@@ -553,17 +526,17 @@ fn repeated_bound_stages_are_identical() {
         (again.out.lines().count(), again.err)
     };
     for (stage, files) in [("seeds:5", 2), ("preprocess:5:3", 1), ("postprocess:5:3", 1), ("merge:5", 1)] {
-        assert_eq!(again(stage, &kept).0, files, "{stage}");
+        assert_eq!(again(stage, kept).0, files, "{stage}");
     }
     for bound in 1..=5 {
         for method in ["two-bit", "one-bit", "one-bit-dual"] {
-            let (files, told) = again(&format!("process:5:{bound}"), &["--set", &format!("build.method={method}")]);
+            let (files, told) = again(&format!("process:5:{bound}"), &format!("--set build.method={method}"));
             assert!(files == 2 && told.contains("identical to the recorded result"), "{told}");
         }
     }
-    place.awari(&["run", "m.toml", "--set", "build.method=two-bit"]).is(0);
+    place.awari("run m.toml --set build.method=two-bit").is(0);
     assert!(!place.path("run/planes/05/03.won").exists(), "what is not kept is removed");
-    let (files, told) = again("process:5:3", &["--set", "build.method=two-bit"]);
+    let (files, told) = again("process:5:3", "--set build.method=two-bit");
     assert!(files == 2 && told.contains("(not kept)"), "{told}");
 }
 
@@ -571,29 +544,29 @@ fn repeated_bound_stages_are_identical() {
 fn a_repeated_stage_is_identical() {
     let place = TestDirectory::built(6);
     let files = place.files("run");
-    let again = place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "aside"]).is(0);
+    let again = place.awari("stage m.toml sweep:6 --scratch aside").is(0);
     assert!(again.out.starts_with("databases/06.awari identical "), "{}", again.out);
     assert!(again.err.contains("after rebuilding capture:6 (not kept)"), "{}", again.err);
     let same = |name: &str| fs::read(place.path("aside").join(name)).unwrap() == files[&place.path("run").join(name)];
     assert!(same("databases/06.awari"));
-    place.awari(&["stage", "m.toml", "verify:6"]).is(0).says(&["verify:6 ran in"]);
+    place.awari("stage m.toml verify:6").is(0).says(&["verify:6 ran in"]);
     assert!(place.files("run") == files);
-    place.awari(&["stage", "m.toml", "sweep:9"]).is(2).says(&["no stage sweep:9", "sweep:6"]);
-    place.awari(&["stage", "m.toml", "sweep:6", "--scratch", "run"]).is(2).says(&["choose another"]);
+    place.awari("stage m.toml sweep:9").is(2).says(&["no stage sweep:9", "sweep:6"]);
+    place.awari("stage m.toml sweep:6 --scratch run").is(2).says(&["choose another"]);
     fs::remove_file(place.path("run/databases/02.awari")).unwrap();
-    place.awari(&["stage", "m.toml", "capture:6"]).is(12).says(&["reads databases/02.awari, which is absent"]);
+    place.awari("stage m.toml capture:6").is(12).says(&["reads databases/02.awari, which is absent"]);
 }
 
 #[test]
 fn counting_builds_what_sweep_builds() {
     let place = TestDirectory::built(7);
-    let words = ["run", "m.toml", "--set", "build.method=counting", "--dir", "counted"];
-    place.awari(&words).is(0).says(&["stones 0..7: matches published counts"]);
+    let counting = place.awari("run m.toml --set build.method=counting --dir counted").is(0);
+    counting.says(&["stones 0..7: matches published counts"]);
     let (swept, counted) = (place.files("run/databases"), place.files("counted/databases"));
     let bytes = |files: BTreeMap<PathBuf, Vec<u8>>| files.into_values().collect::<Vec<_>>();
     assert_eq!(counted.len(), 8);
     assert!(bytes(swept) == bytes(counted));
-    let plan = place.awari(&["plan", "m.toml", "--set", "build.methods.\"3..5\"=counting", "--dir", "new"]).is(0);
+    let plan = place.awari("plan m.toml --set build.methods.\"3..5\"=counting --dir new").is(0);
     assert!(plan.out.contains("sweep:2") && plan.out.contains("counting:3") && plan.out.contains("sweep:6"));
 }
 
@@ -601,7 +574,7 @@ fn counting_builds_what_sweep_builds() {
 fn the_first_signal_stops_and_the_same_command_resumes() {
     for name in ["TERM", "INT", "USR1"] {
         let place = TestDirectory::new(11);
-        let (child, mut events) = place.start(&["--threads", "1", "--force", "stats:1"]);
+        let (child, mut events) = place.start("--threads 1 --force stats:1");
         assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
         signal(&child, name);
         let last = events.last().unwrap();
@@ -610,7 +583,7 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
         assert_eq!(ended.err.matches("to run,").count(), 1, "the counts are said once: {}", ended.err);
         let resume = ended.err.lines().last().unwrap().trim();
         assert!(!resume.contains("--force"), "stats:1 is done: {resume}");
-        assert!(place.awari(&["status", "--dir", "run"]).is(0).out.contains("stopped on request"));
+        assert!(place.awari("status --dir run").is(0).out.contains("stopped on request"));
         place.shell(resume).is(0).says(&["stones 0..11: matches published counts"]);
     }
 }
@@ -618,32 +591,32 @@ fn the_first_signal_stops_and_the_same_command_resumes() {
 #[test]
 fn a_run_obeys_a_stop_request_and_resumes() {
     let place = TestDirectory::new(20);
-    place.awari(&["stop", "--dir", "run"]).is(12).says(&["run is not a run directory"]);
-    let (child, mut events) = place.start(&["--threads", "1", "--set", "check.verify=none"]);
+    place.awari("stop --dir run").is(12).says(&["run is not a run directory"]);
+    let (child, mut events) = place.start("--threads 1 --set check.verify=none");
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
-    let stop = place.awari(&["stop", "--dir", "run"]).is(0);
+    let stop = place.awari("stop --dir run").is(0);
     let process = format!("run 1 (process {} on ", child.id());
     stop.says(&[&process, " was asked to stop: ", "awari status --dir run --watch"]);
     let last = events.last().unwrap();
     assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
     ended_child(child).is(75).says(&["stop requested; finishing the current step", "stopped after", "to resume:"]);
     assert!(!place.path("run/stop").exists());
-    place.awari(&["stop", "--dir", "run"]).is(12).says(&["no run is active in run"]);
+    place.awari("stop --dir run").is(12).says(&["no run is active in run"]);
     assert!(!place.path("run/stop").exists(), "no request is left");
 
     // The second run ignores a request for the first one.
     fs::write(place.path("run/stop"), "1\n").unwrap();
-    place.awari(&["run", "m.toml", "--set", "build.stones=0..10"]).is(0).says(&["0..10: matches published counts"]);
+    place.awari("run m.toml --set build.stones=0..10").is(0).says(&["0..10: matches published counts"]);
     assert!(!place.path("run/stop").exists());
     let held = RealDisk::default().lock(&place.path("run/lock"), "awari verify --dir run").unwrap();
-    place.awari(&["stop", "--dir", "run"]).is(13).says(&["awari verify --dir run holds run, but is not a run"]);
+    place.awari("stop --dir run").is(13).says(&["awari verify --dir run holds run, but is not a run"]);
     drop(held);
 }
 
 #[test]
 fn the_second_signal_ends_immediately() {
     let place = TestDirectory::new(13);
-    let (child, mut events) = place.start(&["--threads", "1"]);
+    let (child, mut events) = place.start("--threads 1");
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "verify:13"));
     signal(&child, "TERM");
     std::thread::sleep(Duration::from_millis(30));
@@ -652,7 +625,7 @@ fn the_second_signal_ends_immediately() {
     let code = ended_child(child).code;
     // A fast machine may have been done between the two.
     assert!(code == Some(130) || code == Some(75) || code == Some(0), "{code:?}");
-    place.awari(&["run", "m.toml"]).is(0).says(&["stones 0..13: matches published counts"]);
+    place.awari("run m.toml").is(0).says(&["stones 0..13: matches published counts"]);
 }
 
 /// A limit on the length of files stands for a disk that fills up: both fail a write half-way.
@@ -672,20 +645,20 @@ fn a_full_disk_leaves_no_partial_file() {
         }
     }
     assert!((6..10).contains(&databases), "{databases} databases");
-    place.awari(&["verify", "--dir", "run"]).is(0);
-    place.awari(&["run", "m.toml"]).is(0).says(&["stones 0..9: matches published counts"]);
+    place.awari("verify --dir run").is(0);
+    place.awari("run m.toml").is(0).says(&["stones 0..9: matches published counts"]);
 }
 
 #[test]
 fn events_are_json_lines() {
     let place = TestDirectory::new(3);
-    let (child, events) = place.start(&[]);
+    let (child, events) = place.start("");
     let events: Vec<Value> = events.collect();
     ended_child(child).is(0);
     let kinds: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("run-started", "run-ended"));
     assert_eq!(kinds.iter().filter(|kind| **kind == "stage-done").count(), 16);
-    let run = |how: &str| place.awari(&["run", "m.toml", "--progress", how, "--force", "verify:3"]).is(0);
+    let run = |how: &str| place.awari(&format!("run m.toml --progress {how} --force verify:3")).is(0);
     assert_eq!(run("plain").err.matches(": done in").count(), 1);
     let quiet = run("none");
     assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("", ""));
@@ -694,16 +667,16 @@ fn events_are_json_lines() {
 #[test]
 fn status_shows_progress() {
     let place = TestDirectory::new(3);
-    place.awari(&["run", "m.toml", "--until", "sweep:2"]).is(0);
-    let text = place.awari(&["status", "--dir", "run"]).is(0).out;
+    place.awari("run m.toml --until sweep:2").is(0);
+    let text = place.awari("status --dir run").is(0).out;
     for part in ["run 1:", "done at", "16 stages:", "to run", "verify:2", "databases/02.awari is not verified yet"] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
-    let json = place.awari(&["status", "--dir", "run", "--json"]).is(0).json();
+    let json = place.awari("status --dir run --json").is(0).json();
     assert_eq!(json["run"]["state"], "done");
     assert_eq!(json["stages"].as_array().unwrap().len(), 16);
     fs::remove_file(place.path("run/manifest.toml")).unwrap();
-    let text = place.awari(&["status", "--dir", "run"]).is(0).out;
+    let text = place.awari("status --dir run").is(0).out;
     assert!(text.contains("no manifest.toml"), "{text}");
 }
 
@@ -725,11 +698,11 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn every_io_back_end_builds_the_same() {
     let plain = TestDirectory::new(5);
-    let said = plain.awari(&["run", "m.toml", "--io", "plain"]).is(0).err;
+    let said = plain.awari("run m.toml --io plain").is(0).err;
     assert!(said.contains("peak ") && said.contains(" MiB of 256 MiB budget"), "{said}");
-    let text = plain.awari(&["status", "--dir", "run"]).is(0).out;
+    let text = plain.awari("status --dir run").is(0).out;
     assert!(text.contains("mapped files not counted"), "{text}");
-    let json = plain.awari(&["status", "--dir", "run", "--json"]).is(0).json();
+    let json = plain.awari("status --dir run --json").is(0).json();
     let stages = json["stages"].as_array().unwrap();
     let of = |name: &str| &stages.iter().find(|stage| stage["stage"] == name).unwrap()["measured"];
     let database = fs::metadata(plain.path("run/databases/05.awari")).unwrap().len();
@@ -740,7 +713,7 @@ fn every_io_back_end_builds_the_same() {
 
     for io in ["auto", "uring"] {
         let other = TestDirectory::new(5);
-        let ended = other.awari(&["run", "m.toml", "--io", io]);
+        let ended = other.awari(&format!("run m.toml --io {io}"));
         if io == "uring" && ended.code == Some(12) {
             assert!(ended.err.contains("--io plain"), "{ended:?}");
             assert!(!Need::Ring.is_met(), "{ended:?}");
@@ -749,15 +722,15 @@ fn every_io_back_end_builds_the_same() {
         ended.is(0);
         let bytes = |place: &TestDirectory| place.files("run/databases").into_values().collect::<Vec<_>>();
         assert!(bytes(&other) == bytes(&plain), "{io}");
-        other.awari(&["stage", "m.toml", "verify:5", "--io", io]).is(0);
+        other.awari(&format!("stage m.toml verify:5 --io {io}")).is(0);
     }
-    plain.awari(&["run", "m.toml", "--io", "fast"]).is(2).says(&["[possible values: auto, uring, plain]"]);
+    plain.awari("run m.toml --io fast").is(2).says(&["[possible values: auto, uring, plain]"]);
 }
 
 /// Returns the completions of the last word.
-fn completed(place: &TestDirectory, words: &[&str]) -> Vec<String> {
-    let mut command = place.command(&[&["--", "awari"], words].concat());
-    let index = words.len().to_string();
+fn completed(place: &TestDirectory, line: &str) -> Vec<String> {
+    let mut command = place.command(&format!("-- awari {line}"));
+    let index = line.split(' ').count().to_string();
     command.env("AWARI_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
     let offered = directory::ended(command).is(0).out;
     offered.lines().map(str::to_owned).collect()
@@ -766,16 +739,16 @@ fn completed(place: &TestDirectory, words: &[&str]) -> Vec<String> {
 #[test]
 fn shell_completion_offers_values() {
     let place = TestDirectory::new(2);
-    let check = |words: &[&str], expect: &[&str]| assert_eq!(completed(&place, words), expect, "{words:?}");
-    check(&["run", "m.toml", "--until", "sw"], &["sweep:0", "sweep:1", "sweep:2"]);
-    check(&["stage", "m.toml", "verify:"], &["verify:0", "verify:1", "verify:2"]);
-    check(&["play", "--level", "p"], &["perfect"]);
-    check(&["--kernel", "port"], &["portable"]);
-    check(&["restore", "--codec", "ra"], &["raw", "rans"]);
-    check(&["verify", "--against", "count"], &["counting"]);
-    check(&["run", "m.toml", "--set", "store."], &["store.codec=", "store.keep="]);
+    let check = |line: &str, expect: &[&str]| assert_eq!(completed(&place, line), expect, "{line}");
+    check("run m.toml --until sw", &["sweep:0", "sweep:1", "sweep:2"]);
+    check("stage m.toml verify:", &["verify:0", "verify:1", "verify:2"]);
+    check("play --level p", &["perfect"]);
+    check("--kernel port", &["portable"]);
+    check("restore --codec ra", &["raw", "rans"]);
+    check("verify --against count", &["counting"]);
+    check("run m.toml --set store.", &["store.codec=", "store.keep="]);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = place.awari(&["completions", shell]).is(0).out;
+        let script = place.awari(&format!("completions {shell}")).is(0).out;
         assert!(script.contains("AWARI_COMPLETE"), "{shell}: {script}");
     }
 }
@@ -783,19 +756,19 @@ fn shell_completion_offers_values() {
 #[test]
 fn a_variable_sets_the_directory() {
     let place = TestDirectory::new(2);
-    let awari = |args: &[&str]| {
-        let mut command = place.command(args);
+    let awari = |line: &str| {
+        let mut command = place.command(line);
         command.env("AWARI_DIR", "elsewhere");
         directory::ended(command)
     };
-    awari(&["run", "m.toml"]).is(0);
+    awari("run m.toml").is(0);
     assert!(place.path("elsewhere/databases/02.awari").exists() && !place.path("run").exists());
     for command in ["status", "stats", "gc"] {
-        awari(&[command]).is(0);
+        awari(command).is(0);
     }
-    awari(&["run", "m.toml", "--dir", "run"]).is(0);
+    awari("run m.toml --dir run").is(0);
     assert!(place.path("run/databases/02.awari").exists(), "the option comes before the variable");
-    let help = awari(&["status", "--help"]).is(0).out;
+    let help = awari("status --help").is(0).out;
     assert!(help.contains("[env: AWARI_DIR]"), "{help}");
     let (options, global) = help.split_once("\nGlobal options:\n").unwrap();
     assert!(!options.contains("--kernel") && global.contains("--kernel"), "{help}");

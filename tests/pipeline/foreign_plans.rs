@@ -13,20 +13,16 @@ fn plans_are_made_for_other_machines() {
     let place = TestDirectory::new(18);
     let machine = |text: &str| fs::write(place.path("machine.toml"), text).unwrap();
     machine(MACHINE);
-    let plan = |more: &[&str]| {
-        let mut args = vec!["plan", "m.toml", "--set", "build.method=auto", "--json"];
-        args.extend(more);
-        place.awari(&args).is(0).json()
-    };
-    let other = plan(&["--hardware", "machine.toml"]);
+    let plan = |more: &str| place.awari(&format!("plan m.toml --set build.method=auto --json {more}")).is(0).json();
+    let other = plan("--hardware machine.toml");
     assert_eq!(other["hardware"]["cores"], 8);
     assert_eq!(other["hardware"]["core_speed"], 2.0);
     let method = |plan: &Value, stones: usize| plan["methods"][stones]["method"].as_str().unwrap().to_owned();
     // The manifest's 256 MiB hold two bytes for each of 34.6 million positions, 128 MiB do not.
-    assert_eq!(method(&plan(&[]), 18), "sweep");
+    assert_eq!(method(&plan(""), 18), "sweep");
     assert_eq!(method(&other, 12), "sweep");
     assert_ne!(method(&other, 18), "sweep");
-    assert_eq!(method(&plan(&["--hardware", "machine.toml", "--memory", "1GiB"]), 18), "sweep");
+    assert_eq!(method(&plan("--hardware machine.toml --memory 1GiB"), 18), "sweep");
     // Cores that wait for nothing take a time in inverse proportion to their speed.
     let seconds = |plan: &Value, method: &str| {
         let all = plan["methods"][18]["predictions"].as_array().unwrap();
@@ -36,10 +32,10 @@ fn plans_are_made_for_other_machines() {
     };
     let speeds = |text: &str| machine(&MACHINE.replace("200", text).replace(" GB", "00 GB"));
     speeds("200");
-    let fast = plan(&["--hardware", "machine.toml"]);
+    let fast = plan("--hardware machine.toml");
     speeds("50");
-    let slow = plan(&["--hardware", "machine.toml"]);
-    let threads = plan(&["--hardware", "machine.toml", "--threads", "2"]);
+    let slow = plan("--hardware machine.toml");
+    let threads = plan("--hardware machine.toml --threads 2");
     for [more, less] in [[&slow, &fast], [&threads, &slow]].map(|pair| pair.map(|plan| seconds(plan, "sweep"))) {
         assert!((more / less - 4.0).abs() < 1e-6, "{more} {less}");
     }
@@ -47,28 +43,28 @@ fn plans_are_made_for_other_machines() {
     let counting = seconds(&slow, "counting");
     assert!((1.0..4.0).contains(&(counting / seconds(&fast, "counting"))));
     speeds("200\nmemory_speed = 400");
-    let all_fast = plan(&["--hardware", "machine.toml"]);
+    let all_fast = plan("--hardware machine.toml");
     speeds("50\nmemory_speed = 100");
-    let all_slow = plan(&["--hardware", "machine.toml"]);
+    let all_slow = plan("--hardware machine.toml");
     let ratio = seconds(&all_slow, "counting") / seconds(&all_fast, "counting");
     assert!((ratio - 4.0).abs() < 1e-6, "{ratio}");
     assert_eq!(seconds(&all_slow, "counting"), counting);
     assert_eq!(seconds(&all_fast, "sweep"), seconds(&fast, "sweep"));
     // A slow disk is what is waited for.
     machine(&MACHINE.replace("1 GB", "1 MB"));
-    let waits = plan(&["--hardware", "machine.toml"]);
+    let waits = plan("--hardware machine.toml");
     assert_eq!(waits["methods"][18]["predictions"][0]["limit"], "disk");
     // What the machine lacks is said, and nothing is written.
     machine(&MACHINE.replace("1 GiB", "20 MiB"));
-    let ended = place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(0);
+    let ended = place.awari("plan m.toml --hardware machine.toml").is(0);
     assert!(ended.out.starts_with("predicted for machine.toml: 8 threads on 8 cores at 200 %"), "{}", ended.out);
     ended.says(&["would refuse to start", "of disk space, 20 MiB are free in machine.toml"]);
-    let this = place.awari(&["plan", "m.toml", "--hardware", "this", "--check"]).is(10);
+    let this = place.awari("plan m.toml --hardware this --check").is(10);
     assert!(this.out.starts_with("predicted for this machine: "), "{}", this.out);
     machine(&MACHINE.replace("free", "# free"));
-    let lacking = place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(11);
+    let lacking = place.awari("plan m.toml --hardware machine.toml").is(11);
     lacking.says(&["disk.free is missing", "Free space on the disk of the run directory."]);
-    let reference = place.awari(&["plan", "m.toml", "--hardware", "reference"]).is(0);
+    let reference = place.awari("plan m.toml --hardware reference").is(0);
     assert!(reference.out.starts_with("predicted for reference: 2 threads on 2 cores at 100 %"), "{}", reference.out);
     assert!(!place.path("run").exists());
 }
@@ -82,9 +78,8 @@ fn mistakes_in_a_hardware_file_are_reported_together() {
          read = \"fast\"\nwrite = \"0 B\"\noperations = 0\n",
     )
     .unwrap();
-    for args in [&["plan", "m.toml"][..], &["plan", "--stones", "0..9"]] {
-        let args = [args, &["--hardware", "machine.toml"]].concat();
-        place.awari(&args).is(11).says(&[
+    for of in ["m.toml", "--stones 0..9"] {
+        place.awari(&format!("plan {of} --hardware machine.toml")).is(11).says(&[
             "machine.toml:2:1: unknown key core in [machine] (did you mean cores?)",
             "machine.toml:3:10: machine.memory must be at least 48 MiB",
             "machine.toml:4:14: machine.core_speed must be an integer",
@@ -95,15 +90,13 @@ fn mistakes_in_a_hardware_file_are_reported_together() {
             "mistakes in machine.toml; nothing was done",
         ]);
     }
-    let unknown = ["plan", "m.toml", "--hardware", "that"];
-    place.awari(&unknown).is(11).says(&["hardware that is neither a known name (this, reference) nor a readable file"]);
+    let unknown = place.awari("plan m.toml --hardware that").is(11);
+    unknown.says(&["hardware that is neither a known name (this, reference) nor a readable file"]);
     fs::write(place.path("machine.toml"), [0xff]).unwrap();
-    place.awari(&["plan", "m.toml", "--hardware", "machine.toml"]).is(11).says(&["not UTF-8"]);
-    place.awari(&["plan"]).is(2).says(&["MANIFEST"]);
-    for bad in
-        [&["--stones", "0..49"][..], &["--stones", "0..9", "--check"], &["--stones", "0..9", "--until", "sweep:3"]]
-    {
-        place.awari(&[&["plan"], bad].concat()).is(2);
+    place.awari("plan m.toml --hardware machine.toml").is(11).says(&["not UTF-8"]);
+    place.awari("plan").is(2).says(&["MANIFEST"]);
+    for bad in ["--stones 0..49", "--stones 0..9 --check", "--stones 0..9 --until sweep:3"] {
+        place.awari(&format!("plan {bad}")).is(2);
     }
 }
 
@@ -112,12 +105,11 @@ fn a_method_table_shows_what_a_job_takes() {
     let place = TestDirectory::new(3);
     fs::write(place.path("machine.toml"), format!("{MACHINE}\n[network]\nbandwidth = \"5 GB\"\nlatency = 7\n"))
         .unwrap();
-    let plan = |ranks: &str, more: &[&str]| {
-        let args = ["plan", "--stones", "0..17", "--ranks", ranks, "--hardware", "machine.toml"];
-        place.awari(&[&args[..], more].concat()).is(0)
+    let plan = |ranks: u32, more: &str| {
+        place.awari(&format!("plan --stones 0..17 --ranks {ranks} --hardware machine.toml {more}")).is(0)
     };
-    let json = |ranks: &str| plan(ranks, &["--json"]).json();
-    let (alone, four) = (json("1"), json("4"));
+    let json = |ranks: u32| plan(ranks, "--json").json();
+    let (alone, four) = (json(1), json(4));
     assert_eq!((&four["ranks"], &four["hardware"]["network_bytes_a_second"]), (&4.into(), &5e9.into()));
     let of = |plan: &Value, stones: usize, what: &str| plan["databases"][stones][what].as_f64().unwrap();
     assert_eq!(four["databases"].as_array().unwrap().len(), 18);
@@ -126,7 +118,7 @@ fn a_method_table_shows_what_a_job_takes() {
     assert!(of(&four, 17, "memory_bytes") < of(&alone, 17, "memory_bytes"));
     assert!(of(&four, 17, "work_seconds") < of(&alone, 17, "work_seconds"));
     assert_eq!((&four["databases"][17]["fits"], &four["databases"][17]["stones"]), (&true.into(), &17.into()));
-    let text = plan("4", &["--memory", "80 MiB"]).out;
+    let text = plan(4, "--memory '80 MiB'").out;
     for part in [
         "each of 4 ranks",
         "latency 7 us",
@@ -137,19 +129,20 @@ fn a_method_table_shows_what_a_job_takes() {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    let needed = place.awari(&["plan", "m.toml", "--ranks", "4"]).is(2).err;
+    let needed = place.awari("plan m.toml --ranks 4").is(2).err;
     assert!(needed.contains("--stones <A..B>") && !needed.contains("up-to"), "{needed}");
 }
 
 #[test]
 fn a_method_table_shows_every_database_and_method() {
     let place = TestDirectory::new(3);
-    let hardware = &tests::root().join("manifests/hardware/server.toml").display().to_string();
-    let outlook = |more: &[&str]| {
-        let args = [&["plan", "--stones", "0..48", "--hardware", hardware, "--json"], more].concat();
-        place.awari(&args).is(0).json()["databases"].as_array().unwrap().clone()
+    let hardware = tests::root().join("manifests/hardware/server.toml");
+    let hardware = hardware.display();
+    let outlook = |more: &str| {
+        let plan = place.awari(&format!("plan --stones 0..48 --hardware {hardware} --json {more}")).is(0);
+        plan.json()["databases"].as_array().unwrap().clone()
     };
-    let all = outlook(&[]);
+    let all = outlook("");
     assert_eq!(all.len(), 49);
     assert_eq!((&all[48]["stones"], &all[48]["positions"]), (&48.into(), &279_871_768_995u64.into()));
     for row in &all {
@@ -165,37 +158,36 @@ fn a_method_table_shows_every_database_and_method() {
     }
     // 240 GiB hold two bytes a position of 42 stones, and two bits of all.
     assert_eq!((&all[42]["method"], &all[48]["method"]), (&"sweep".into(), &"two-bit".into()));
-    let reachable = outlook(&["--set", "game.positions=reachable"]);
+    let reachable = outlook("--set game.positions=reachable");
     assert_eq!(reachable[48]["positions"], 203_648_015_936u64);
-    let text = place.awari(&["plan", "--stones", "0..20", "--memory", "128 MiB"]).is(0).out;
+    let text = place.awari("plan --stones 0..20 --memory '128 MiB'").is(0).out;
     for part in ["\ntime:\n", "\npeak memory:\n", "84,672,315", "0..20 fit: about"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    let one = place.awari(&["plan", "--stones", "5"]).is(0).out;
+    let one = place.awari("plan --stones 5").is(0).out;
     assert!(one.contains("\n5 fits: about"), "{one}");
     // The room is that of the disk a run would write to.
-    let here = place.awari(&["plan", "--stones", "0..48", "--memory", "512 GiB"]).is(0).out;
+    let here = place.awari("plan --stones 0..48 --memory '512 GiB'").is(0).out;
     assert!(!here.contains("0..48 fit") && here.contains(" does not fit: "), "{here}");
     // On disk, sweep and all stages around it take less than a byte a position.
-    let text =
-        place.awari(&["plan", "--stones", "0..20", "--memory", "64 MiB", "--set", "build.method=sweep"]).is(0).out;
+    let text = place.awari("plan --stones 0..20 --memory '64 MiB' --set build.method=sweep").is(0).out;
     assert!(text.contains("0..20 fit: about"), "{text}");
     // The tables of as many stones do not fit.
-    let text = place.awari(&["plan", "--stones", "0..40", "--memory", "128 MiB"]).is(0).out;
+    let text = place.awari("plan --stones 0..40 --memory '128 MiB'").is(0).out;
     assert!(text.contains(" does not fit: sweep needs "), "{text}");
     // The manifest's own range does not count, its other keys do.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = 2\n");
-    let rows = place.awari(&["plan", "m.toml", "--stones", "0..6", "--json"]).is(0).json();
-    let old = place.awari(&["plan", "m.toml", "--up-to", "6", "--json"]).is(0).json();
+    let rows = place.awari("plan m.toml --stones 0..6 --json").is(0).json();
+    let old = place.awari("plan m.toml --up-to 6 --json").is(0).json();
     assert_eq!(old["databases"], rows["databases"], "the deprecated name of the option");
-    let two = place.awari(&["plan", "m.toml", "--stones", "5..6", "--json"]).is(0).json();
+    let two = place.awari("plan m.toml --stones 5..6 --json").is(0).json();
     assert_eq!(two["databases"].as_array().unwrap()[..], rows["databases"].as_array().unwrap()[5..]);
     assert_eq!(rows["databases"][6]["positions"], 12_375);
     assert_eq!(rows["memory_bytes"], 2u64 << 30);
     // A manifest of all databases is planned, though one of them has no file yet that could hold it.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = \"0..48\"\n\n[run]\ndir = \"run\"\n");
-    let plan = place.awari(&["plan", "m.toml", "--hardware", hardware]).is(0);
+    let plan = place.awari(&format!("plan m.toml --hardware {hardware}")).is(0);
     assert!(plan.out.contains("verify:48"), "{}", plan.out);
-    place.awari(&["run", "m.toml"]).is(11).says(&["m.toml:5:10: build.stones must end at 47"]);
+    place.awari("run m.toml").is(11).says(&["m.toml:5:10: build.stones must end at 47"]);
     assert!(!place.path("run").exists());
 }

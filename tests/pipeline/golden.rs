@@ -49,8 +49,8 @@ fn rounded(value: &mut Value) {
     }
 }
 
-fn plan(place: &TestDirectory, args: &[&str]) -> Value {
-    let mut plan = place.awari(&[&["plan", "--json"], args].concat()).is(0).json();
+fn plan(place: &TestDirectory, options: &str) -> Value {
+    let mut plan = place.awari(&format!("plan --json {options}")).is(0).json();
     rounded(&mut plan);
     plan
 }
@@ -75,9 +75,8 @@ fn manifests_have_the_recorded_plans() {
     let machine = hardware("server.toml");
     for manifest in &manifests {
         for method in ["auto"].into_iter().chain(Method::ALL.map(Method::word)) {
-            let method_key = format!("build.method={method}");
-            let args = [manifest.to_str().unwrap(), "--hardware", &machine, "--set", &method_key];
-            let plan = plan(&place, &args);
+            let path = manifest.display();
+            let plan = plan(&place, &format!("{path} --hardware {machine} --set build.method={method}"));
             let stages = plan["steps"].as_array().unwrap().len();
             let digest = blake3::hash(plan.to_string().as_bytes());
             let name = Path::new(manifest).file_name().unwrap().to_str().unwrap();
@@ -93,8 +92,9 @@ fn machines_have_the_recorded_predictions() {
     let mut found = "machine,method asked for,stones,method,seconds,memory,disk,limit\n".to_owned();
     for machine in ["reference", "server.toml"] {
         for asked in ["auto", "sweep"] {
-            let (hardware, method) = (hardware(machine), format!("build.method={asked}"));
-            let plan = plan(&place, &["m.toml", "--stones", "0..48", "--hardware", &hardware, "--set", &method]);
+            let hardware = hardware(machine);
+            let options = format!("m.toml --stones 0..48 --hardware {hardware} --set build.method={asked}");
+            let plan = plan(&place, &options);
             for database in plan["databases"].as_array().unwrap() {
                 for of in database["predictions"].as_array().unwrap() {
                     let [stones, method, limit] = [&database["stones"], &of["method"], &of["limit"]];
@@ -112,7 +112,7 @@ fn machines_have_the_recorded_predictions() {
 fn jobs_have_the_recorded_predictions() {
     let place = TestDirectory::new(0);
     let machine = hardware("server.toml");
-    let plan = plan(&place, &["--stones", "0..36", "--ranks", "64", "--hardware", &machine]);
+    let plan = plan(&place, &format!("--stones 0..36 --ranks 64 --hardware {machine}"));
     let found: String = plan["databases"].as_array().unwrap().iter().map(|database| format!("{database}\n")).collect();
     check("golden-job.jsonl", &found);
 }
@@ -122,8 +122,8 @@ fn every_method_builds_the_recorded_databases() {
     let place = TestDirectory::new(STONES);
     let mut found = "method,stones,blake3 of the scores,blake3 of the file\n".to_owned();
     for method in Method::ALL.map(Method::word) {
-        let method_key = format!("build.method={method}");
-        place.awari(&["run", "m.toml", "--dir", method, "--set", &method_key, "--set", "check.verify=none"]).is(0);
+        let run = format!("run m.toml --dir {method} --set build.method={method} --set check.verify=none");
+        place.awari(&run).is(0);
         for stones in 0..=STONES {
             let path = place.path(&format!("{method}/databases/{stones:02}.awari"));
             let file = Scores::open(&RealDisk::default(), &path).unwrap();

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tests::directory::{CommandResult, TestDirectory, ended, ended_child};
+use tests::directory::{CommandResult, TestDirectory, copy, ended, ended_child};
 use tests::needs::Need;
 use tests::serve_process::ServeProcess;
 
@@ -18,15 +17,15 @@ const SBATCH: &str = "#!/bin/sh\nfor last; do :; done\ntest -f \"$last\" || last
 /// Time after which a process counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn awari(args: &[&str]) -> String {
+fn awari(line: &str) -> String {
     let mut command = Command::new(tests::awari());
-    command.args(args);
+    command.args(line.split(' '));
     ended(command).is(0).out
 }
 
 /// The names of the subcommands, from the list of the help.
 fn subcommands() -> Vec<String> {
-    let help = awari(&["--help"]);
+    let help = awari("--help");
     let (_, list) = help.split_once("\nCommands:\n").unwrap();
     let lines = list.lines().take_while(|line| !line.is_empty());
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
@@ -103,30 +102,17 @@ impl Desk {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => {
-                fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-            }
-        }
-    }
-}
-
 /// The examples of the program itself, which build databases; each subcommand has some of its own.
 #[test]
 fn every_subcommand_has_examples() {
     for name in subcommands() {
         let work = format!("awari {name}");
-        let examples = examples(&awari(&[&name, "--help"]));
+        let examples = examples(&awari(&format!("{name} --help")));
         assert!(examples.iter().any(|line| line.contains(&work)), "no example of {name} is one: {examples:?}");
     }
     if Need::Bash.is_met() {
         let desk = Desk::new();
-        for line in examples(&awari(&["--help"])) {
+        for line in examples(&awari("--help")) {
             desk.run(&line).is(0);
         }
     }
@@ -139,12 +125,12 @@ fn every_example_of_every_help_text_works() {
         return;
     }
     let built = Desk::new();
-    for line in examples(&awari(&["--help"])) {
+    for line in examples(&awari("--help")) {
         built.run(&line).is(0);
     }
     for name in subcommands() {
         let desk = Desk::with_runs_of(&built);
-        let examples = examples(&awari(&[&name, "--help"]));
+        let examples = examples(&awari(&format!("{name} --help")));
         match name.as_str() {
             "serve" => serve(&desk, &examples),
             _ => examples.iter().for_each(|line| example(&desk, line)),

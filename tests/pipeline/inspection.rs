@@ -7,12 +7,12 @@ use std::process::Stdio;
 use tests::directory::{TestDirectory, ended_child, signal};
 
 /// Runs a build with a second process that watches it to its end, and returns the output of both.
-fn watched(place: &TestDirectory, args: &[&str]) -> String {
-    let (run, mut events) = place.start(&[]);
+fn watched(place: &TestDirectory, options: &str) -> String {
+    let (run, mut events) = place.start("");
     // Suspended, so that the watch cannot come too late.
     events.find(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9").unwrap();
     signal(&run, "STOP");
-    let mut watch = place.command(&[&["status", "--dir", "run", "--watch"], args].concat());
+    let mut watch = place.command(&format!("status --dir run --watch {options}"));
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(watch.stdout.take().unwrap());
     let mut text = String::new();
@@ -28,7 +28,7 @@ fn watched(place: &TestDirectory, args: &[&str]) -> String {
 #[test]
 fn a_watch_follows_a_run_to_its_end() {
     let place = TestDirectory::new(10);
-    let text = watched(&place, &["--json"]);
+    let text = watched(&place, "--json");
     let seen: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (first, last) = (&seen[0]["run"], &seen.last().unwrap()["run"]);
     assert_eq!((&first["state"], &first["heartbeat"]["run"]), (&Value::from("running"), &Value::from(1)));
@@ -41,20 +41,20 @@ fn a_watch_follows_a_run_to_its_end() {
 #[test]
 fn a_watch_waits_for_the_directory_and_for_a_run() {
     let place = TestDirectory::new(2);
-    let mut watch = place.command(&["status", "--dir", "run", "--watch"]);
+    let mut watch = place.command("status --dir run --watch");
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(watch.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "waiting for a run in run\n");
-    place.awari(&["run", "m.toml"]).is(0);
+    place.awari("run m.toml").is(0);
     let out = ended_child(watch).is(0).out;
     assert!(out.contains("run  run 1, done in "), "{out}");
-    place.awari(&["status", "--dir", "nowhere"]).is(12);
+    place.awari("status --dir nowhere").is(12);
 }
 
 #[test]
 fn a_watch_shows_text_where_there_is_no_screen() {
-    let text = watched(&TestDirectory::new(10), &[]);
+    let text = watched(&TestDirectory::new(10), "");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.starts_with("run  run 1, running for ") && text.contains("stage "), "{text}");
     let last = &text[text.rfind("run  run 1, done in ").unwrap()..];
@@ -64,27 +64,26 @@ fn a_watch_shows_text_where_there_is_no_screen() {
 #[test]
 fn an_explanation_shows_the_two_values_that_differ() {
     let place = TestDirectory::built(5);
-    let same = place.awari(&["explain", "m.toml", "sweep:5"]).is(0).out;
+    let same = place.awari("explain m.toml sweep:5").is(0).out;
     assert!(
         same.starts_with("sweep:5 is up to date: its outputs match the journal\n") && !same.contains("differs"),
         "{same}"
     );
-    let other = ["explain", "m.toml", "sweep:5", "--set", "game.positions=reachable"];
-    let text = place.awari(&other).is(0).out;
+    let other = "explain m.toml sweep:5 --set game.positions=reachable";
+    let text = place.awari(other).is(0).out;
     let line = text.lines().find(|line| line.starts_with(" positions")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words, ["positions", "all", "all", "reachable", "<-", "differs"]);
-    let json = place.awari(&[&other[..], &["--json"]].concat()).is(0).json();
+    let json = place.awari(&format!("{other} --json")).is(0).json();
     assert_eq!((&json["stage"], &json["runs"]), (&Value::from("sweep:5"), &Value::from(true)));
-    place.awari(&["explain", "m.toml", "swep:5"]).is(2).says(&["sweep:5"]);
+    place.awari("explain m.toml swep:5").is(2).says(&["sweep:5"]);
 }
 
 #[test]
 fn a_status_counts_each_stage_once() {
     let place = TestDirectory::built(6);
-    let other = ["run", "m.toml", "--replace", "--set", "game.positions=reachable", "--until", "sweep:3"];
-    place.awari(&other).is(0);
-    let out = place.awari(&["status", "--dir", "run"]).is(0).out;
+    place.awari("run m.toml --replace --set game.positions=reachable --until sweep:3").is(0);
+    let out = place.awari("status --dir run").is(0).out;
     let counts = out.lines().find(|line| line.starts_with("28 stages: ")).unwrap();
     let number = |words: &str| -> u64 {
         let before = counts.split(words).next().unwrap().trim_end();
@@ -101,7 +100,7 @@ fn a_status_counts_each_stage_once() {
 fn a_database_that_was_deleted_is_not_listed() {
     let place = TestDirectory::built(6);
     fs::remove_file(place.path("run/databases/03.awari")).unwrap();
-    let out = place.awari(&["status", "--dir", "run"]).is(0).out;
+    let out = place.awari("status --dir run").is(0).out;
     assert!(!out.lines().any(|line| line.trim_start().starts_with("3 ")), "{out}");
     assert!(out.contains("stones 0..2, 4..6: matches published counts"), "{out}");
     assert!(out.contains("to run: databases/03.awari is absent"), "{out}");
@@ -111,41 +110,41 @@ fn a_database_that_was_deleted_is_not_listed() {
 #[test]
 fn commands_agree_on_numbers_of_stages() {
     let place = TestDirectory::new(4);
-    let check = |set: &[&str], selection: &[&str], expected: &str| {
-        let with = |command: &[&str], more: &[&str]| place.awari(&[command, set, more].concat()).is(0);
-        let plan = with(&["plan", "m.toml"], selection).out;
+    let check = |set: &str, selection: &str, expected: &str| {
+        let with = |command: &str, more: &str| place.awari(&format!("{command} {set} {more}")).is(0);
+        let plan = with("plan m.toml", selection).out;
         assert!(
             plan.contains(&format!("{expected}; ")) || plan.contains(&format!("nothing to do: {expected}\n")),
             "{plan}"
         );
-        let counts = with(&["plan", "m.toml", "--json"], selection).json()["counts"].clone();
-        let explain = with(&["explain", "m.toml", "stats:1"], selection).out;
+        let counts = with("plan m.toml --json", selection).json()["counts"].clone();
+        let explain = with("explain m.toml stats:1", selection).out;
         assert!(explain.ends_with(&format!("\n20 stages: {expected}\n")), "{explain}");
-        assert_eq!(with(&["explain", "m.toml", "stats:1", "--json"], selection).json()["counts"], counts);
-        let run = with(&["run", "m.toml", "--progress", "plain"], selection);
+        assert_eq!(with("explain m.toml stats:1 --json", selection).json()["counts"], counts);
+        let run = with("run m.toml --progress plain", selection);
         run.says(&[&format!(": {expected};")]);
         // Status forces nothing, and asks for all stages.
-        let counts = with(&["plan", "m.toml", "--json"], &[]).json()["counts"].clone();
-        assert_eq!(place.awari(&["status", "--dir", "run", "--json"]).is(0).json()["counts"], counts);
+        let counts = with("plan m.toml --json", "").json()["counts"].clone();
+        assert_eq!(place.awari("status --dir run --json").is(0).json()["counts"], counts);
         let words = [("to_run", "to run"), ("up_to_date", "up to date"), ("not_needed", "not needed")];
         let words = words.map(|(key, words)| (counts[key].as_u64().unwrap(), words));
         let words: Vec<String> =
             words.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
-        let status = place.awari(&["status", "--dir", "run"]).is(0).out;
+        let status = place.awari("status --dir run").is(0).out;
         assert!(status.contains(&format!("\n20 stages: {}", words.join(", "))), "{status} {words:?}");
     };
-    check(&[], &["--until", "capture:2"], "9 to run, 11 not requested");
-    check(&[], &["--until", "capture:2"], "7 up to date, 2 not needed, 11 not requested");
-    check(&[], &[], "11 to run, 7 up to date, 2 not needed");
-    check(&[], &[], "15 up to date, 5 not needed");
-    check(&["--set", "build.method=counting"], &[], "15 up to date, 5 not needed");
-    check(&["--set", "store.keep=all"], &[], "5 to run, 15 up to date");
+    check("", "--until capture:2", "9 to run, 11 not requested");
+    check("", "--until capture:2", "7 up to date, 2 not needed, 11 not requested");
+    check("", "", "11 to run, 7 up to date, 2 not needed");
+    check("", "", "15 up to date, 5 not needed");
+    check("--set build.method=counting", "", "15 up to date, 5 not needed");
+    check("--set store.keep=all", "", "5 to run, 15 up to date");
     // Kept captures are not needed, before the run removes them or after; the stage reads one of them.
-    check(&[], &["--force", "stats:1"], "1 to run, 15 up to date, 4 not needed");
+    check("", "--force stats:1", "1 to run, 15 up to date, 4 not needed");
     fs::write(place.path("run/databases/03.awari"), "no database").unwrap();
-    check(&[], &[], "3 to run, 13 up to date, 4 not needed");
+    check("", "", "3 to run, 13 up to date, 4 not needed");
     fs::remove_file(place.path("run/journal")).unwrap();
-    check(&[], &[], "15 to run, 5 up to date (5 adopted)");
+    check("", "", "15 to run, 5 up to date (5 adopted)");
 }
 
 /// The lines that a command prints on a terminal of this width, with those that a progress bar overwrites.
@@ -192,7 +191,7 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn a_short_run_prints_little() {
     let place = TestDirectory::new(8);
-    let piped = place.awari(&["run", "m.toml"]).is(0).err;
+    let piped = place.awari("run m.toml").is(0).err;
     assert_eq!(piped.matches("stones: done in").count() + piped.matches("1 stone: done in").count(), 9, "{piped}");
     assert!(piped.lines().all(|line| line.chars().count() <= 100), "{piped}");
     // Rates of small databases are not printed.
@@ -201,7 +200,7 @@ fn a_short_run_prints_little() {
     let row = piped.lines().find(is_row).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells.iter().filter(|cell| **cell == "-").count(), 2, "{row}");
-    let idle = place.awari(&["run", "m.toml"]).is(0).err;
+    let idle = place.awari("run m.toml").is(0).err;
     assert!(idle.starts_with("nothing to do: ") && idle.lines().count() == 1, "{idle}");
     let text: String = shown(&place, 80, "run m.toml --progress none --force verify:8").concat();
     assert_eq!(text, "");
@@ -212,37 +211,36 @@ fn a_short_run_prints_little() {
 #[test]
 fn garbage_collection_removes_only_what_was_asked() {
     let place = TestDirectory::new(6);
-    place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(0);
+    place.awari("run m.toml --set store.keep=all").is(0);
     fs::write(place.path("run/databases/notes.txt"), "mine").unwrap();
     fs::write(place.path("run/stats/.05.json.tmp-9"), "half").unwrap();
     let before = place.files("run");
-    let plan = place.awari(&["gc", "--dir", "run", "--plan"]).is(0).out;
+    let plan = place.awari("gc --dir run --plan").is(0).out;
     for part in [".05.json.tmp-9", "captures/06.cap", "notes.txt", "nothing was removed"] {
         assert!(plan.contains(part), "{part} is not in {plan}");
     }
     assert!(place.files("run") == before);
-    place.awari(&["gc", "--dir", "run", "--plan", "--delete"]).is(2);
-    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["1 file removed"]);
+    place.awari("gc --dir run --plan --delete").is(2);
+    place.awari("gc --dir run --delete").is(0).says(&["1 file removed"]);
     assert!(!place.path("run/stats/.05.json.tmp-9").exists() && place.path("run/captures/06.cap").exists());
-    place.awari(&["gc", "--dir", "run", "--kept", "--delete"]).is(0).says(&["7 files removed"]);
+    place.awari("gc --dir run --kept --delete").is(0).says(&["7 files removed"]);
     assert!(place.path("run/databases/notes.txt").exists() && !place.path("run/captures/06.cap").exists());
-    place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
+    place.awari("run m.toml").is(0).says(&["nothing to do"]);
     // Databases beyond the manifest are removed only by `--unasked`.
     place.manifest("[build]\nstones = \"0..4\"\n[run]\ndir = \"run\"\n");
-    place.awari(&["run", "m.toml"]).is(0);
-    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["nothing to remove"]);
+    place.awari("run m.toml").is(0);
+    place.awari("gc --dir run --delete").is(0).says(&["nothing to remove"]);
     assert!(place.path("run/databases/06.awari").exists());
-    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["4 files removed"]);
+    place.awari("gc --dir run --unasked --delete").is(0).says(&["4 files removed"]);
     assert!(!place.path("run/databases/06.awari").exists() && place.path("run/databases/04.awari").exists());
-    place.awari(&["gc", "--dir", "elsewhere"]).is(12).says(&["the files that are needed are not known"]);
+    place.awari("gc --dir elsewhere").is(12).says(&["the files that are needed are not known"]);
 }
 
 /// Files of a method that is not in use, unknown to the journal.
 #[test]
 fn planes_and_snapshots_of_another_method_are_found() {
     let place = TestDirectory::built(5);
-    let two_bit = ["run", "m.toml", "--dir", "other", "--set", "build.method=two-bit", "--set", "store.keep=all"];
-    place.awari(&two_bit).is(0);
+    place.awari("run m.toml --dir other --set build.method=two-bit --set store.keep=all").is(0);
     fs::create_dir_all(place.path("run/planes/05")).unwrap();
     fs::create_dir_all(place.path("run/snapshots/process-5-3")).unwrap();
     for name in ["planes/05/03.won", "planes/05/win.seeds", "captures/05.cap"] {
@@ -252,31 +250,31 @@ fn planes_and_snapshots_of_another_method_are_found() {
     fs::write(place.path("run/snapshots/process-5-3/won"), "saved").unwrap();
     fs::write(place.path("run/planes/05/.03.lost.tmp-7"), "half").unwrap();
     fs::write(place.path("run/planes/05/mine.txt"), "mine").unwrap();
-    let found = place.awari(&["gc", "--dir", "run", "--plan"]).is(0).out;
+    let found = place.awari("gc --dir run --plan").is(0).out;
     for part in ["snapshots/process-5-3", ".03.lost.tmp-7", "05/03.won", "05/win.seeds", "05.cap", "05/mine.txt"] {
         assert!(found.contains(part), "{part} is not in {found}");
     }
     // The snapshot, the temporary, and the capture, which nothing will read.
-    place.awari(&["gc", "--dir", "run", "--delete"]).is(0).says(&["3 files removed"]);
-    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0).says(&["2 files removed"]);
+    place.awari("gc --dir run --delete").is(0).says(&["3 files removed"]);
+    place.awari("gc --dir run --unasked --delete").is(0).says(&["2 files removed"]);
     let left: Vec<_> =
         fs::read_dir(place.path("run/planes/05")).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["mine.txt"]);
     assert!(!place.path("run/snapshots/process-5-3").exists());
-    place.awari(&["run", "m.toml"]).is(0).says(&["nothing to do"]);
+    place.awari("run m.toml").is(0).says(&["nothing to do"]);
 }
 
 #[test]
 fn a_report_is_one_page_of_every_run() {
     let place = TestDirectory::new(9);
-    let (run, mut events) = place.start(&[]);
+    let (run, mut events) = place.start("");
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:7"));
     signal(&run, "KILL");
     events.for_each(drop);
     assert_eq!(ended_child(run).code, None);
-    place.awari(&["run", "m.toml", "--set", "build.snapshot=<b>"]).is(11);
-    place.awari(&["run", "m.toml"]).is(0);
-    place.awari(&["report", "--dir", "run", "-o", "report.html"]).is(0).says(&["report.html written"]);
+    place.awari("run m.toml --set build.snapshot=<b>").is(11);
+    place.awari("run m.toml").is(0);
+    place.awari("report --dir run -o report.html").is(0).says(&["report.html written"]);
     let page = fs::read_to_string(place.path("report.html")).unwrap();
     for part in
         ["<!DOCTYPE html>", "run 1", "run 2", "<td>killed</td>", "<td>done</td>", "matches published counts", "</html>"]
@@ -287,35 +285,35 @@ fn a_report_is_one_page_of_every_run() {
     for outside in ["http", "src=", "href=", "url(", "@import", "<script", "<link"] {
         assert!(!page.contains(outside), "{outside}");
     }
-    let piped = place.awari(&["report", "--dir", "run", "-o", "-"]).is(0).out;
+    let piped = place.awari("report --dir run -o -").is(0).out;
     assert_eq!(piped.matches("<svg").count(), page.matches("<svg").count());
     assert!(page.matches("<svg").count() >= 6);
-    place.awari(&["report", "--dir", "nowhere", "-o", "-"]).is(12).says(&["is not a run directory"]);
+    place.awari("report --dir nowhere -o -").is(12).says(&["is not a run directory"]);
 }
 
 #[test]
 fn every_stage_has_a_log_across_restarts() {
     let place = TestDirectory::built(4);
-    place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "debug"]).is(0);
+    place.awari("run m.toml --force sweep:4 --log debug").is(0);
     let log = fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap();
     let begins: Vec<&str> = log.lines().filter(|line| line.contains("INFO begins; reason: ")).collect();
     assert!(begins.len() == 2 && begins[0].contains("is absent") && begins[1].contains("forced"), "{log}");
     assert!(log.contains(" s of processor time, ") && log.contains("solved after") && log.contains("passes "), "{log}");
     let whole = fs::read_to_string(place.path("run/logs/run.log")).unwrap();
     assert!(whole.contains("run 2: 2 to run") && whole.contains("the run ends"), "{whole}");
-    place.awari(&["run", "m.toml", "--force", "sweep:4", "--log", "off"]).is(0);
+    place.awari("run m.toml --force sweep:4 --log off").is(0);
     assert_eq!(fs::read_to_string(place.path("run/logs/sweep-04.log")).unwrap(), log);
 }
 
 #[test]
 fn a_failure_names_the_log_and_the_next_command() {
     let place = TestDirectory::new(4);
-    place.awari(&["run", "m.toml", "--set", "store.keep=all", "--until", "capture:4"]).is(0);
+    place.awari("run m.toml --set store.keep=all --until capture:4").is(0);
     // The frame is sound, so that only the reader of the block finds it.
     let capture = "run/captures/04.cap";
     let middle = fs::metadata(place.path(capture)).unwrap().len() as usize / 2;
     place.flip(capture, middle);
-    let ended = place.awari(&["run", "m.toml", "--set", "store.keep=all"]).is(16);
+    let ended = place.awari("run m.toml --set store.keep=all").is(16);
     let ended =
         ended.says(&["captures/04.cap", "the next run rebuilds it", "its log:", "run/logs/sweep-04.log", "resume:"]);
     let next = ended.err.lines().find_map(|line| line.trim().strip_prefix("resume:")).unwrap().trim().to_owned();
@@ -330,17 +328,17 @@ fn a_doctor_reports_the_machine_and_leaves_no_trace() {
     let place = TestDirectory::new(3);
     let files = |place: &TestDirectory| place.files(".").into_keys().collect::<Vec<_>>();
     let before = files(&place);
-    let text = place.awari(&["doctor", "--dir", "run", "--bytes", "4 MiB"]).is(0).out;
+    let text = place.awari("doctor --dir run --bytes '4 MiB'").is(0).out;
     for part in ["cores", "kernels", "io_uring", "open files", "to be created in", "/s written"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert_eq!(files(&place), before);
-    let json = place.awari(&["doctor", "--json", "--bytes", "0"]).is(0).json();
+    let json = place.awari("doctor --json --bytes 0").is(0).json();
     assert!(json["cores"].as_u64().unwrap() >= 1 && json["free_bytes"].as_u64().unwrap() > 0);
     assert_eq!(json["speeds"], Value::Array(Vec::new()));
-    place.awari(&["doctor", "--dir", "/proc/self", "--bytes", "0"]).is(12);
-    place.awari(&["run", "m.toml"]).is(0);
+    place.awari("doctor --dir /proc/self --bytes 0").is(12);
+    place.awari("run m.toml").is(0);
     let before = files(&place);
-    place.awari(&["doctor", "--dir", "run", "--bytes", "1 MiB"]).is(0);
+    place.awari("doctor --dir run --bytes '1 MiB'").is(0);
     assert_eq!(files(&place), before);
 }

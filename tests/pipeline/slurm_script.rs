@@ -21,10 +21,10 @@ fn run(place: &TestDirectory, script: &str) -> Option<CommandResult> {
     if !Need::Bash.is_met() {
         return None;
     }
-    let bash = |args: &[&str]| {
+    let bash = |options: &[&str]| {
         let mut command = Command::new("bash");
         let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
-        command.args(args).arg(place.path("job.sh")).current_dir("/").env("PATH", path).env("SLURM_JOB_ID", "4711");
+        command.args(options).arg(place.path("job.sh")).current_dir("/").env("PATH", path).env("SLURM_JOB_ID", "4711");
         ended(command)
     };
     bash(&["-n"]).is(0);
@@ -34,7 +34,7 @@ fn run(place: &TestDirectory, script: &str) -> Option<CommandResult> {
 #[test]
 fn a_stopped_job_is_requeued() {
     let place = TestDirectory::new(3);
-    let script = place.awari(&["slurm-script", "m.toml", "--nodes", "2"]).is(0).out;
+    let script = place.awari("slurm-script m.toml --nodes 2").is(0).out;
     for (code, requeue, expected) in [(0, 0, 0), (75, 0, 0), (75, 1, 75), (14, 0, 14), (130, 0, 130)] {
         stub(&place, "srun", &format!("echo srun; exit {code}"));
         stub(&place, "scontrol", &format!("echo scontrol \"$@\"; exit {requeue}"));
@@ -50,8 +50,10 @@ fn a_job_builds_what_the_command_line_says() {
     let place = TestDirectory::new(9);
     let manifest = "it's a \"$(manifest)\".toml";
     fs::rename(place.path("m.toml"), place.path(manifest)).unwrap();
-    let options = ["--dir", "a run's $HOME", "--threads", "1", "--memory", "100MiB", "--set", "build.stones=0..3"];
-    let script = place.awari(&[&["slurm-script", manifest, "--time", "1:00:00"], &options[..]].concat()).is(0).out;
+    let options = "--time 1:00:00 --threads 1 --memory 100MiB --set build.stones=0..3";
+    let mut command = place.command(&format!("slurm-script {options}"));
+    command.args([manifest, "--dir", "a run's $HOME"]);
+    let script = ended(command).is(0).out;
     for line in ["--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=1", "--mem=100M", "--time=1:00:00", "--requeue"] {
         assert!(script.lines().any(|found| found == format!("#SBATCH {line}")), "{line} is not in {script}");
     }
@@ -65,9 +67,9 @@ fn a_job_builds_what_the_command_line_says() {
 #[test]
 fn mistakes_are_reported_before_submission() {
     let place = TestDirectory::new(3);
-    let bad = place.awari(&["slurm-script", "m.toml", "--set", "build.stones=9..3"]).is(11).says(&["empty range"]);
+    let bad = place.awari("slurm-script m.toml --set build.stones=9..3").is(11).says(&["empty range"]);
     assert_eq!(bad.out, "");
-    place.awari(&["slurm-script", "m.toml", "--time", "10"]).is(2).says(&["20 minutes or more"]);
-    place.awari(&["slurm-script", "m.toml", "--time", "1h"]).is(2).says(&["D-H:M:S"]);
-    place.awari(&["slurm-script", "m.toml", "--nodes", "0"]).is(2);
+    place.awari("slurm-script m.toml --time 10").is(2).says(&["20 minutes or more"]);
+    place.awari("slurm-script m.toml --time 1h").is(2).says(&["D-H:M:S"]);
+    place.awari("slurm-script m.toml --nodes 0").is(2);
 }

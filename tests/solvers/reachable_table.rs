@@ -21,8 +21,8 @@ fn stones_of(line: &str) -> u32 {
 #[test]
 fn built_databases_match_the_table() {
     let place = TestDirectory::new(STONES);
-    place.awari(&["run", "m.toml", "--set", "game.positions=reachable", "--set", "check.verify=sample"]).is(0);
-    let counts = place.awari(&["stats", "--dir", "run", "--format", "csv"]).is(0).out;
+    place.awari("run m.toml --set game.positions=reachable --set check.verify=sample").is(0);
+    let counts = place.awari("stats --dir run --format csv").is(0).out;
     let ours = COUNTS.lines().skip(1).take_while(|line| stones_of(line) <= STONES);
     assert!(counts.lines().skip(1).eq(ours), "{counts}");
     for line in DIGESTS.lines().skip(1).take_while(|line| stones_of(line) <= STONES) {

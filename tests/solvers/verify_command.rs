@@ -25,7 +25,7 @@ impl VerifiedRun {
             "[game]\npositions = \"{set}\"\n[build]\nstones = \"0..{stones}\"\nmemory = \"256 MiB\"\nthreads = 2\n\
              [run]\ndir = \"run\"\n"
         ));
-        run.awari(&["run", "m.toml"]).is(0);
+        run.awari("run m.toml").is(0);
         run
     }
 
@@ -33,16 +33,16 @@ impl VerifiedRun {
         self.0.path(name)
     }
 
-    fn command(&self, args: &[&str]) -> Command {
-        self.0.command(args)
+    fn command(&self, line: &str) -> Command {
+        self.0.command(line)
     }
 
-    fn awari(&self, args: &[&str]) -> CommandResult {
-        self.0.awari(args)
+    fn awari(&self, line: &str) -> CommandResult {
+        self.0.awari(line)
     }
 
-    fn verify(&self, more: &[&str]) -> CommandResult {
-        self.awari(&[&["verify", "--dir", "run"], more].concat())
+    fn verify(&self, more: &str) -> CommandResult {
+        self.awari(&format!("verify --dir run {more}"))
     }
 
     fn names(&self, directory: &str) -> Vec<String> {
@@ -100,7 +100,7 @@ fn every_method_rebuilds_the_same_scores() {
         let place = VerifiedRun::built(6, set);
         let names = place.names("run");
         for method in METHODS {
-            let verified = place.verify(&["--against", method]).is(0).prints(&every(6, "rebuilt"));
+            let verified = place.verify(&format!("--against {method}")).is(0).prints(&every(6, "rebuilt"));
             let again = verified.says(&[&format!("{method} makes the same scores, digest "), "all checks passed"]);
             let alike = again.err.contains("databases 0..6 were built by sweep or a similar method");
             assert_eq!(alike, method == "sweep", "{}", again.err);
@@ -108,23 +108,23 @@ fn every_method_rebuilds_the_same_scores() {
         }
         let journal = String::from_utf8_lossy(&fs::read(place.path("run/journal")).unwrap()).into_owned();
         assert!(journal.contains("its content digest, rebuilt by one-bit-dual"), "{journal}");
-        place.awari(&["plan", "m.toml", "--check"]).is(0);
+        place.awari("plan m.toml --check").is(0);
     }
 }
 
 #[test]
 fn checks_combine() {
     let place = VerifiedRun::built(5, PositionSet::All);
-    let both = place.verify(&["--against", "counting", "--certify"]).is(0).prints(&every(5, "certified"));
+    let both = place.verify("--against counting --certify").is(0).prints(&every(5, "certified"));
     both.says(&["wins and losses derived", "counting makes the same scores"]);
-    let sampled = place.verify(&["--against", "counting", "--sample", "1000", "--stones", "4..5"]).is(0);
+    let sampled = place.verify("--against counting --sample 1000 --stones 4..5").is(0);
     sampled.prints(&[(4, "rebuilt"), (5, "rebuilt")]);
     // A certificate is a proof on top of proved databases only.
-    let gap = place.verify(&["--certify", "--stones", "4..5"]).is(0).prints(&[(4, "verified"), (5, "verified")]);
+    let gap = place.verify("--certify --stones 4..5").is(0).prints(&[(4, "verified"), (5, "verified")]);
     gap.says(&["a proof only with certified databases 0..2"]);
-    place.verify(&["--against", "counted"]).is(2).says(&["counting"]);
-    place.verify(&["--scratch", "elsewhere"]).is(2).says(&["--against"]);
-    place.verify(&["--seed", "3"]).is(2).says(&["--sample"]);
+    place.verify("--against counted").is(2).says(&["counting"]);
+    place.verify("--scratch elsewhere").is(2).says(&["--against"]);
+    place.verify("--seed 3").is(2).says(&["--sample"]);
 }
 
 #[test]
@@ -137,17 +137,17 @@ fn wrong_scores_are_named_recorded_and_repaired() {
     wrong[position] = -2;
     place.plant(6, &wrong);
     let text = PositionText::of_board(index.unrank(position as u64, Orientation::OpponentMajor));
-    let found = place.verify(&["--against", "two-bit", "--stones", "5..7"]).is(16);
+    let found = place.verify("--against two-bit --stones 5..7").is(16);
     let found = found.prints(&[(5, "rebuilt"), (6, "wrong"), (7, "rebuilt")]);
     found.says(&[
         &format!("two-bit scores 1 position differently: position {text}: expected 4, found -2"),
         "recorded in the journal; the next run rebuilds it",
         "stones 6: damaged or wrong",
     ]);
-    place.awari(&["plan", "m.toml", "--check"]).is(10);
-    place.awari(&["run", "m.toml"]).is(0);
+    place.awari("plan m.toml --check").is(10);
+    place.awari("run m.toml").is(0);
     assert!(place.scores(6) == right);
-    place.verify(&["--against", "two-bit"]).is(0);
+    place.verify("--against two-bit").is(0);
 }
 
 /// Wrong captures with right checksums, which a run adopts: they lead to impossible scores, and are rebuilt.
@@ -156,7 +156,7 @@ fn wrong_captures_are_rebuilt() {
     for (method, stones) in [("sweep", 6), ("counting", 6)] {
         let place = VerifiedRun::built(stones, PositionSet::All);
         let right = fs::read(place.database(stones)).unwrap();
-        let more = ["run", "m.toml", "--set", "store.keep=all", "--set", &format!("build.method={method}")];
+        let more = format!("run m.toml --set store.keep=all --set build.method={method}");
         place.awari(&more).is(0);
         let path = place.path("run/captures/06.cap");
         let mut file = StoredScores::read(&RealDisk::default(), &path).unwrap();
@@ -173,7 +173,7 @@ fn wrong_captures_are_rebuilt() {
             assert!(again < 3, "{method} never gets done");
         }
         assert!(fs::read(place.database(stones)).unwrap() == right, "{method}");
-        place.verify(&[]).is(0);
+        place.verify("").is(0);
     }
 }
 
@@ -185,10 +185,11 @@ fn databases_above_wrong_scores_are_rebuilt() {
     scores.iter_mut().filter(|score| **score == 1).for_each(|score| *score = -1);
     place.forge(5, &scores);
     // Published counts would tell.
-    let more = ["run", "m.toml", "--set", "build.stones=0..8", "--set", "check.published=false"];
-    place.awari(&more).is(0);
+    let more = "m.toml --set build.stones=0..8 --set check.published=false";
+    let run = format!("run {more}");
+    place.awari(&run).is(0);
     let wrong = place.all_scores(8);
-    let verified = place.verify(&["--stones", "5"]).is(16);
+    let verified = place.verify("--stones 5").is(16);
     let verified = verified.says(&["recorded in the journal; the next run rebuilds it"]);
     verified.says(&[
         "made from databases/05.awari since it was last known to be good, at 20",
@@ -197,21 +198,21 @@ fn databases_above_wrong_scores_are_rebuilt() {
         "stats/08.json",
     ]);
     let why = "databases/08.awari was made from databases/05.awari, which was found wrong 20";
-    let planned = place.awari(&[&["plan"], &more[1..]].concat()).is(0);
+    let planned = place.awari(&format!("plan {more}")).is(0);
     assert!(planned.out.contains(why), "{planned:?}");
-    let explained = place.awari(&[&["explain", "m.toml", "sweep:8"], &more[2..]].concat()).is(0);
+    let explained = place.awari(&format!("explain {more} sweep:8")).is(0);
     for part in [why, "made from databases/05.awari", "last good 20"] {
         assert!(explained.out.contains(part), "{explained:?}");
     }
-    place.awari(&[&more[..], &["--frozen"]].concat()).is(15).says(&["databases/07.awari was made from"]);
-    place.awari(&more).is(0);
+    place.awari(&format!("{run} --frozen")).is(15).says(&["databases/07.awari was made from"]);
+    place.awari(&run).is(0);
     let right = VerifiedRun::built(8, PositionSet::All);
     assert_ne!(wrong[8], right.scores(8));
     for stones in 0..=8 {
         assert_eq!(fs::read(place.database(stones)).unwrap(), fs::read(right.database(stones)).unwrap(), "{stones}");
     }
-    place.awari(&more).is(0).says(&["nothing to do"]);
-    place.verify(&[]).is(0);
+    place.awari(&run).is(0).says(&["nothing to do"]);
+    place.verify("").is(0);
 }
 
 #[test]
@@ -225,9 +226,8 @@ fn consistent_but_wrong_databases_are_refused() {
         let mut claims = Claims::new(&equations, &extremes, least, 2);
         let ClaimOutcome::Found(wrong) = claims.search(claims.seeds()[0], 100) else { panic!("there are others") };
         place.plant(stones, &wrong);
-        place.verify(&[]).is(0).prints(&every(stones, "verified"));
-        let proofs: [&[&str]; 2] = [&["--certify"], &["--against", "counting"]];
-        for (proof, passed) in proofs.into_iter().zip(["certified", "rebuilt"]) {
+        place.verify("").is(0).prints(&every(stones, "verified"));
+        for (proof, passed) in [("--certify", "certified"), ("--against counting", "rebuilt")] {
             let refused = place.verify(proof).is(16);
             let mut statuses = every(stones - 1, passed);
             statuses.push((stones, "wrong"));
@@ -241,23 +241,23 @@ fn databases_alone_suffice() {
     let place = VerifiedRun::built(7, PositionSet::Reachable);
     fs::create_dir(place.path("copy")).unwrap();
     fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
-    let verify = |more: &[&str]| place.awari(&[&["verify", "--dir", "copy", "--against", "one-bit"], more].concat());
-    verify(&[]).is(0).prints(&every(7, "rebuilt"));
-    verify(&["--stones", "3", "--threads", "1"]).is(0).prints(&[(3, "rebuilt")]);
+    let verify = |more: &str| place.awari(&format!("verify --dir copy --against one-bit {more}"));
+    verify("").is(0).prints(&every(7, "rebuilt"));
+    verify("--stones 3 --threads 1").is(0).prints(&[(3, "rebuilt")]);
     assert_eq!(place.names("copy"), ["databases"]);
     // Nothing that is rebuilt comes from the directory, so neither need the smaller ones be there.
     for stones in 0..7 {
         fs::remove_file(place.path(&format!("copy/databases/{stones:02}.awari"))).unwrap();
     }
-    let alone = verify(&["--stones", "6..7"]).is(3).prints(&[(6, "missing"), (7, "rebuilt")]);
+    let alone = verify("--stones 6..7").is(3).prints(&[(6, "missing"), (7, "rebuilt")]);
     alone.says(&["databases/00.awari is missing", "one-bit makes the same scores"]);
-    verify(&[]).is(0).prints(&[(7, "rebuilt")]);
+    verify("").is(0).prints(&[(7, "rebuilt")]);
     // A damaged one is not compared, nor is anything rebuilt for it.
     let path = place.path("copy/databases/07.awari");
     let mut bytes = fs::read(&path).unwrap();
     bytes[10] ^= 1;
     fs::write(&path, bytes).unwrap();
-    let damaged = verify(&[]).is(16).prints(&[(7, "damaged")]);
+    let damaged = verify("").is(16).prints(&[(7, "damaged")]);
     assert!(!damaged.err.contains("rebuilding 0..7"), "{}", damaged.err);
 }
 
@@ -268,48 +268,48 @@ fn missing_finished_databases_are_named() {
     let gone = |stones: u32| fs::remove_file(place.database(stones)).unwrap();
     let again = |stones: &str| format!("stones {stones}: finished according to the journal, but missing; to rebuild");
     gone(6);
-    let last = place.verify(&[]).is(16).prints(&[&every(5, "verified")[..], &[(6, "missing")]].concat());
+    let last = place.verify("").is(16).prints(&[&every(5, "verified")[..], &[(6, "missing")]].concat());
     last.says(&["no such file: databases/06.awari", &again("6"), "awari run run/manifest.toml --dir run"]);
     // Only those that are asked for count.
-    place.verify(&["--stones", "0..5"]).is(0).prints(&every(5, "verified"));
-    place.verify(&["--stones", "6"]).is(16).prints(&[(6, "missing")]).says(&[&again("6")]);
-    place.verify(&["--stones", "5..7"]).is(16).prints(&[(5, "verified"), (6, "missing"), (7, "missing")]);
-    place.verify(&["--stones", "7"]).is(3);
+    place.verify("--stones 0..5").is(0).prints(&every(5, "verified"));
+    place.verify("--stones 6").is(16).prints(&[(6, "missing")]).says(&[&again("6")]);
+    place.verify("--stones 5..7").is(16).prints(&[(5, "verified"), (6, "missing"), (7, "missing")]);
+    place.verify("--stones 7").is(3);
     // A directory in place of the file.
     fs::create_dir(place.database(6)).unwrap();
-    place.verify(&[]).is(16).says(&["06.awari: it is not a regular file; move it away", &again("6")]);
+    place.verify("").is(16).says(&["06.awari: it is not a regular file; move it away", &again("6")]);
     fs::remove_dir(place.database(6)).unwrap();
     // One that is needed by others.
     gone(3);
-    let gap = place.verify(&["--stones", "2..5"]).is(16).says(&[&again("3")]);
+    let gap = place.verify("--stones 2..5").is(16).says(&[&again("3")]);
     gap.prints(&[(2, "verified"), (3, "missing"), (4, "verified"), (5, "unchecked")]);
     for stones in [0, 1, 2, 4, 5] {
         gone(stones);
     }
-    place.verify(&[]).is(16).prints(&every(6, "missing")).says(&[&again("0..6")]);
-    place.awari(&["run", "m.toml"]).is(0);
+    place.verify("").is(16).prints(&every(6, "missing")).says(&[&again("0..6")]);
+    place.awari("run m.toml").is(0);
     assert!(fs::read(place.database(6)).unwrap() == bytes);
-    place.verify(&[]).is(0).prints(&every(6, "verified"));
+    place.verify("").is(0).prints(&every(6, "verified"));
     // A database that awari removed is not missing.
-    place.awari(&["run", "m.toml", "--set", "build.stones=0..5"]).is(0);
-    place.awari(&["gc", "--dir", "run", "--unasked", "--delete"]).is(0);
-    place.verify(&[]).is(0).prints(&every(5, "verified"));
+    place.awari("run m.toml --set build.stones=0..5").is(0);
+    place.awari("gc --dir run --unasked --delete").is(0);
+    place.verify("").is(0).prints(&every(5, "verified"));
     // Without a journal, none is missing.
     gone(5);
     fs::remove_file(place.path("run/journal")).unwrap();
-    place.verify(&[]).is(0).prints(&every(4, "verified"));
+    place.verify("").is(0).prints(&every(4, "verified"));
 }
 
 #[test]
 fn scratch_space_can_be_elsewhere() {
     let place = VerifiedRun::built(4, PositionSet::All);
     fs::create_dir(place.path("elsewhere")).unwrap();
-    let rebuilt = place.verify(&["--against", "counting", "--scratch", "elsewhere"]).is(0);
+    let rebuilt = place.verify("--against counting --scratch elsewhere").is(0);
     rebuilt.prints(&every(4, "rebuilt")).says(&["rebuilding 0..4 by counting in elsewhere/against-"]);
     assert!(place.names("elsewhere").is_empty());
-    let anew = place.verify(&["--against", "counting", "--scratch", "fresh"]).is(0);
+    let anew = place.verify("--against counting --scratch fresh").is(0);
     assert!(anew.err.contains("fresh/against-") && !place.path("fresh").exists(), "{anew:?}");
-    place.verify(&["--against", "counting", "--scratch", "m.toml"]).is(12).says(&["m.toml"]);
+    place.verify("--against counting --scratch m.toml").is(12).says(&["m.toml"]);
 }
 
 #[test]
@@ -317,23 +317,23 @@ fn free_space_is_checked_first() {
     let place = VerifiedRun::built(4, PositionSet::All);
     let names = place.names("run");
     // Each database is reported once, unless progress is asked for.
-    let quiet = place.verify(&["--against", "counting"]).is(0);
+    let quiet = place.verify("--against counting").is(0);
     assert_eq!(quiet.err.matches("against-").count(), 1, "{}", quiet.err);
-    let plain = place.verify(&["--against", "counting", "--progress", "plain"]).is(0);
+    let plain = place.verify("--against counting --progress plain").is(0);
     assert!(plain.err.matches("to run").count() > 3, "{}", plain.err);
-    place.verify(&["--progress", "none"]).is(2).says(&["--against"]);
-    let short = ["--against", "counting", "--threads", "16", "--memory", "48 MiB"];
-    let refused = place.verify(&short).is(12).says(&["of memory, the budget is 48 MiB"]);
+    place.verify("--progress none").is(2).says(&["--against"]);
+    let short = "--against counting --threads 16 --memory '48 MiB'";
+    let refused = place.verify(short).is(12).says(&["of memory, the budget is 48 MiB"]);
     assert_eq!(refused.out, "", "nothing was verified");
     assert_eq!(place.names("run"), names);
-    place.verify(&["--against", "counting", "--memory", "1 MiB"]).is(2).says(&["must be at least 48 MiB"]);
+    place.verify("--against counting --memory '1 MiB'").is(2).says(&["must be at least 48 MiB"]);
 }
 
 #[test]
 fn a_signal_leaves_no_scratch_files() {
     let place = VerifiedRun::built(11, PositionSet::All);
     let names = place.names("run");
-    let mut command = place.command(&["verify", "--dir", "run", "--against", "counting", "--threads", "1"]);
+    let mut command = place.command("verify --dir run --against counting --threads 1");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();

@@ -4,7 +4,7 @@ use crate::awari;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -39,7 +39,7 @@ impl TestDirectory {
     /// The same, with the databases built.
     pub fn built(stones: u32) -> TestDirectory {
         let place = TestDirectory::new(stones);
-        place.awari(&["run", "m.toml"]).is(0);
+        place.awari("run m.toml").is(0);
         place
     }
 
@@ -53,16 +53,23 @@ impl TestDirectory {
         self.0.path().join(name)
     }
 
-    /// The program with these arguments, to be run in the directory.
-    pub fn command(&self, args: &[&str]) -> Command {
+    /// The program with arguments, to be run in the directory. Spaces separate arguments, but not within single quotes.
+    pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(awari());
-        command.args(args).current_dir(self.0.path()).stdin(Stdio::null()).env_remove("AWARI_DIR");
+        for (number, part) in line.split('\'').enumerate() {
+            if number % 2 == 0 {
+                command.args(part.split(' ').filter(|word| !word.is_empty()))
+            } else {
+                command.arg(part)
+            };
+        }
+        command.current_dir(self.0.path()).stdin(Stdio::null()).env_remove("AWARI_DIR");
         command
     }
 
     /// Runs the program.
-    pub fn awari(&self, args: &[&str]) -> CommandResult {
-        ended(self.command(args))
+    pub fn awari(&self, line: &str) -> CommandResult {
+        ended(self.command(line))
     }
 
     /// Runs a shell script, which finds the path of the program in `$AWARI`.
@@ -73,28 +80,17 @@ impl TestDirectory {
     }
 
     /// Starts a build; its events can be read.
-    pub fn start(&self, args: &[&str]) -> (Child, impl Iterator<Item = Value> + use<>) {
-        let mut command = self.command(&["run", "m.toml", "--progress", "json"]);
-        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    pub fn start(&self, options: &str) -> (Child, impl Iterator<Item = Value> + use<>) {
+        let mut command = self.command(&format!("run m.toml --progress json {options}"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         (child, lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()))
     }
 
     /// All files below a directory with their bytes.
     pub fn files(&self, directory: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-        fn walk(directory: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
-            for entry in fs::read_dir(directory).unwrap() {
-                let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => walk(&path, files),
-                    false => {
-                        files.insert(path.clone(), fs::read(&path).unwrap());
-                    }
-                }
-            }
-        }
         let mut files = BTreeMap::new();
-        walk(&self.path(directory), &mut files);
+        walk(&self.path(directory), &mut |path| drop(files.insert(path.to_owned(), fs::read(path).unwrap()))).unwrap();
         files
     }
 
@@ -104,6 +100,35 @@ impl TestDirectory {
         bytes[byte] ^= 1;
         fs::write(self.path(file), bytes).unwrap();
     }
+}
+
+/// Visits all files and links below a directory; an absent one has none.
+///
+/// # Errors
+/// When a directory cannot be read.
+pub fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => walk(&entry.path(), visit)?,
+            false => visit(&entry.path()),
+        }
+    }
+    Ok(())
+}
+
+/// Copies a directory, without empty ones below it.
+pub fn copy(from: &Path, to: &Path) {
+    let mut one = |path: &Path| {
+        let copy = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::copy(path, copy).unwrap();
+    };
+    walk(from, &mut one).unwrap();
 }
 
 /// Runs a command to its end.

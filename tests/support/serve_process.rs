@@ -22,7 +22,7 @@ impl ServeProcess {
 
     /// Starts a server on an address.
     pub fn start_at(place: &TestDirectory, listen: &str) -> ServeProcess {
-        ServeProcess::of(place.command(&["serve", "--dir", "run", "--listen", listen]))
+        ServeProcess::of(place.command(&format!("serve --dir run --listen {listen}")))
     }
 
     /// Runs a command that starts a server, and waits for its address.

@@ -9,9 +9,9 @@ use tests::directory::{TestDirectory, ended};
 const START: &str = "0-1-0-1-0-2-1-0-1-0-0-1-20-21-S";
 
 /// Runs a command with lines on stdin, and returns its output.
-fn play(place: &TestDirectory, args: &[&str], lines: &str) -> String {
+fn play(place: &TestDirectory, line: &str, lines: &str) -> String {
     fs::write(place.path("lines"), lines).unwrap();
-    let mut command = place.command(args);
+    let mut command = place.command(line);
     command.stdin(Stdio::from(fs::File::open(place.path("lines")).unwrap()));
     ended(command).is(0).out
 }
@@ -45,41 +45,40 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     }
     assert!(losses.len() > 6 && losses.iter().any(|&loss| loss > 0), "{losses:?}");
     fs::write(place.path("game.ogn"), &text).unwrap();
-    let json = place.awari(&["analyze", "--dir", "run", "game.ogn", "--json"]).is(0).json();
+    let json = place.awari("analyze --dir run game.ogn --json").is(0).json();
     let found: Vec<i64> = json["moves"].as_array().unwrap().iter().map(|one| one["loss"].as_i64().unwrap()).collect();
     assert_eq!(found, losses);
     let lost: i64 = losses.iter().step_by(2).sum();
     assert_eq!(json["south"]["lost"].as_i64().unwrap(), lost);
-    let shown = place.awari(&["analyze", "--dir", "run", "game.ogn"]).is(0).out;
+    let shown = place.awari("analyze --dir run game.ogn").is(0).out;
     assert!(shown.starts_with("Event: a game\n") && shown.contains(&format!("{lost} stones lost")), "{shown}");
     // Databases of seven stones do not judge an opening.
-    let opening = place.awari(&["analyze", "--dir", "run", "F4 f4 B5"]).is(3).out;
+    let opening = place.awari("analyze --dir run 'F4 f4 B5'").is(3).out;
     assert!(opening.contains("3 of 3 moves not judged (more than 7 stones)"), "{opening}");
-    let one = ["analyze", "--dir", "run", "[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F"];
-    let one = place.awari(&one).is(0).out;
+    let one = place.awari("analyze --dir run '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F'").is(0).out;
     assert!(one.contains("South: 1 move, 1 judged") && one.contains("North: 0 moves, "), "{one}");
-    let empty = place.awari(&["analyze", "--dir", "run", "[Event \"none\"]"]).is(3).out;
+    let empty = place.awari("analyze --dir run '[Event \"none\"]'").is(3).out;
     assert_eq!(empty, "Event: none\nthe game has no moves: there is nothing to judge\n");
     // The same game from a pipe.
     let piped = place.shell("cat game.ogn | \"$AWARI\" analyze --dir run /dev/stdin").is(0);
     assert_eq!(piped.out, shown);
     let worst = losses.iter().max().unwrap();
     assert!(shown.contains(&format!("  {worst}  ")), "{shown}");
-    place.awari(&["analyze", "--dir", "run", "F4 F4"]).is(2).says(&["move 2, `F4`: North is to move"]);
+    place.awari("analyze --dir run 'F4 F4'").is(2).says(&["move 2, `F4`: North is to move"]);
     // The name of a missing file is not a game.
     for name in ["nosuch.ogn", "games/nosuch", "nosuch", "face.ogn"] {
-        place.awari(&["analyze", "--dir", "run", name]).is(2).says(&[name, "is neither a file nor a game"]);
+        place.awari(&format!("analyze --dir run {name}")).is(2).says(&[name, "is neither a file nor a game"]);
     }
     fs::create_dir(place.path("folder")).unwrap();
-    place.awari(&["analyze", "--dir", "run", "folder"]).is(12).says(&["folder"]);
+    place.awari("analyze --dir run folder").is(12).says(&["folder"]);
 }
 
 #[test]
 fn a_game_is_played_taken_back_and_saved() {
     let place = TestDirectory::built(7);
-    let args = ["play", "--dir", "run", "--position", START, "--level", "perfect", "--seed", "1"];
-    let said = play(&place, &args, "help\nvalues\nbest\nline\na\nA\nF\nundo\nF\nsave kept.ogn\nquit\n");
-    let again = play(&place, &args, "undo\nquit\n");
+    let command = format!("play --dir run --position {START} --level perfect --seed 1");
+    let said = play(&place, &command, "help\nvalues\nbest\nline\na\nA\nF\nundo\nF\nsave kept.ogn\nquit\n");
+    let again = play(&place, &command, "undo\nquit\n");
     assert!(again.contains("there is no move to undo\n"), "{again}");
     for part in
         ["North 21   South 20", "score ", "North plays ", "saved in kept.ogn", "South is to move", "pit A is empty"]
@@ -88,15 +87,15 @@ fn a_game_is_played_taken_back_and_saved() {
     }
     assert_eq!(said.matches("South plays F2").count(), 2);
     // Moves are parsed as they are printed, and checked against the board.
-    let said = play(&place, &args, "F3\nF2\nundo\nF2x0\nquit\n");
+    let said = play(&place, &command, "F3\nF2\nundo\nF2x0\nquit\n");
     assert!(said.contains("move 1: F3 says 3 stones, pit F holds 2"), "{said}");
     let played = said.matches("South plays F2").count();
     assert_eq!((played, said.matches("says").count()), (2, 1), "{said}");
     let kept = fs::read_to_string(place.path("kept.ogn")).unwrap();
     assert!(kept.starts_with(&format!("[FEN \"{START}\"]\n\n1. F ")), "{kept}");
-    place.awari(&["analyze", "--dir", "run", "kept.ogn"]).is(0);
-    place.awari(&["play", "--dir", "run", "--level", "best"]).is(2);
-    let said = play(&place, &args, &format!("{}\nsave other.ogn\n{}\nF\n", "F".repeat(70_000), "x".repeat(100)));
+    place.awari("analyze --dir run kept.ogn").is(0);
+    place.awari("play --dir run --level best").is(2);
+    let said = play(&place, &command, &format!("{}\nsave other.ogn\n{}\nF\n", "F".repeat(70_000), "x".repeat(100)));
     assert!(said.contains("more than 65536 bytes and was ignored\nSouth> saved"), "{said}");
     assert!(said.contains("South plays F2"), "{said}");
 }
@@ -106,9 +105,9 @@ fn a_game_is_played_taken_back_and_saved() {
 fn every_level_plays_to_the_end() {
     let place = TestDirectory::built(7);
     for level in ["fair", "good", "strong", "expert", "perfect"] {
-        for seed in ["1", "2", "3"] {
-            let args = ["play", "--dir", "run", "--side", "none", "--level", level, "--seed", seed];
-            let said = play(&place, &[&args[..], &["--position", "random:7"]].concat(), "");
+        for seed in 1..=3 {
+            let command = format!("play --dir run --side none --level {level} --seed {seed} --position random:7");
+            let said = play(&place, &command, "");
             let last = said.trim_end().lines().last().unwrap();
             assert!(last.contains("wins by ") || last.ends_with("the game is drawn"), "{last}");
         }
@@ -122,11 +121,11 @@ fn the_oware_protocol_is_answered() {
         "uci\nisready\nposition fen {START} moves F\nposition fen {START}\ngo movetime 100\nsetoption name Level value fair\n\
          setoption name Level value weak\nposition startpos moves FfBd\nposition here\nposition fen bad\nwhat\ngo\nucinewgame\nquit\nuci\n"
     );
-    let said = play(&place, &["engine", "--dir", "run"], &commands);
+    let said = play(&place, "engine --dir run", &commands);
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("id name awari ") && lines.contains(&"uciok") && lines.contains(&"readyok"), "{said}");
     let score: i32 = {
-        let probe = place.awari(&["probe", "--dir", "run", START, "--json"]).is(0).json();
+        let probe = place.awari(&format!("probe --dir run {START} --json")).is(0).json();
         100 * probe["score"].as_i64().unwrap() as i32
     };
     assert!(said.contains(&format!(" score cp {score} pv ")), "{said}");

@@ -9,7 +9,7 @@ fn a_server_answers_until_stopped() {
     for name in ["INT", "TERM"] {
         let server = ServeProcess::start(&place);
         let served = server.json("/v1/probe?pos=0+0+0+0+1+2+1+0+0+0+0+1");
-        let probed = place.awari(&["probe", "--dir", "run", "--json", "0 0 0 0 1 2 1 0 0 0 0 1"]).is(0).json();
+        let probed = place.awari("probe --dir run --json '0 0 0 0 1 2 1 0 0 0 0 1'").is(0).json();
         for field in ["position", "stones", "score", "source"] {
             assert_eq!(served[field], probed[field], "{field}");
         }
@@ -36,18 +36,15 @@ fn a_server_listens_at_the_given_address() {
         assert!(server.address.starts_with(shown), "{listen}: {}", server.address);
         assert_eq!(server.json("/v1/probe?pos=0+0+0+0+0+1+0+0+0+0+0+0")["stones"], 1, "{listen}");
     }
-    place.awari(&["serve", "--dir", "run", "--listen", "localhost:http"]).is(2).says(&["localhost:8080"]);
-    place
-        .awari(&["serve", "--dir", "run", "--listen", "no.such.host.invalid:0"])
-        .is(12)
-        .says(&["no.such.host.invalid"]);
+    place.awari("serve --dir run --listen localhost:http").is(2).says(&["localhost:8080"]);
+    place.awari("serve --dir run --listen no.such.host.invalid:0").is(12).says(&["no.such.host.invalid"]);
 }
 
 #[test]
 fn obstacles_to_serving_are_named() {
     let place = TestDirectory::built(1);
-    place.awari(&["serve", "--dir", "nowhere"]).is(3);
+    place.awari("serve --dir nowhere").is(3);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    place.awari(&["serve", "--dir", "run", "--listen", &address]).is(12).says(&[&address, "--listen"]);
+    place.awari(&format!("serve --dir run --listen {address}")).is(12).says(&[&address, "--listen"]);
 }

@@ -3,6 +3,7 @@
 use super::build::FOLDERS;
 use super::each;
 use crate::Random;
+use crate::directory::walk;
 use planner::Method;
 use std::collections::BTreeMap;
 use std::fs;
@@ -242,22 +243,6 @@ impl<'a> KillDirectory<'a> {
         .ok()?;
         last
     }
-}
-
-/// Visits all files below a directory; an absent one has none.
-fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => walk(&entry.path(), visit)?,
-            false => visit(&entry.path()),
-        }
-    }
-    Ok(())
 }
 
 impl KillReport {

@@ -8,6 +8,7 @@
 
 use super::kills::{Files, KillDirectory};
 use crate::Random;
+use crate::directory::walk;
 use planner::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,7 +195,7 @@ impl Storms {
         }
         // As an administrator would, remove planted links, and a directory without any sign of a run.
         let mut links = Vec::new();
-        walk_links(&place.run(), &mut links).map_err(failed)?;
+        walk(&place.run(), &mut |path| links.extend(path.is_symlink().then(|| path.to_owned()))).map_err(failed)?;
         links.iter().try_for_each(fs::remove_file).map_err(failed)?;
         let is_report = |path: &PathBuf| path.starts_with("stats");
         let has_journal = fs::read(place.run().join("journal")).is_ok_and(|bytes| bytes.starts_with(&JOURNAL_MAGIC));
@@ -410,23 +411,6 @@ fn check(place: &KillDirectory<'_>, calm: &Calm, damaged: &BTreeSet<PathBuf>, ou
         Ok(bytes) if bytes == ELSEWHERE => Ok(()),
         found => Err(format!("a file outside of the run directory was changed through a link: {found:?}")),
     }
-}
-
-/// Symbolic links below a directory.
-fn walk_links(directory: &Path, links: &mut Vec<PathBuf>) -> io::Result<()> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        match entry.file_type()? {
-            kind if kind.is_symlink() => links.push(entry.path()),
-            kind if kind.is_dir() => walk_links(&entry.path(), links)?,
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 impl StormReport {
