@@ -123,11 +123,7 @@ fn ranks_build_the_files_of_one_machine() {
                 assert!(updates > 0.0 && (updates * 4.0 - counters["volume"].as_f64()).abs() < 1.0, "{counters:?}");
                 assert!(updates < counters["updates"].as_f64());
             }
-            let found = files(&disk);
-            assert!(found.keys().eq(expected.keys()));
-            for (path, bytes) in &expected {
-                assert!(found[path] == *bytes, "{} by {ranks} ranks, {method}", path.display());
-            }
+            same(&files(&disk), &expected, &format!("{ranks} ranks, {method}"));
         }
     }
 }
@@ -202,11 +198,7 @@ fn errors_of_any_rank_read_as_on_one_machine() {
         ("full", "databases/09.awari", flipped, "checksum"),
     ];
     for (verify, name, spoil, what) in cases {
-        let text = format!(
-            "[build]\nstones = \"0..9\"\nmethod = \"sweep\"\nthreads = 1\n[store]\nkeep = \"all\"\n[check]\n\
-             verify = \"{verify}\"\n"
-        );
-        let settings = Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap());
+        let settings = settings_with("all", 9, "sweep", &format!("[check]\nverify = \"{verify}\"\n"));
         let disk = spoilt(&settings, name, spoil);
         let alone = Orchestrator::new(&disk, Path::new("run"), &Awari::new(settings.clone()), options()).run();
         let expected = alone.unwrap_err();
@@ -260,8 +252,7 @@ fn a_rank_that_cannot_start_stops_all() {
         let error = done.unwrap_err().to_string();
         assert!(error.contains("rank 2: there is no such manifest"), "{error}");
         // With all ranks, the build continues.
-        let done = led(&settings, &disk, 2, |_| Ok(settings.clone()));
-        done.unwrap();
+        led(&settings, &disk, 2, |_| Ok(settings.clone())).unwrap();
         assert_eq!(files(&disk), alone(&settings));
     }
 }
@@ -291,9 +282,7 @@ fn other_ranks_resume_counting_after_a_job_died() {
         let ran = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap().ran;
         let counted = ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
         resumed += counted.filter(|resumed| resumed.as_f64() == 1.0).count();
-        let found = files(&disk);
-        assert!(found.keys().eq(expected.keys()));
-        assert!(found.iter().all(|(path, bytes)| expected[path] == *bytes), "cut {cut}, {ranks} ranks");
+        same(&files(&disk), &expected, &format!("cut {cut}, {ranks} ranks"));
         let left = |path: &PathBuf| path.starts_with("run/snapshots");
         assert!(!disk.paths().iter().any(left), "{:?}", disk.paths());
     }

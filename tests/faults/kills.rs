@@ -3,55 +3,37 @@
 use planner::Method;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Child;
 use std::time::Duration;
 use tests::awari;
+use tests::directory::{CommandResult, TestDirectory, ended_child, signal};
 use tests::torture::{Kills, Storms};
 
 /// The folders whose bytes depend on the manifest alone.
 const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
 
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
 struct KilledBuild {
-    directory: tempfile::TempDir,
+    place: TestDirectory,
     stones: u32,
     method: &'static str,
 }
 
 impl KilledBuild {
-    fn new(stones: u32) -> KilledBuild {
-        KilledBuild::by("auto", stones)
-    }
-
     fn by(method: &'static str, stones: u32) -> KilledBuild {
-        let directory = tempfile::tempdir().unwrap();
-        let manifest = format!(
-            "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\n[store]\ncodec = \"zstd\"\nkeep = \"all\"\n[check]\nverify = \"full\"\n"
-        );
-        fs::write(directory.path().join("manifest"), manifest).unwrap();
-        KilledBuild { directory, stones, method }
+        let place = TestDirectory::new(stones);
+        place.manifest(&format!(
+            "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\n\
+             [store]\ncodec = \"zstd\"\nkeep = \"all\"\n[check]\nverify = \"full\"\n[run]\ndir = \"run\"\n"
+        ));
+        KilledBuild { place, stones, method }
     }
 
-    fn run(&self) -> PathBuf {
-        self.directory.path().join("run")
-    }
-
-    fn command(&self, threads: usize) -> Command {
-        let mut command = Command::new(awari());
-        command.arg("run").arg(self.directory.path().join("manifest")).arg("--dir").arg(self.run());
-        command.args(["--threads", &threads.to_string(), "--progress", "json"]).stdout(Stdio::piped());
-        command
-    }
-
-    fn start(&self, threads: usize) -> Child {
-        self.command(threads).stderr(Stdio::null()).spawn().unwrap()
-    }
-
-    fn finish(&self, threads: usize) -> BTreeMap<PathBuf, Vec<u8>> {
-        let output = self.start(threads).wait_with_output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let files = files(&self.run());
+    fn finish(&self, threads: usize) -> Files {
+        self.place.awari(&format!("run m.toml --threads {threads}")).is(0);
+        let files = self.files();
         let planes = match self.method {
             // Four a bound, and the seeds.
             "two-bit" | "one-bit" | "one-bit-dual" => (1..=self.stones).map(|stones| 4 * stones + 2).sum(),
@@ -60,93 +42,63 @@ impl KilledBuild {
         assert_eq!(files.len() as u32, 3 * (self.stones + 1) + planes, "databases, captures, statistics, planes");
         files
     }
-}
 
-fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    for folder in FOLDERS {
-        let mut left = vec![run.join(folder)];
-        while let Some(path) = left.pop() {
-            match fs::read_dir(&path) {
-                Ok(entries) => left.extend(entries.map(|entry| entry.unwrap().path())),
-                Err(_) if path.is_file() => {
-                    files.insert(path.strip_prefix(run).unwrap().to_path_buf(), fs::read(&path).unwrap());
-                }
-                Err(_) => {}
-            }
-        }
+    /// Files by their paths below the run directory.
+    fn files(&self) -> Files {
+        let run = self.place.path("run");
+        let all = FOLDERS.into_iter().flat_map(|folder| self.place.files(&format!("run/{folder}")));
+        all.map(|(path, bytes)| (path.strip_prefix(&run).unwrap().to_owned(), bytes)).collect()
     }
-    files
 }
 
 /// A suspended run loses its lock, and continues after another run has used the directory.
 #[test]
 fn a_suspended_run_that_lost_its_lock_ends() {
     const LOCKED: i32 = 13;
-    let signal = |process: u32, name: &str| {
-        assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
-    };
-    let build = KilledBuild::new(10);
-    let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("stage-started") && line.contains("sweep:7")), "the run ended early");
-    signal(child.id(), "-STOP");
-    fs::remove_file(build.run().join("lock")).unwrap();
+    let build = KilledBuild::by("auto", 10);
+    let (child, mut events) = build.place.start("--threads 1");
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:7"), "it ended early");
+    signal(&child, "STOP");
+    fs::remove_file(build.place.path("run/lock")).unwrap();
     let files_of_other = build.finish(2);
-    let journal = fs::read(build.run().join("journal")).unwrap();
-    signal(child.id(), "-CONT");
-    lines.for_each(drop);
-    let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(LOCKED), "{told}");
-    assert!(told.contains("was written by run 2, process "), "{told}");
-    assert!(files(&build.run()) == files_of_other);
-    assert!(fs::read(build.run().join("journal")).unwrap() == journal);
-    assert!(files_of_other == KilledBuild::new(10).finish(1));
+    let journal = fs::read(build.place.path("run/journal")).unwrap();
+    signal(&child, "CONT");
+    events.for_each(drop);
+    ended_child(child).is(LOCKED).says(&["was written by run 2, process "]);
+    assert!(build.files() == files_of_other);
+    assert!(fs::read(build.place.path("run/journal")).unwrap() == journal);
+    assert!(files_of_other == KilledBuild::by("auto", 10).finish(1));
 }
 
 #[test]
 fn bytes_do_not_depend_on_threads() {
-    let one = KilledBuild::new(10).finish(1);
+    let one = KilledBuild::by("auto", 10).finish(1);
     for threads in [2, 3] {
-        assert!(KilledBuild::new(10).finish(threads) == one, "{threads} threads");
+        assert!(KilledBuild::by("auto", 10).finish(threads) == one, "{threads} threads");
     }
 }
 
-/// Methods, with the number of stages of a small build.
-const FEW_STAGES: [(&str, u32); 2] = [("sweep", 16), ("counting", 16)];
-const MANY_STAGES: [(&str, u32); 3] = [("two-bit", 37), ("one-bit", 37), ("one-bit-dual", 37)];
-
 #[test]
 fn killed_at_every_stage_boundary() {
-    killed_at_the_boundaries_of(&FEW_STAGES);
+    ["sweep", "counting"].into_iter().for_each(|method| killed_at_boundaries(method, 16));
 }
 
 #[test]
 #[ignore = "slow tier: more than a hundred processes"]
 fn killed_at_every_stage_boundary_of_a_bound() {
-    killed_at_the_boundaries_of(&MANY_STAGES);
+    ["two-bit", "one-bit", "one-bit-dual"].into_iter().for_each(|method| killed_at_boundaries(method, 37));
 }
 
-/// Each run is killed at its first event of a kind, when a stage has begun or is done and in the journal.
-fn killed_at_the_boundaries_of(methods: &[(&'static str, u32)]) {
-    for &(method, stages) in methods {
-        let kills = killed_at_boundaries(method);
-        // A run that is killed when its first stage begins repeats it.
-        assert!(kills >= stages, "{method}: {kills} kills");
-    }
-}
-
-fn killed_at_boundaries(method: &'static str) -> u32 {
+/// Each run is killed at its first event of a kind, when a stage has begun or is done and in the journal. A run that is
+/// killed when its first stage begins repeats it, so there are at least as many kills as stages.
+fn killed_at_boundaries(method: &'static str, stages: u32) {
     let undisturbed = KilledBuild::by(method, 3).finish(2);
     let build = KilledBuild::by(method, 3);
     let mut kills = 0;
-    for event in ["stage-started", "stage-done"].into_iter().cycle() {
-        let mut child = build.start(2);
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut seen = lines.map_while(Result::ok).filter(|line| line.contains(event));
-        if seen.next().is_none() {
-            assert!(child.wait().unwrap().success());
+    for kind in ["stage-started", "stage-done"].into_iter().cycle() {
+        let (mut child, mut events) = build.place.start("--threads 2");
+        if !events.any(|event| event["event"] == kind) {
+            ended_child(child).is(0);
             break;
         }
         child.kill().unwrap();
@@ -154,7 +106,7 @@ fn killed_at_boundaries(method: &'static str) -> u32 {
         kills += 1;
     }
     assert!(build.finish(2) == undisturbed, "{method}");
-    kills
+    assert!(kills >= stages, "{method}: {kills} kills");
 }
 
 #[test]
@@ -203,23 +155,14 @@ fn storms_of_commands_in_damaged_directories() {
     assert_eq!(report.storms, 10);
 }
 
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
-/// Starts a build, acts on it when a stage begins, and returns its exit code and its messages.
-fn stopped(build: &KilledBuild, stage: &str, then: impl Fn(&Child)) -> (Option<i32>, String) {
-    let mut child = build.command(1).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let started = format!("\"event\":\"stage-started\",\"stage\":\"{stage}\"");
-    let mut lines = lines.map_while(Result::ok);
-    assert!(lines.any(|line| line.contains(&started)), "{stage} never began");
+/// Starts a build, acts on it when a stage begins, and returns how it ended.
+fn stopped(build: &KilledBuild, stage: &str, then: impl Fn(&Child)) -> CommandResult {
+    let (child, mut events) = build.place.start("--threads 1");
+    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == stage), "{stage} never began");
     then(&child);
     // So that the child does not block on its output.
-    lines.for_each(drop);
-    let ended = child.wait_with_output().unwrap();
-    (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+    events.for_each(drop);
+    ended_child(child)
 }
 
 /// The command that a stopped run prints resumes it, and builds the same bytes.
@@ -229,12 +172,10 @@ fn stopped_within_a_stage() {
     for ((method, stones, stage), name) in stages.into_iter().zip(["TERM", "USR1", "INT"]) {
         let undisturbed = KilledBuild::by(method, stones).finish(2);
         let build = KilledBuild::by(method, stones);
-        let (code, told) = stopped(&build, stage, |child| signal(child, name));
-        assert_eq!(code, Some(75), "{method}, SIG{name}: {told}");
-        let line = told.lines().last().unwrap().trim();
-        assert!(told.contains("to resume:") && line.contains(" run "), "{told}");
-        let resumed = Command::new("sh").args(["-c", line]).output().unwrap();
-        assert!(resumed.status.success(), "{line}: {resumed:?}");
+        let ended = stopped(&build, stage, |child| signal(child, name)).is(75).says(&["to resume:"]);
+        let line = ended.err.lines().last().unwrap().trim();
+        assert!(line.contains(" run "), "{ended:?}");
+        build.place.shell(line).is(0);
         assert!(build.finish(2) == undisturbed, "{method}, SIG{name}");
     }
 }
@@ -245,13 +186,13 @@ fn the_second_signal_loses_no_more_than_a_kill() {
     for (method, stones, stage) in [("sweep", 9, "sweep:6"), ("two-bit", 5, "process:4:2")] {
         let undisturbed = KilledBuild::by(method, stones).finish(2);
         let build = KilledBuild::by(method, stones);
-        let (code, told) = stopped(&build, stage, |child| {
+        let ended = stopped(&build, stage, |child| {
             // Suspended, the process receives both signals at once on any machine.
             for name in ["STOP", "INT", "TERM", "CONT"] {
                 signal(child, name);
             }
         });
-        assert_eq!(code, Some(130), "{method}: {told}");
+        ended.is(130);
         assert!(build.finish(2) == undisturbed, "{method}");
     }
 }
