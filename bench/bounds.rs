@@ -1,13 +1,10 @@
 //! The solver of bounds in memory, side by side with sweep: passes, positions tested, time.
 
-use bench::{captures, solve};
+use bench::{Largest, swept, timed};
 use clap::Parser;
 use disk::clock;
 use engines::bounds::{BitKernel, solve_in_memory};
-use engines::{Kernel, ScoreRows, Tables, sweep};
-use game::{Index, PositionSet, Rules};
-use std::sync::Arc;
-use std::time::Instant;
+use game::PositionSet;
 
 #[derive(Parser)]
 struct BoundsArguments {
@@ -28,16 +25,9 @@ fn main() {
 }
 
 fn run(arguments: &BoundsArguments) {
-    let smaller = solve(arguments.positions, arguments.stones - 1, |_| {});
-    let tables = Arc::new(Tables::new(Rules::AWARI, arguments.positions, arguments.stones));
-    let index = Index::new(arguments.stones, arguments.positions);
-    let captures = captures(&tables, &index, &smaller);
-    let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
-    let mut values = ScoreRows::zeroed(&index).expect("there is memory");
-    sweep::sweep(&tables, &index, &captures, &mut values, Kernel::detect(), &(), &mut |_| {})
-        .expect("no observer stops it");
-    let sweep = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
-    println!("sweep: {:.2} s of CPU, {:.2} s", sweep.0, sweep.1);
+    let Largest { tables, index, captures, scores, .. } = Largest::new(arguments.positions, arguments.stones);
+    let (_, wall, cpu) = timed(|| swept(&tables, &index, &captures));
+    println!("sweep: {cpu:.2} s of CPU, {wall:.2} s");
     for turn in 0..2 {
         let (mut cpu_all, mut passes, mut rows) = (0.0, 0, 0);
         let found = solve_in_memory(
@@ -56,6 +46,6 @@ fn run(arguments: &BoundsArguments) {
             },
         );
         println!("bounds: {cpu_all:.2} s of CPU, {passes} passes, {rows} rows");
-        assert!(found == values.to_vec(), "both methods give the same scores");
+        assert!(found == scores, "both methods give the same scores");
     }
 }

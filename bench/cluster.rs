@@ -9,17 +9,17 @@
 //! A second table shows counting, the algorithm of the paper: updates a position, those sent between ranks, and updates a
 //! message, votes not counted. A third shows two-bit: supersteps of all bounds, and traffic including votes.
 
-use bench::{captures, pool, ratio, solve};
+use bench::{Largest, pool, ratio, swept, timed};
 use clap::Parser;
 use comfy_table::Table;
 use disk::clock;
 use engines::bounds::BitKernel;
 use engines::bounds::distributed as by_ranks;
 use engines::counting::distributed::{RankValues, counting};
-use engines::distributed::collect;
+use engines::distributed::{ScoreShare, collect};
 use engines::sweep::distributed::{DistributedSweepReport, RankScores, ScorePartition, sweep};
-use engines::{Bytes, Kernel, ScoreRows, Tables};
-use game::{Index, PositionSet, Rules, Score};
+use engines::{Bytes, Kernel, Tables};
+use game::{Index, PositionSet, Score};
 use messaging::{Communicator, MessageTraffic, NetworkFaults, ThreadCommunicator};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -62,33 +62,24 @@ fn main() {
         arguments.stones = 6;
     }
     let ClusterArguments { stones, threads, positions: set, delay, .. } = arguments;
-    let mut solved = solve(set, stones, |_| {});
-    let expected = solved.pop().expect("a database was solved");
-    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let best = captures(&tables, &index, &solved);
+    let Largest { tables, index, captures: best, scores: expected, .. } = Largest::new(set, stones);
     let faults = NetworkFaults { delay: milliseconds(delay)..milliseconds(1.5 * delay), ..NetworkFaults::none() };
     let mut table = bench::table(
         "ranks|seconds|ns of CPU|collected|supersteps|recomputed|changed|bytes/position|messages|\
          KB/message|balance|waited|held",
         0,
     );
-    let mut rows = ScoreRows::zeroed(&index).expect("there is memory for the scores");
-    let (cpu, start) = (clock::cpu_seconds(), Instant::now());
-    let alone = pool(threads).install(|| {
-        engines::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {})
-            .expect("no observer stops it")
-    });
+    let ((_, alone), seconds, cpu) = timed(|| pool(threads).install(|| swept(&tables, &index, &best)));
     let positions = index.positions() as f64;
     table.add_row([
         "alone".to_owned(),
-        format!("{:.2}", start.elapsed().as_secs_f64()),
-        format!("{:.1}", (clock::cpu_seconds() - cpu) / positions * 1e9),
+        format!("{seconds:.2}"),
+        format!("{:.1}", cpu / positions * 1e9),
         "-".to_owned(),
         alone.passes.to_string(),
         format!("{:.1}", alone.recomputed as f64 / positions),
         format!("{:.2}", alone.changed as f64 / positions),
     ]);
-    drop(rows);
     for &ranks in &arguments.ranks {
         let ready = std::sync::Barrier::new(ranks + 1);
         let run = |end: &mut dyn Communicator| {
@@ -104,12 +95,7 @@ fn main() {
             let report =
                 sweep(&tables, &index, &best, &mut part, Kernel::detect(), end, &()).expect("no observer stops it");
             let sweep_seconds = start.elapsed().as_secs_f64();
-            let mut scores = Vec::new();
-            let mut sink = |run: &[Score]| {
-                scores.extend_from_slice(run);
-                ControlFlow::Continue(())
-            };
-            assert!(collect(&part, &ranges(&index, ranks), end, &mut sink).expect("all ranks are there"));
+            let scores = collected(&part, &index, end);
             RankResult { report, sweep_seconds, scores, held: part.memory_layout().memory_bytes() }
         };
         let (taken, (cpu, start)) = job(ranks, threads, &faults, run, || {
@@ -146,7 +132,7 @@ fn main() {
         println!("{}", counted(&arguments, &faults, (&tables, &index), &best, &expected));
     }
     if arguments.methods.iter().any(|method| method == "two-bit") {
-        println!("{}", bound_by_bound(&arguments, &faults, &Arc::new(tables), (&index, &best), &expected));
+        println!("{}", bound_by_bound(&arguments, &faults, &tables, (&index, &best), &expected));
     }
 }
 
@@ -168,10 +154,18 @@ fn job<T: Send, U>(
     })
 }
 
-/// Positions that each rank collects.
-fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
-    let cut = |rank: usize| index.positions() * rank as u64 / ranks as u64;
-    (0..ranks).map(|rank| cut(rank)..cut(rank + 1)).collect()
+/// Collects the scores of a rank: as many for each.
+fn collected(share: &dyn ScoreShare, index: &Index, end: &mut dyn Communicator) -> Vec<Score> {
+    let ranks = end.size() as u64;
+    let cut = |rank: u64| index.positions() * rank / ranks;
+    let ranges: Vec<_> = (0..ranks).map(|rank| cut(rank)..cut(rank + 1)).collect();
+    let mut scores = Vec::new();
+    let mut sink = |run: &[Score]| {
+        scores.extend_from_slice(run);
+        ControlFlow::Continue(())
+    };
+    assert!(collect(share, &ranges, end, &mut sink).expect("all ranks are there"));
+    scores
 }
 
 /// Measures counting.
@@ -190,24 +184,19 @@ fn counted(
     );
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
-            let mut hand = RankValues::zeroed(index, ranks, end.rank(), threads).expect("there is memory for the hand");
-            let mut captures = Bytes::zeroed(hand.values().len()).expect("there is memory for the captures");
+            let mut values =
+                RankValues::zeroed(index, ranks, end.rank(), threads).expect("there is memory for the values");
+            let mut captures = Bytes::zeroed(values.values().len()).expect("there is memory for the captures");
             let mut rest = &mut captures[..];
-            for run in hand.runs() {
+            for run in values.runs() {
                 let run = &best[run.start as usize..run.end as usize];
-                rest.split_off_mut(..run.len()).expect("a hand has its runs").copy_from_slice(run);
+                rest.split_off_mut(..run.len()).expect("the values have these runs").copy_from_slice(run);
             }
             end.barrier().expect("all ranks are there");
             let start = Instant::now();
-            let report = counting(tables, index, &captures, &mut hand, end, &()).expect("no observer stops it");
+            let report = counting(tables, index, &captures, &mut values, end, &()).expect("no observer stops it");
             let seconds = start.elapsed().as_secs_f64();
-            let mut scores = Vec::new();
-            let mut sink = |run: &[Score]| {
-                scores.extend_from_slice(run);
-                ControlFlow::Continue(())
-            };
-            assert!(collect(&hand, &ranges(index, ranks), end, &mut sink).expect("all ranks are there"));
-            (report, seconds, scores)
+            (report, seconds, collected(&values, index, end))
         };
         let taken = job(ranks, threads, faults, run, || {}).0;
         let (report, seconds, _) = &taken[0];

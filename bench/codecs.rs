@@ -4,9 +4,10 @@
 //! with a cache of 64 MiB; *warm* ones repeat the same scores, with a cache that holds all blocks. The last line is the
 //! archive, which codes scores given their best captures; computing these is not measured.
 
+use bench::Largest;
 use clap::Parser;
-use disk::{RealDisk, clock};
-use game::{Index, PositionSet, Rules};
+use disk::RealDisk;
+use game::{PositionSet, Rules};
 use std::path::Path;
 use store::{Archive, CachedScores, Codec, FileKind, FileOrientation, Identity, Scores, Shape, ValueRange, Writer};
 use tests::Random;
@@ -81,19 +82,15 @@ fn measure(arguments: &CodecsArguments) {
     );
 }
 
-/// Returns the result of a call and its processor time in seconds.
+/// Returns the result of a call and its processor time in seconds, which is not 0.
 fn timed<T>(call: impl FnOnce() -> T) -> (T, f64) {
-    let before = clock::cpu_seconds();
-    let given = call();
-    (given, (clock::cpu_seconds() - before).max(1e-9))
+    let (result, _, cpu) = bench::timed(call);
+    (result, cpu.max(1e-9))
 }
 
 fn database(arguments: &CodecsArguments) -> CodecInput {
     let (stones, set) = (arguments.stones, arguments.positions);
-    let mut solved = bench::solve(set, stones, |_| {});
-    let scores = solved.pop().expect("the largest was solved").to_vec();
-    let index = Index::new(stones, set);
-    let captures = bench::captures(&engines::Tables::new(Rules::AWARI, set, stones), &index, &solved);
+    let Largest { index, captures, scores, .. } = Largest::new(set, stones);
     let mut floors = Vec::with_capacity(captures.len());
     let mut rest = &captures[..];
     for slab in index.slabs() {

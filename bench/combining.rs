@@ -5,13 +5,11 @@
 //! the volume. As in the paper, updates of a processor to itself are no messages. Scores are compared with those of the
 //! sweep.
 
-use bench::{captures, solve};
+use bench::{Largest, timed};
 use clap::Parser;
-use disk::clock;
+use engines::Bytes;
 use engines::counting::{BATCH, Distribution, counting};
-use engines::{Bytes, Tables};
-use game::{Index, PositionSet, Rules};
-use std::time::Instant;
+use game::PositionSet;
 
 /// Counts one database on several numbers of processors.
 #[derive(Parser)]
@@ -40,20 +38,16 @@ fn main() {
 
 fn table(arguments: &CombiningArguments) {
     let CombiningArguments { stones, threads, positions: set, batch, .. } = *arguments;
-    let mut solved = solve(set, stones, |_| {});
-    let expected = solved.pop().expect("a database was solved");
-    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let best = captures(&tables, &index, &solved);
+    let Largest { tables, index, captures, scores, .. } = Largest::new(set, stones);
     let mut table =
         bench::table("processors|seconds|M/s of CPU|updates|messages|combining|messages/s|MB|supersteps", 0);
     for processors in [1, 2, 4, 8] {
-        let mut values = Bytes::zeroed(expected.len()).expect("there is memory for the scores");
-        let (cpu, start) = (clock::cpu_seconds(), Instant::now());
+        let mut values = Bytes::zeroed(scores.len()).expect("there is memory for the scores");
         let distribution = Distribution { batch, ..Distribution::new(processors) };
-        let report = counting(&tables, &index, &best, &mut values, distribution, &(), &mut |_| {});
-        let (cpu, seconds) = (clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64());
+        let (report, seconds, cpu) =
+            timed(|| counting(&tables, &index, &captures, &mut values, distribution, &(), &mut |_| {}));
         let report = report.expect("no observer stops it");
-        assert!(values[..] == expected[..], "{processors} processors");
+        assert!(values[..] == scores[..], "{processors} processors");
         let total = report.total();
         table.add_row([
             processors.to_string(),

@@ -12,15 +12,12 @@ use bench::chart::{Curve, svg};
 use bench::distances::{Access, AccessCounts};
 use bench::recording::{RecordedBound, Use, record};
 use bench::whole_board::WholeBoard;
-use bench::{captures, ratio, solve};
+use bench::{Largest, ratio, timed};
 use clap::Parser;
 use comfy_table::Table;
-use engines::Tables;
-use game::{Index, PositionSet, Rules};
+use game::PositionSet;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
 
 /// Measures the misses of caches under both indexings.
 #[derive(Parser)]
@@ -64,15 +61,10 @@ fn main() {
 fn run(arguments: &DualIndexArguments) {
     let DualIndexArguments { stones, positions: set, block, .. } = *arguments;
     let bounds = arguments.bounds.clone().unwrap_or(1..=stones);
-    let mut solved = solve(set, stones, |_| {});
-    let scores = solved.pop().expect("a database was solved");
-    let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
-    let best = captures(&tables, &index, &solved);
-    drop(solved);
-    let start = Instant::now();
+    let Largest { tables, index, captures, scores, .. } = Largest::new(set, stones);
     let mut recorded = Vec::new();
-    record(&tables, &index, &best, &scores, block, &bounds, |bound| recorded.push(bound));
-    let seconds = start.elapsed().as_secs_f64();
+    let each = |bound| recorded.push(bound);
+    let ((), seconds, _) = timed(|| record(&tables, &index, &captures, &scores, block, &bounds, each));
     let passes: u64 = recorded.iter().map(|bound| bound.report.passes).sum();
     let Some(all) = Use::all(recorded.iter().flat_map(|bound| &bound.passes)) else {
         panic!("a database of {stones} stones has no bounds {} to {}", bounds.start(), bounds.end())
@@ -92,13 +84,11 @@ fn run(arguments: &DualIndexArguments) {
     println!("{}", kinds_table(&all.dual, passes));
     println!("\nby bound, with a cache of 10 %: misses by the pages of the plane; before: seeds and what is new");
     println!("{}", bounds_table(&recorded));
-    let start = Instant::now();
-    let whole = WholeBoard::new(stones).record(block);
+    let (whole, seconds, _) = timed(|| WholeBoard::new(stones).record(block));
     println!(
-        "\nblock misses of a pass by the whole board: {} blocks, {} bits read; {:.0} s",
+        "\nblock misses of a pass by the whole board: {} blocks, {} bits read; {seconds:.0} s",
         whole.dual.pages(),
-        whole.dual.accesses(Access::Read),
-        start.elapsed().as_secs_f64()
+        whole.dual.accesses(Access::Read)
     );
     println!("{}", curve_table(&whole, 1));
     if let Some(path) = &arguments.svg {

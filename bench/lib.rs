@@ -23,6 +23,7 @@ use planner::{Settings, schema};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use stages::Awari;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// `argv[0]` of a child process of a bench that runs as `awari`: see [`is_awari`].
@@ -93,6 +94,16 @@ pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
     best
 }
 
+/// Sweeps a database in memory with the fastest kernel.
+///
+/// # Panics
+/// When there is not enough memory.
+pub fn swept(tables: &Tables, index: &Index, captures: &Bytes) -> (ScoreRows, sweep::SweepReport) {
+    let mut scores = ScoreRows::zeroed(index).expect("there is memory for the scores");
+    let report = sweep::sweep(tables, index, captures, &mut scores, Kernel::detect(), &(), &mut |_| {});
+    (scores, report.expect("no observer stops it"))
+}
+
 /// Builds the databases of 0 to `stones` stones in memory on the threads of the current pool.
 ///
 /// # Panics
@@ -103,19 +114,49 @@ pub fn solve(set: PositionSet, stones: u32, mut each: impl FnMut(Times)) -> Solv
     for stones in 0..=stones {
         let index = Index::new(stones, set);
         let positions = index.positions();
-        let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
-        let best = captures(&tables, &index, &solved);
-        let capture_cpu = clock::cpu_seconds() - cpu;
-        let mut scores = ScoreRows::zeroed(&index).expect("there is memory for the scores");
-        let report = sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {})
-            .expect("no observer stops it");
-        let sweep_cpu = clock::cpu_seconds() - cpu - capture_cpu;
-        each(Times { stones, positions, capture_cpu, sweep_cpu, wall: wall.elapsed().as_secs_f64(), report });
+        let (best, capture_wall, capture_cpu) = timed(|| captures(&tables, &index, &solved));
+        let ((scores, report), sweep_wall, sweep_cpu) = timed(|| swept(&tables, &index, &best));
+        each(Times { stones, positions, capture_cpu, sweep_cpu, wall: capture_wall + sweep_wall, report });
         let scores = scores.to_vec();
         assert_published(stones, set, &scores);
         solved.push(scores);
     }
     solved
+}
+
+/// A database in memory, with the inputs of its build.
+pub struct Largest {
+    /// Tables of the kernels.
+    pub tables: Arc<Tables>,
+    /// Its positions.
+    pub index: Index,
+    /// Its best captures.
+    pub captures: Bytes,
+    /// Its scores.
+    pub scores: Vec<Score>,
+    /// All smaller databases.
+    pub smaller: Solved,
+}
+
+impl Largest {
+    /// Builds it as [`solve`] does.
+    ///
+    /// # Panics
+    /// As [`solve`].
+    pub fn new(set: PositionSet, stones: u32) -> Largest {
+        let mut smaller = solve(set, stones, |_| {});
+        let scores = smaller.pop().expect("a database was solved");
+        let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
+        let captures = captures(&tables, &index, &smaller);
+        Largest { tables, index, captures, scores, smaller }
+    }
+}
+
+/// Returns the result of a call, its seconds, and its processor seconds.
+pub fn timed<T>(call: impl FnOnce() -> T) -> (T, f64, f64) {
+    let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
+    let result = call();
+    (result, wall.elapsed().as_secs_f64(), clock::cpu_seconds() - cpu)
 }
 
 /// Parses a manifest of these keys.

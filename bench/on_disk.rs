@@ -4,12 +4,12 @@
 //! every score with those of sweep in memory. The time is held against the larger of two: processor time by threads, and
 //! bytes moved by the bandwidth of long reads of the same file, measured right afterwards.
 
-use bench::{captures, solve};
+use bench::{Largest, timed};
 use clap::Parser;
-use disk::{Digest, Disk, DiskError, RealDisk, ScratchFile, bytes_of, bytes_of_mut, clock, signed_of_mut};
+use disk::{Digest, Disk, DiskError, RealDisk, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
+use engines::Kernel;
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep};
-use engines::{Kernel, Tables};
-use game::{Index, PositionSet, Rules};
+use game::{PositionSet, Rules};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -79,11 +79,7 @@ fn main() {
 
 fn run(arguments: &OnDiskArguments) {
     let OnDiskArguments { stones, positions: set, threads, share, .. } = *arguments;
-    let mut solved = solve(set, stones, |_| {});
-    let scores = solved.pop().expect("a database was solved");
-    let index = Index::new(stones, set);
-    let best = captures(&Tables::new(Rules::AWARI, set, stones), &index, &solved);
-    drop(solved);
+    let Largest { index, captures, scores, .. } = Largest::new(set, stones);
     let positions = index.positions();
     let least = DiskPlan::arena_bytes_min(stones, set);
     let plan = DiskPlan::new(&index, least.max((positions * share / 200) as usize)).expect("the arena is large enough");
@@ -93,14 +89,13 @@ fn run(arguments: &OnDiskArguments) {
     let file = disk.working(&path, plan.file_bytes()).expect("there is room for the working file");
     let file = BenchCells { file, key: Digest::of(b"bench") };
 
-    let (start, cpu) = (Instant::now(), clock::cpu_seconds());
     let mut tiled = DiskSweep::new(&Rules::AWARI, &index, &plan, Kernel::detect(), &file, false);
     let mut read = |first: u64, into: &mut [i8]| {
-        into.copy_from_slice(&best[first as usize..][..into.len()]);
+        into.copy_from_slice(&captures[first as usize..][..into.len()]);
         Ok(())
     };
-    let report = tiled.solve(&mut read, |error| panic!("no memory: {error}"), &()).expect("nothing fails");
-    let (wall, cpu) = (start.elapsed().as_secs_f64(), clock::cpu_seconds() - cpu);
+    let (report, wall, cpu) = timed(|| tiled.solve(&mut read, |error| panic!("no memory: {error}"), &()));
+    let report = report.expect("nothing fails");
     let mut first = 0;
     tiled
         .scores(|run| {

@@ -138,7 +138,7 @@ fn levels(arguments: &OracleArguments, oracle: &Oracle) {
                 let answer = oracle.answer(&game.now().board).expect("the databases are there");
                 let chance = random.below(1 << 32) as f64 / (1u64 << 32) as f64;
                 let pit = oracle.choose(&answer, level, chance).expect("the databases are sound");
-                let pit = pit.expect("who has no move has lost");
+                let pit = pit.expect("a game without a legal move is over");
                 let value = answer.moves.iter().find(|one| one.pit == pit).expect("the move is legal").value;
                 let loss = u64::from(answer.score.low().abs_diff(value.low()));
                 (moves, wrong, lost) = (moves + 1, wrong + u64::from(loss > 0), lost + loss);

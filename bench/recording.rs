@@ -283,9 +283,9 @@ fn plane(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{build, captures, solve};
+    use crate::{Largest, build};
     use disk::MemoryDisk;
-    use game::{PositionSet, Rules};
+    use game::PositionSet;
     use pipeline::Counter;
     use std::path::Path;
 
@@ -318,14 +318,9 @@ mod tests {
     #[test]
     fn misses_are_those_of_the_stages() {
         let mut recorded = Vec::new();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        pool.install(|| {
-            let mut solved = solve(PositionSet::All, STONES, |_| {});
-            let scores = solved.pop().unwrap();
-            let tables = Arc::new(Tables::new(Rules::AWARI, PositionSet::All, STONES));
-            let index = Index::new(STONES, PositionSet::All);
-            let best = captures(&tables, &index, &solved);
-            record(&tables, &index, &best, &scores, BLOCK_BYTES, &(1..=STONES), |bound| recorded.push(bound));
+        crate::pool(1).install(|| {
+            let Largest { tables, index, captures, scores, .. } = Largest::new(PositionSet::All, STONES);
+            record(&tables, &index, &captures, &scores, BLOCK_BYTES, &(1..=STONES), |bound| recorded.push(bound));
         });
         let of_all = |of: fn(&Use) -> &AccessCounts, capacity| -> Vec<[u64; 3]> {
             let bounds = recorded.iter().map(|bound| {

@@ -3,12 +3,11 @@
 //! Prints for each database positions a second of processor time, nanoseconds a position, passes; for the whole run
 //! also the share of each kind of stage, peak memory and bytes a position on disk. Counts are asserted.
 
-use bench::{build, solve};
+use bench::{build, solve, timed};
 use clap::Parser;
 use disk::{RealDisk, clock};
 use game::PositionSet;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 /// Builds databases, and prints times, memory and disk space.
 #[derive(Parser)]
@@ -79,9 +78,7 @@ fn whole_run(arguments: &WholeArguments) {
         ("build.memory", "\"64 GiB\"".to_owned()),
         ("store.codec", arguments.codec.clone()),
     ];
-    let (cpu, wall) = (clock::cpu_seconds(), Instant::now());
-    let summary = build(&RealDisk::default(), directory.path(), arguments.threads, &overrides);
-    let (cpu, wall) = (clock::cpu_seconds() - cpu, wall.elapsed().as_secs_f64());
+    let (summary, wall, cpu) = timed(|| build(&RealDisk::default(), directory.path(), arguments.threads, &overrides));
     let (mut positions, mut bytes) = (0, 0);
     let mut kinds: BTreeMap<String, f64> = BTreeMap::new();
     for ran in &summary.ran {
