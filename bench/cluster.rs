@@ -104,12 +104,11 @@ fn main() {
         });
         let (cpu, seconds) = (clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64());
         assert!(taken.iter().flat_map(|one| &one.scores).eq(&expected), "{ranks} ranks");
-        let sum = |of: fn(&MessageTraffic) -> f64| taken.iter().map(|one| of(&one.report.traffic)).sum::<f64>();
-        let sent = sum(|traffic| traffic.bytes_sent as f64);
-        let messages = sum(|traffic| traffic.messages_sent as f64);
-        let most = taken.iter().map(|one| one.report.traffic.bytes_sent).max().unwrap_or(0) as f64;
-        let swept = taken[0].sweep_seconds;
-        let report = &taken[0].report;
+        let traffic: Vec<MessageTraffic> = taken.iter().map(|one| one.report.traffic).collect();
+        let sent = traffic.iter().map(|one| one.bytes_sent).sum::<u64>() as f64;
+        let messages = traffic.iter().map(|one| one.messages_sent).sum::<u64>() as f64;
+        let RankResult { report, sweep_seconds: swept, .. } = &taken[0];
+        let [balance, waited] = balance(*swept, &traffic);
         table.add_row([
             ranks.to_string(),
             format!("{swept:.2}"),
@@ -121,8 +120,8 @@ fn main() {
             format!("{:.2}", sent / positions),
             messages.to_string(),
             ratio(sent / 1e3, messages, 1),
-            ratio(most * ranks as f64, sent, 2),
-            format!("{:.0} %", 100.0 * sum(|traffic| traffic.seconds_waited) / (swept * ranks as f64)),
+            balance,
+            waited,
             format!("{:.2}", taken.iter().map(|one| one.held).sum::<u64>() as f64 / positions),
         ]);
     }
@@ -168,6 +167,15 @@ fn collected(share: &dyn ScoreShare, index: &Index, end: &mut dyn Communicator) 
     scores
 }
 
+/// Returns the bytes that the busiest rank sent relative to the mean, and the share of the time that ranks waited.
+fn balance(seconds: f64, traffic: &[MessageTraffic]) -> [String; 2] {
+    let ranks = traffic.len() as f64;
+    let most = traffic.iter().map(|one| one.bytes_sent).max().unwrap_or(0) as f64;
+    let sent = traffic.iter().map(|one| one.bytes_sent).sum::<u64>() as f64;
+    let waited = traffic.iter().map(|one| one.seconds_waited).sum::<f64>();
+    [ratio(most * ranks, sent, 2), format!("{:.0} %", 100.0 * waited / (seconds * ranks))]
+}
+
 /// Measures counting.
 fn counted(
     arguments: &ClusterArguments,
@@ -201,9 +209,9 @@ fn counted(
         let taken = job(ranks, threads, faults, run, || {}).0;
         let (report, seconds, _) = &taken[0];
         assert!(taken.iter().flat_map(|(.., scores)| scores).eq(expected), "{ranks} ranks");
-        let sent: u64 = taken.iter().map(|(report, ..)| report.traffic.bytes_sent).sum();
-        let most = taken.iter().map(|(report, ..)| report.traffic.bytes_sent).max().unwrap_or(0);
-        let waited: f64 = taken.iter().map(|(report, ..)| report.traffic.seconds_waited).sum();
+        let traffic: Vec<MessageTraffic> = taken.iter().map(|(report, ..)| report.traffic).collect();
+        let sent: u64 = traffic.iter().map(|one| one.bytes_sent).sum();
+        let [balance, waited] = balance(*seconds, &traffic);
         table.add_row([
             ranks.to_string(),
             format!("{seconds:.2}"),
@@ -213,8 +221,8 @@ fn counted(
             format!("{:.2}", sent as f64 / positions),
             report.messages.to_string(),
             report.combining().map_or_else(|| "-".to_owned(), |combining| format!("{combining:.0}")),
-            ratio((most * ranks as u64) as f64, sent as f64, 2),
-            format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
+            balance,
+            waited,
         ]);
     }
     table
@@ -252,14 +260,12 @@ fn bound_by_bound(
         assert!(*scores == *expected, "{ranks} ranks");
         let sum = |of: fn(&by_ranks::DistributedBoundReport) -> u64| reports.iter().map(of).sum::<u64>();
         let (bytes, messages) = (sum(|report| report.bytes) as f64, sum(|report| report.messages) as f64);
-        let own = |of: fn(&MessageTraffic) -> f64| {
-            let own = |(reports, ..): &(Vec<by_ranks::DistributedBoundReport>, _, _)| {
-                reports.iter().map(|one| of(&one.traffic)).sum()
-            };
-            taken.iter().map(own).collect::<Vec<f64>>()
+        let of_rank = |(reports, ..): &(Vec<by_ranks::DistributedBoundReport>, _, _)| MessageTraffic {
+            bytes_sent: reports.iter().map(|one| one.traffic.bytes_sent).sum(),
+            seconds_waited: reports.iter().map(|one| one.traffic.seconds_waited).sum(),
+            ..MessageTraffic::default()
         };
-        let most = own(|traffic| traffic.bytes_sent as f64).into_iter().fold(0.0, f64::max);
-        let waited: f64 = own(|traffic| traffic.seconds_waited).iter().sum();
+        let [balance, waited] = balance(*seconds, &taken.iter().map(of_rank).collect::<Vec<_>>());
         table.add_row([
             ranks.to_string(),
             format!("{seconds:.2}"),
@@ -268,8 +274,8 @@ fn bound_by_bound(
             format!("{:.2}", bytes / positions),
             messages.to_string(),
             ratio(bytes / 1e3, messages, 1),
-            ratio(most * ranks as f64, bytes, 2),
-            format!("{:.0} %", 100.0 * waited / (seconds * ranks as f64)),
+            balance,
+            waited,
         ]);
     }
     table

@@ -12,7 +12,7 @@
 use bench::room::most_taken;
 use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
 use clap::Parser;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
 use disk::{Disk, RealDisk};
 use engines::sweep::distributed::{RankScores, ScorePartition, sweep};
 use engines::{Bytes, Kernel, Tables};
@@ -146,7 +146,7 @@ fn main() -> ExitCode {
         jobs(&arguments, &mut verdict);
     }
     println!("{}", verdict.table);
-    let PredictionVerdict { right, all, .. } = verdict;
+    let FitTally { right, all } = verdict.tally;
     println!("left out of the fits: {right} of {all} predictions within {:.0} % (! are not)", TOLERANCE * 100.0);
     // Runs of milliseconds are too short to be accurate.
     if is_measuring && right < all { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -155,22 +155,18 @@ fn main() -> ExitCode {
 /// Predictions and measurements of runs that were left out of a fit.
 struct PredictionVerdict {
     table: Table,
-    right: usize,
-    all: usize,
+    tally: FitTally,
 }
 
 impl PredictionVerdict {
     fn new() -> PredictionVerdict {
         let table = bench::table("left out|of|predicted|measured|predicted / measured|", 2);
-        PredictionVerdict { table, right: 0, all: 0 }
+        PredictionVerdict { table, tally: FitTally::default() }
     }
 
     fn add(&mut self, run: &str, of: &str, [predicted, measured]: [f64; 2], show: impl Fn(f64) -> String) {
         let ratio = predicted / measured;
-        let is_right = (1.0 - TOLERANCE..=1.0 + TOLERANCE).contains(&ratio);
-        self.right += usize::from(is_right);
-        self.all += 1;
-        let mark = if is_right { "" } else { "!" };
+        let mark = self.tally.count(ratio);
         self.table.add_row([run, of, &show(predicted), &show(measured), &format!("{ratio:.2}"), mark]);
     }
 }
@@ -549,7 +545,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
     let mut table = bench::table(
         "part|stones|ns predicted|measured|ratio||fitted|ratio||\
          B read predicted|measured|B written predicted|measured|MiB predicted|measured",
-        9,
+        1,
     );
     let (mut predicted, mut measured) = (0.0, 0.0);
     let (mut known, mut unknown, mut lines) = (FitTally::default(), FitTally::default(), Vec::new());
@@ -612,9 +608,6 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
             ]);
             table.add_row(cells);
         }
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
     }
     println!("{table}");
     assert!(known.all > 0, "databases of {positions_min} positions were built");

@@ -159,6 +159,16 @@ pub fn timed<T>(call: impl FnOnce() -> T) -> (T, f64, f64) {
     (result, wall.elapsed().as_secs_f64(), clock::cpu_seconds() - cpu)
 }
 
+/// The keys of a build of 0 to `stones` stones with much memory.
+pub fn keys(positions: PositionSet, stones: u32, codec: &str) -> [(&'static str, String); 4] {
+    [
+        ("game.positions", positions.to_string()),
+        ("build.stones", format!("\"0..{stones}\"")),
+        ("build.memory", "\"64 GiB\"".to_owned()),
+        ("store.codec", codec.to_owned()),
+    ]
+}
+
 /// Parses a manifest of these keys.
 ///
 /// # Panics

@@ -6,7 +6,7 @@
 //!
 //! Shares: time of a stage at the limit, given the bytes that it must move (see [`unavoidable`]), over its processor time.
 
-use bench::build;
+use bench::{build, keys};
 use clap::Parser;
 use disk::{Io, RealDisk, clock, machine::Speed};
 use game::PositionSet;
@@ -198,12 +198,7 @@ fn unavoidable(kind: &str, recomputed: f64) -> f64 {
 }
 
 fn stages(arguments: &RooflineArguments, directory: &Path, limits: &MachineLimits) {
-    let overrides = [
-        ("game.positions", arguments.positions.to_string()),
-        ("build.stones", format!("\"0..{}\"", arguments.stones)),
-        ("build.memory", "\"64 GiB\"".to_owned()),
-        ("store.codec", arguments.codec.clone()),
-    ];
+    let overrides = keys(arguments.positions, arguments.stones, &arguments.codec);
     let summary = build(&RealDisk::default(), &directory.join("run"), arguments.threads, &overrides);
     let mut table = bench::table("stage|ns of CPU a position|bytes of files|bytes of memory|share of the limit", 1);
     for ran in summary.ran.iter().filter(|ran| ran.stage.to_string().ends_with(&format!(":{}", arguments.stones))) {

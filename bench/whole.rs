@@ -3,7 +3,7 @@
 //! Prints for each database positions a second of processor time, nanoseconds a position, passes; for the whole run
 //! also the share of each kind of stage, peak memory and bytes a position on disk. Counts are asserted.
 
-use bench::{build, solve, timed};
+use bench::{build, keys, solve, timed};
 use clap::Parser;
 use disk::{RealDisk, clock};
 use game::PositionSet;
@@ -72,12 +72,7 @@ fn engines(arguments: &WholeArguments) {
 
 fn whole_run(arguments: &WholeArguments) {
     let directory = tempfile::tempdir().expect("there is a temporary directory");
-    let overrides = [
-        ("game.positions", arguments.positions.to_string()),
-        ("build.stones", format!("\"0..{}\"", arguments.stones)),
-        ("build.memory", "\"64 GiB\"".to_owned()),
-        ("store.codec", arguments.codec.clone()),
-    ];
+    let overrides = keys(arguments.positions, arguments.stones, &arguments.codec);
     let (summary, wall, cpu) = timed(|| build(&RealDisk::default(), directory.path(), arguments.threads, &overrides));
     let (mut positions, mut bytes) = (0, 0);
     let mut kinds: BTreeMap<String, f64> = BTreeMap::new();
