@@ -115,12 +115,7 @@ impl DriverObserver for StopAtAdvance {
 /// A pass stopped anywhere, or any mixture of an earlier and a later state, resumes to the same scores.
 #[test]
 fn a_sweep_resumes_from_any_mixture_of_states() {
-    let stones = 9;
-    let databases = build(PositionSet::All, stones, Kernel::detect());
-    let (smaller, last) = databases.split_at(stones as usize);
-    let tables = Tables::new(Rules::AWARI, PositionSet::All, stones);
-    let index = Index::new(stones, PositionSet::All);
-    let best = captures(&tables, &index, smaller);
+    let SolverInput { tables, index, best, expected } = SolverInput::up_to(PositionSet::All, 9).pop().unwrap();
     let sweep = |values: &mut ScoreRows, progress: &dyn DriverObserver| {
         sweep::sweep(&tables, &index, &best, values, Kernel::detect(), progress, &mut |_| {})
     };
@@ -143,7 +138,7 @@ fn a_sweep_resumes_from_any_mixture_of_states() {
         };
         mixture.fill(any).unwrap();
         sweep(&mut mixture, &()).unwrap();
-        assert!(mixture.to_vec() == last[0]);
+        assert!(mixture.to_vec() == expected);
     }
 }
 
@@ -176,11 +171,8 @@ fn captures_stop_or_fail_on_request() {
 fn capture_choices_follow_the_rules() {
     for set in SETS {
         let databases = build(set, 7, Kernel::detect());
-        let tables = Tables::new(Rules::AWARI, set, 7);
-        for stones in 0..=7u32 {
-            let index = Index::new(stones, set);
-            let best = captures(&tables, &index, &databases[..stones as usize]);
-            let scores = &databases[stones as usize];
+        for ((tables, index, _, best), scores) in captured(set, &databases).zip(&databases) {
+            let stones = index.stones();
             let (mut offered, mut declined) = (0, 0);
             for (position, &score) in scores.iter().enumerate() {
                 let board = index.unrank(position as u64, Orientation::OpponentMajor);
@@ -287,10 +279,8 @@ fn captures_in_stripes_are_the_same() {
                         let (number, run) = same[0];
                         let ends = |slab: &&Slab| (run * 1000 + 1..(run + 1) * 1000).contains(&slab.offset);
                         let slabs = index.set().slabs(number);
-                        assert!(
-                            same.len() <= 1 + slabs.iter().filter(ends).count(),
-                            "{stones} stones, {set}: {same:?}"
-                        );
+                        let reads_max = 1 + slabs.iter().filter(ends).count();
+                        assert!(same.len() <= reads_max, "{stones} stones, {set}: {same:?}");
                     });
                     Ok(())
                 };
@@ -318,25 +308,20 @@ fn captures_in_stripes_are_the_same() {
     }
 }
 
-/// A database to count, with the expected scores.
-struct CountingInput {
+/// The input of a solver, with the expected scores.
+struct SolverInput {
     tables: Tables,
     index: Index,
     best: Bytes,
     expected: Vec<Score>,
 }
 
-impl CountingInput {
+impl SolverInput {
     /// All databases of up to `stones` stones.
-    fn up_to(set: PositionSet, stones: u32) -> Vec<CountingInput> {
+    fn up_to(set: PositionSet, stones: u32) -> Vec<SolverInput> {
         let databases = build(set, stones, Kernel::detect());
-        let one = |stones: usize| {
-            let tables = Tables::new(Rules::AWARI, set, stones as u32);
-            let index = Index::new(stones as u32, set);
-            let best = captures(&tables, &index, &databases[..stones]);
-            CountingInput { tables, index, best, expected: databases[stones].clone() }
-        };
-        (0..databases.len()).map(one).collect()
+        let all = captured(set, &databases).zip(databases.clone());
+        all.map(|((tables, index, _, best), expected)| SolverInput { tables, index, best, expected }).collect()
     }
 
     fn zeros(&self) -> Bytes {
@@ -357,20 +342,14 @@ impl CountingInput {
 #[test]
 fn counting_agrees_with_sweep() {
     for set in SETS {
-        for counted in CountingInput::up_to(set, 9) {
+        for counted in SolverInput::up_to(set, 9) {
             let stones = counted.index.stones();
             let mut updates = None;
             for processors in [1, 2, 3, 4, 8] {
                 for batch in [1, 7, 1024] {
                     let mut values = counted.zeros();
-                    let report = counted
-                        .count(
-                            Distribution { processors, batch, ..Distribution::new(1) },
-                            &mut values,
-                            &(),
-                            &mut |_| {},
-                        )
-                        .unwrap();
+                    let distribution = Distribution { processors, batch, ..Distribution::new(1) };
+                    let report = counted.count(distribution, &mut values, &(), &mut |_| {}).unwrap();
                     assert!(values[..] == counted.expected[..], "{stones} stones, {processors} processors of {batch}");
                     let total = report.total();
                     assert_eq!(report.processors.len(), processors);
@@ -395,7 +374,7 @@ fn counting_agrees_with_sweep() {
 
 #[test]
 fn counting_reports_do_not_depend_on_threads() {
-    let counted = CountingInput::up_to(PositionSet::All, 8).pop().unwrap();
+    let counted = SolverInput::up_to(PositionSet::All, 8).pop().unwrap();
     let report = |threads| {
         with_threads(threads, || counted.count(Distribution::new(4), &mut counted.zeros(), &(), &mut |_| {}).unwrap())
     };
@@ -407,7 +386,7 @@ fn counting_reports_do_not_depend_on_threads() {
 #[test]
 fn counting_resumes_from_any_checkpoint() {
     for set in SETS {
-        for counted in CountingInput::up_to(set, 9).into_iter().skip(1) {
+        for counted in SolverInput::up_to(set, 9).into_iter().skip(1) {
             let range = checkpoint_range(counted.index.stones());
             let sane = |values: &[i8]| assert!(values.iter().all(|value| (range.0..=range.1).contains(value)));
             let mut checkpoints = Vec::new();
@@ -441,7 +420,7 @@ fn counting_resumes_from_any_checkpoint() {
 /// With full queues, processors wait, and send full messages until all updates are sent.
 #[test]
 fn counting_with_full_queues() {
-    let counted = CountingInput::up_to(PositionSet::All, 8).pop().unwrap();
+    let counted = SolverInput::up_to(PositionSet::All, 8).pop().unwrap();
     let count = |queued| {
         let mut values = counted.zeros();
         let report = counted.count(Distribution { processors: 4, batch: 16, queued }, &mut values, &(), &mut |_| {});
@@ -456,7 +435,7 @@ fn counting_with_full_queues() {
 /// A checkpoint with fewer children than updates is an error, not a panic.
 #[test]
 fn counting_refuses_a_forged_checkpoint() {
-    let counted = CountingInput::up_to(PositionSet::All, 7).pop().unwrap();
+    let counted = SolverInput::up_to(PositionSet::All, 7).pop().unwrap();
     let stones = counted.index.stones() as i8;
     let mut values = counted.zeros();
     // Undecided, without a child that is.
