@@ -47,10 +47,7 @@ impl MpiBuild {
         let mut command = match ranks {
             None => Command::new(awari()),
             Some(ranks) => {
-                let mut command = Command::new("mpirun");
-                if is_open_mpi() {
-                    command.args(["--allow-run-as-root", "--oversubscribe"]);
-                }
+                let mut command = mpirun();
                 command.args(["-n", &ranks.to_string(), awari()]);
                 command
             }
@@ -136,20 +133,20 @@ fn signal(process: u32, name: &str) -> bool {
     kill.unwrap().success()
 }
 
-fn is_open_mpi() -> bool {
+/// The launcher, with what Open MPI needs to start any number of ranks.
+fn mpirun() -> Command {
+    let mut command = Command::new("mpirun");
     let version = Command::new("mpirun").arg("--version").output().unwrap();
-    String::from_utf8_lossy(&version.stdout).contains("Open MPI")
-}
-
-/// Whether `mpirun` exists.
-fn is_there() -> bool {
-    Need::Mpirun.is_met()
+    if String::from_utf8_lossy(&version.stdout).contains("Open MPI") {
+        command.args(["--allow-run-as-root", "--oversubscribe"]);
+    }
+    command
 }
 
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn processes_build_the_files_of_one_machine() {
-    if !is_there() {
+    if !Need::Mpirun.is_met() {
         return;
     }
     let cases = [
@@ -183,7 +180,7 @@ fn processes_build_the_files_of_one_machine() {
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn killed_ranks_lose_nothing() {
-    if is_there() {
+    if Need::Mpirun.is_met() {
         killed("sweep");
     }
 }
@@ -191,7 +188,7 @@ fn killed_ranks_lose_nothing() {
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn killed_counting_ranks_lose_nothing() {
-    if is_there() {
+    if Need::Mpirun.is_met() {
         killed("counting");
     }
 }
@@ -239,7 +236,7 @@ fn killed(method: &'static str) {
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn a_stopped_job_resumes() {
-    if !is_there() {
+    if !Need::Mpirun.is_met() {
         return;
     }
     let build = MpiBuild::new("all", "sweep", 11);
@@ -271,7 +268,7 @@ fn catches_term(process: u32) -> bool {
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn a_job_stops_before_all_ranks_have_started() {
-    if !is_there() {
+    if !Need::Mpirun.is_met() {
         return;
     }
     let build = MpiBuild::new("all", "sweep", 9);
@@ -279,10 +276,7 @@ fn a_job_stops_before_all_ranks_have_started() {
     build.add_arguments(&mut alone);
     let go = build.directory.path().join("go");
     let late = format!("while [ ! -e '{}' ]; do sleep 0.05; done; exec \"$@\"", go.display());
-    let mut command = Command::new("mpirun");
-    if is_open_mpi() {
-        command.args(["--allow-run-as-root", "--oversubscribe"]);
-    }
+    let mut command = mpirun();
     command.args(["-n", "1", awari()]).args(alone.get_args());
     command.args([":", "-n", "1", "sh", "-c", &late, "sh", awari()]).args(alone.get_args());
     let job = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -306,7 +300,7 @@ fn a_job_stops_before_all_ranks_have_started() {
 #[ignore = "slow tier: jobs of processes"]
 fn a_job_obeys_a_stop_request() {
     const STOPPED: i32 = 75;
-    if !is_there() {
+    if !Need::Mpirun.is_met() {
         return;
     }
     // If the job ends before it reads the request, repeat with a longer one.
@@ -341,7 +335,7 @@ fn a_job_obeys_a_stop_request() {
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn an_error_is_reported_once() {
-    if !is_there() {
+    if !Need::Mpirun.is_met() {
         return;
     }
     let build = MpiBuild::new("some", "sweep", 5);
