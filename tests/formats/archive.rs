@@ -15,22 +15,19 @@ fn archives_restore_the_same_bytes() {
         let bytes = |name: &str| fs::read(place.path(name)).unwrap();
         assert!(bytes("kept/11.archive").len() < bytes("run/databases/11.awari").len());
 
-        let restored = place.awari("restore --from kept --dir again").is(0);
         let next = "awari run MANIFEST --dir again";
-        assert!(restored.err.contains(next), "{}", restored.err);
-        let restored = restored.out;
+        let restored = place.awari("restore --from kept --dir again").is(0).says(&[next]).out;
         // They are all there is to show.
-        let status = place.awari("status --dir again").is(0).out;
-        assert!(status.contains("\ndatabases 0..11, ") && status.contains(next), "{status}");
+        place.awari("status --dir again").is(0).shows(&["\ndatabases 0..11, ", next]);
         assert_eq!(restored.lines().filter(|line| line.contains(".awari written ")).count(), 12, "{restored}");
         for stones in 0..=11 {
             let name = format!("databases/{stones:02}.awari");
             assert!(bytes(&format!("run/{name}")) == bytes(&format!("again/{name}")), "{name}");
         }
-        let there = place.awari("restore --from kept --dir again --codec raw").is(0);
-        assert_eq!(there.out, restored.replace(" written ", " identical "));
         // Their codec is another than the one asked for, and a command without one asks for none.
-        assert!(there.err.contains("databases 0..11 have the codec zstd and stay as they are"), "{}", there.err);
+        let there = place.awari("restore --from kept --dir again --codec raw").is(0);
+        let there = there.says(&["databases 0..11 have the codec zstd and stay as they are"]);
+        assert_eq!(there.out, restored.replace(" written ", " identical "));
         assert_eq!(place.awari("restore --from kept --dir again").is(0).err, "");
         // A run takes them as they are: nothing is solved again.
         let plan = place.awari(&format!("plan m.toml --dir again --set game.positions={positions}")).is(0).out;
@@ -43,9 +40,10 @@ fn archives_restore_the_same_bytes() {
 fn obstacles_to_archive_and_restore_are_named() {
     let place = TestDirectory::built(8);
     place.awari("archive --dir run --out kept").is(0);
-    let error = place.awari("restore --from kept --dir again --stones 8").is(3).err;
-    assert!(error.contains("kept/08.archive needs again/databases/00.awari, which does not exist"), "{error}");
-    assert!(error.contains("awari restore --from kept --dir again --stones 0..8"), "{error}");
+    place.awari("restore --from kept --dir again --stones 8").is(3).says(&[
+        "kept/08.archive needs again/databases/00.awari, which does not exist",
+        "awari restore --from kept --dir again --stones 0..8",
+    ]);
     place.awari("restore --from run --dir again").is(3);
     place.awari("archive --dir kept --out other").is(3);
 
@@ -65,12 +63,12 @@ fn obstacles_to_archive_and_restore_are_named() {
         assert!(!place.path("again/databases/08.awari").exists());
     }
     fs::write(&path, &sound).unwrap();
-    assert!(place.awari("archive --dir run --out kept").is(0).out.contains("08.archive identical"));
+    place.awari("archive --dir run --out kept").is(0).shows(&["08.archive identical"]);
 
     // What stands in the place of a database or an archive is not replaced unasked.
     fs::write(place.path("again/databases/08.awari"), b"no database").unwrap();
     place.awari("restore --from kept --dir again --stones 8").is(12);
     fs::write(place.path("kept/07.archive"), b"no archive").unwrap();
-    assert!(place.awari("archive --dir run --out kept").is(12).err.contains("--force"));
+    place.awari("archive --dir run --out kept").is(12).says(&["--force"]);
     place.awari("archive --dir run --out kept --force").is(0);
 }

@@ -42,8 +42,8 @@ fn under(place: &TestDirectory, limits: &[String]) -> usize {
         for command in COMMANDS {
             fresh();
             let what = format!("{limit} {command}");
-            refused +=
-                usize::from(place.shell(&format!("exec {limit} \"$AWARI\" {command}")).checked(&what).code != Some(0));
+            let ended = place.shell(&format!("exec {limit} \"$AWARI\" {command}")).checked(&what);
+            refused += usize::from(ended.code != Some(0));
         }
     }
     refused
@@ -80,10 +80,8 @@ fn little_memory() {
     }
     // Known before anything starts.
     let large = "--set build.stones=0..19 --set build.method=sweep --memory 2GiB --dir large";
-    place
-        .shell(&format!("exec prlimit --as=300000000 \"$AWARI\" run m.toml {large}"))
-        .is(12)
-        .says(&["of memory", "are available"]);
+    let large = place.shell(&format!("exec prlimit --as=300000000 \"$AWARI\" run m.toml {large}"));
+    large.is(12).says(&["of memory", "are available"]);
     assert!(!place.path("large/databases").exists());
 }
 
@@ -104,10 +102,8 @@ fn few_threads() {
         let serve = format!("exec {} \"$AWARI\" serve --dir run --listen 127.0.0.1:0", limit(threads));
         let ended = place.shell(&serve).checked(&serve).is(12).says(&["thread", "ulimit -u"]);
         assert_eq!(ended.out, "", "no address was printed");
-        place
-            .shell(&format!("exec {} \"$AWARI\" run m.toml --force sweep:5", limit(threads)))
-            .is(12)
-            .says(&["ulimit -u"]);
+        let run = format!("exec {} \"$AWARI\" run m.toml --force sweep:5", limit(threads));
+        place.shell(&run).is(12).says(&["ulimit -u"]);
     }
 }
 
@@ -164,11 +160,9 @@ fn arguments_that_are_not_utf8() {
     let path = b"odd \xff\x1b[31m/m.toml";
     // The manifest may stand anywhere; its directory stands in the manifest.
     awari(&[b"run", path]).is(0);
-    let status = awari(&[b"status", b"--dir", b"run"]).is(0);
-    assert!(status.out.contains("run 1"), "{status:?}");
+    awari(&[b"status", b"--dir", b"run"]).is(0).shows(&["run 1"]);
     awari(&[b"run", path, b"--dir", b"new"]).is(0);
-    let status = awari(&[b"status", b"--dir", b"new"]).is(0);
-    assert!(status.out.contains(r"$'odd \xff\x1b[31m/m.toml'"), "{status:?}");
+    awari(&[b"status", b"--dir", b"new"]).is(0).shows(&[r"$'odd \xff\x1b[31m/m.toml'"]);
     awari(&[b"run", b"m.toml", b"--dir", b"\xff"]).is(2).says(&["not UTF-8"]);
     awari(&[b"slurm-script", path, b"--nodes", b"2"]).is(2);
     for arguments in [
@@ -187,8 +181,9 @@ fn arguments_that_are_not_utf8() {
     ] {
         assert_ne!(awari(arguments).code, Some(0), "{arguments:?}");
     }
-    let shown = awari(&[b"stage", b"m.toml", b"sweep:3", b"--progress", b"json", b"--scratch", b"\xff"]).is(0);
-    assert!(shown.out.contains("\"directory\":\"\u{fffd}"), "{shown:?}");
+    awari(&[b"stage", b"m.toml", b"sweep:3", b"--progress", b"json", b"--scratch", b"\xff"])
+        .is(0)
+        .shows(&["\"directory\":\"\u{fffd}"]);
     assert!(fs::rename(place.path("run"), folder.join("run")).is_ok());
     let moved = b"odd \xff\x1b[31m/run";
     for command in [&b"verify"[..], b"stats", b"status", b"gc"] {
@@ -197,9 +192,7 @@ fn arguments_that_are_not_utf8() {
     // JSON has no such bytes, and no such characters.
     fs::write(folder.join("run/databases").join(odd), "").unwrap();
     for command in [&[&b"status"[..]][..], &[b"gc"], &[b"doctor", b"--bytes", b"0"]] {
-        let json = awari(&[command, &[b"--json", b"--dir", moved]].concat()).is(0);
-        assert!(json.out.contains("odd \u{fffd}\\u001b[31m"), "{json:?}");
-        json.json();
+        awari(&[command, &[b"--json", b"--dir", moved]].concat()).is(0).shows(&["odd \u{fffd}\\u001b[31m"]).json();
     }
     // A very long one.
     awari(&[b"run", b"m.toml", b"--set", &[&b"build."[..], &b"x".repeat(100_000)].concat(), b"--set", b"x=1"]);
@@ -269,13 +262,12 @@ fn variables_of_a_finished_job_are_ignored() {
         "PMIX_RANK=1",
         "SLURM_PROCID=1",
     ] {
-        let verified = place.shell(&format!("{left} \"$AWARI\" verify --dir run")).is(0);
-        assert!(verified.out.contains("3,verified"), "{left}: {verified:?}");
+        place.shell(&format!("{left} \"$AWARI\" verify --dir run")).is(0).shows(&["3,verified"]);
         place.shell(&format!("{left} \"$AWARI\" run m.toml")).is(0).says(&["nothing to do"]);
     }
     // In a running job, it is an error.
     let rank = |rank: u32| format!("PMI_RANK={rank} PMI_SIZE=2 PMI_FD=0 \"$AWARI\" verify --dir run < /dev/null");
-    assert!(place.shell(&rank(0)).is(0).out.contains("3,verified"));
+    place.shell(&rank(0)).is(0).shows(&["3,verified"]);
     let other = place.shell(&rank(1)).is(0).says(&["rank 1 does nothing: rank 0"]);
     assert_eq!(other.out, "");
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tests::directory::{TestDirectory, copy};
+use tests::directory::{TestDirectory, copy, ended};
 use tests::hostile::seal_journal;
 use tests::needs::Need;
 
@@ -106,18 +106,13 @@ fn other_databases_are_used_beside_one_that_cannot_be_opened() {
     assert_eq!(place.awari("probe --dir odd '0 0 0 0 0 1 1 0 0 0 0 0'").0, 0);
     let (code, said) = place.awari("probe --dir odd '0 0 0 0 0 1 1 1 0 0 0 0'");
     assert!(code == 16 && said.contains("03.awari"), "{code}, {said}");
-    let output = place.0.command("verify --dir odd").output().unwrap();
-    let out = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{out}");
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert!(out.matches("verified").count() == 3 && err.contains("03.awari"), "{out}{err}");
+    let verified = place.0.awari("verify --dir odd").is(3).says(&["03.awari"]);
+    assert_eq!(verified.out.matches("verified").count(), 3, "{verified:?}");
 
     fs::remove_file(place.path("odd/databases/03.awari")).unwrap();
     symlink(".", place.path("odd/databases/loop")).unwrap();
     fs::write(place.path("odd/stats/.03.json.tmp-1"), "half").unwrap();
-    let output = place.0.command("gc --dir odd").output().unwrap();
-    let out = String::from_utf8(output.stdout).unwrap();
-    assert!(out.contains("databases/loop") && out.contains(".03.json.tmp-1"), "{out}");
+    place.0.awari("gc --dir odd").is(0).shows(&["databases/loop", ".03.json.tmp-1"]);
 }
 
 /// Plants links and runs a command. `PID` in the name of a link stands for the process number of the command.
@@ -290,10 +285,8 @@ fn outputs_replace_regular_files_only() {
 
     let mut play = place.0.command("play --dir done --position '1 0 0 0 0 0 0 1 0 0 0 1'");
     fs::write(place.path("said"), "save no/where.ogn\nsave pipe\nsave kept.ogn\nquit\n").unwrap();
-    let output = play.stdin(fs::File::open(place.path("said")).unwrap()).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("there is no directory no;"), "{told}");
-    assert!(told.contains("nothing reads from it") && told.contains("saved in kept.ogn"), "{told}");
+    play.stdin(fs::File::open(place.path("said")).unwrap());
+    ended(play).is(0).shows(&["there is no directory no;", "nothing reads from it", "saved in kept.ogn"]);
 
     for command in ["export --format raw", "archive"] {
         let out = |out: &str, force: bool| {

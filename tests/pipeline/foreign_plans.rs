@@ -59,13 +59,12 @@ fn plans_are_made_for_other_machines() {
     let ended = place.awari("plan m.toml --hardware machine.toml").is(0);
     assert!(ended.out.starts_with("predicted for machine.toml: 8 threads on 8 cores at 200 %"), "{}", ended.out);
     ended.says(&["would refuse to start", "of disk space, 20 MiB are free in machine.toml"]);
-    let this = place.awari("plan m.toml --hardware this --check").is(10);
-    assert!(this.out.starts_with("predicted for this machine: "), "{}", this.out);
+    place.awari("plan m.toml --hardware this --check").is(10).shows(&["predicted for this machine: "]);
     machine(&MACHINE.replace("free", "# free"));
     let lacking = place.awari("plan m.toml --hardware machine.toml").is(11);
     lacking.says(&["disk.free is missing", "Free space on the disk of the run directory."]);
     let reference = place.awari("plan m.toml --hardware reference").is(0);
-    assert!(reference.out.starts_with("predicted for reference: 2 threads on 2 cores at 100 %"), "{}", reference.out);
+    reference.shows(&["predicted for reference: 2 threads on 2 cores at 100 %"]);
     assert!(!place.path("run").exists());
 }
 
@@ -160,21 +159,20 @@ fn a_method_table_shows_every_database_and_method() {
     assert_eq!((&all[42]["method"], &all[48]["method"]), (&"sweep".into(), &"two-bit".into()));
     let reachable = outlook("--set game.positions=reachable");
     assert_eq!(reachable[48]["positions"], 203_648_015_936u64);
-    let text = place.awari("plan --stones 0..20 --memory '128 MiB'").is(0).out;
-    for part in ["\ntime:\n", "\npeak memory:\n", "84,672,315", "0..20 fit: about"] {
-        assert!(text.contains(part), "{part} is not in {text}");
-    }
-    let one = place.awari("plan --stones 5").is(0).out;
-    assert!(one.contains("\n5 fits: about"), "{one}");
+    place.awari("plan --stones 0..20 --memory '128 MiB'").is(0).shows(&[
+        "\ntime:\n",
+        "\npeak memory:\n",
+        "84,672,315",
+        "0..20 fit: about",
+    ]);
+    place.awari("plan --stones 5").is(0).shows(&["\n5 fits: about"]);
     // The room is that of the disk a run would write to.
     let here = place.awari("plan --stones 0..48 --memory '512 GiB'").is(0).out;
     assert!(!here.contains("0..48 fit") && here.contains(" does not fit: "), "{here}");
     // On disk, sweep and all stages around it take less than a byte a position.
-    let text = place.awari("plan --stones 0..20 --memory '64 MiB' --set build.method=sweep").is(0).out;
-    assert!(text.contains("0..20 fit: about"), "{text}");
+    place.awari("plan --stones 0..20 --memory '64 MiB' --set build.method=sweep").is(0).shows(&["0..20 fit: about"]);
     // The tables of as many stones do not fit.
-    let text = place.awari("plan --stones 0..40 --memory '128 MiB'").is(0).out;
-    assert!(text.contains(" does not fit: sweep needs "), "{text}");
+    place.awari("plan --stones 0..40 --memory '128 MiB'").is(0).shows(&[" does not fit: sweep needs "]);
     // The manifest's own range does not count, its other keys do.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = 2\n");
     let rows = place.awari("plan m.toml --stones 0..6 --json").is(0).json();
@@ -186,8 +184,7 @@ fn a_method_table_shows_every_database_and_method() {
     assert_eq!(rows["memory_bytes"], 2u64 << 30);
     // A manifest of all databases is planned, though one of them has no file yet that could hold it.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = \"0..48\"\n\n[run]\ndir = \"run\"\n");
-    let plan = place.awari(&format!("plan m.toml --hardware {hardware}")).is(0);
-    assert!(plan.out.contains("verify:48"), "{}", plan.out);
+    place.awari(&format!("plan m.toml --hardware {hardware}")).is(0).shows(&["verify:48"]);
     place.awari("run m.toml").is(11).says(&["m.toml:5:10: build.stones must end at 47"]);
     assert!(!place.path("run").exists());
 }

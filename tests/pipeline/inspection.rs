@@ -47,8 +47,7 @@ fn a_watch_waits_for_the_directory_and_for_a_run() {
     BufReader::new(watch.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "waiting for a run in run\n");
     place.awari("run m.toml").is(0);
-    let out = ended_child(watch).is(0).out;
-    assert!(out.contains("run  run 1, done in "), "{out}");
+    ended_child(watch).is(0).shows(&["run  run 1, done in "]);
     place.awari("status --dir nowhere").is(12);
 }
 
@@ -113,10 +112,8 @@ fn commands_agree_on_numbers_of_stages() {
     let check = |set: &str, selection: &str, expected: &str| {
         let with = |command: &str, more: &str| place.awari(&format!("{command} {set} {more}")).is(0);
         let plan = with("plan m.toml", selection).out;
-        assert!(
-            plan.contains(&format!("{expected}; ")) || plan.contains(&format!("nothing to do: {expected}\n")),
-            "{plan}"
-        );
+        let ends = [format!("{expected}; "), format!("nothing to do: {expected}\n")];
+        assert!(ends.iter().any(|end| plan.contains(end)), "{plan}");
         let counts = with("plan m.toml --json", selection).json()["counts"].clone();
         let explain = with("explain m.toml stats:1", selection).out;
         assert!(explain.ends_with(&format!("\n20 stages: {expected}\n")), "{explain}");
@@ -250,10 +247,14 @@ fn planes_and_snapshots_of_another_method_are_found() {
     fs::write(place.path("run/snapshots/process-5-3/won"), "saved").unwrap();
     fs::write(place.path("run/planes/05/.03.lost.tmp-7"), "half").unwrap();
     fs::write(place.path("run/planes/05/mine.txt"), "mine").unwrap();
-    let found = place.awari("gc --dir run --plan").is(0).out;
-    for part in ["snapshots/process-5-3", ".03.lost.tmp-7", "05/03.won", "05/win.seeds", "05.cap", "05/mine.txt"] {
-        assert!(found.contains(part), "{part} is not in {found}");
-    }
+    place.awari("gc --dir run --plan").is(0).shows(&[
+        "snapshots/process-5-3",
+        ".03.lost.tmp-7",
+        "05/03.won",
+        "05/win.seeds",
+        "05.cap",
+        "05/mine.txt",
+    ]);
     // The snapshot, the temporary, and the capture, which nothing will read.
     place.awari("gc --dir run --delete").is(0).says(&["3 files removed"]);
     place.awari("gc --dir run --unasked --delete").is(0).says(&["2 files removed"]);
@@ -328,10 +329,14 @@ fn a_doctor_reports_the_machine_and_leaves_no_trace() {
     let place = TestDirectory::new(3);
     let files = |place: &TestDirectory| place.files(".").into_keys().collect::<Vec<_>>();
     let before = files(&place);
-    let text = place.awari("doctor --dir run --bytes '4 MiB'").is(0).out;
-    for part in ["cores", "kernels", "io_uring", "open files", "to be created in", "/s written"] {
-        assert!(text.contains(part), "{part} is not in {text}");
-    }
+    place.awari("doctor --dir run --bytes '4 MiB'").is(0).shows(&[
+        "cores",
+        "kernels",
+        "io_uring",
+        "open files",
+        "to be created in",
+        "/s written",
+    ]);
     assert_eq!(files(&place), before);
     let json = place.awari("doctor --json --bytes 0").is(0).json();
     assert!(json["cores"].as_u64().unwrap() >= 1 && json["free_bytes"].as_u64().unwrap() > 0);

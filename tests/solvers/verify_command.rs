@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tests::claims::{ClaimOutcome, Claims};
-use tests::directory::{CommandResult, TestDirectory};
+use tests::directory::{CommandResult, TestDirectory, ended_child, signal};
 use tests::equations::Equations;
 use tests::hostile::seal_scores;
 use tests::stored_scores::StoredScores;
@@ -198,12 +198,8 @@ fn databases_above_wrong_scores_are_rebuilt() {
         "stats/08.json",
     ]);
     let why = "databases/08.awari was made from databases/05.awari, which was found wrong 20";
-    let planned = place.awari(&format!("plan {more}")).is(0);
-    assert!(planned.out.contains(why), "{planned:?}");
-    let explained = place.awari(&format!("explain {more} sweep:8")).is(0);
-    for part in [why, "made from databases/05.awari", "last good 20"] {
-        assert!(explained.out.contains(part), "{explained:?}");
-    }
+    place.awari(&format!("plan {more}")).is(0).shows(&[why]);
+    place.awari(&format!("explain {more} sweep:8")).is(0).shows(&[why, "made from databases/05.awari", "last good 20"]);
     place.awari(&format!("{run} --frozen")).is(15).says(&["databases/07.awari was made from"]);
     place.awari(&run).is(0);
     let right = VerifiedRun::built(8, PositionSet::All);
@@ -341,12 +337,10 @@ fn a_signal_leaves_no_scratch_files() {
         line.clear();
         assert!(err.read_line(&mut line).unwrap() > 0, "it ended before");
     }
-    let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(signalled.success());
-    let (mut told, mut out) = (String::new(), String::new());
+    signal(&child, "INT");
+    let mut told = String::new();
     err.read_to_string(&mut told).unwrap();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(75), "{told}");
+    let out = ended_child(child).is(75).out;
     assert!(told.contains("stopped on request; the rebuild was removed, and the same command starts over"), "{told}");
     assert!(out.ends_with("8,rebuilt\n"), "{out}");
     assert_eq!(place.names("run"), names);

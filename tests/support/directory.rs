@@ -177,6 +177,15 @@ impl CommandResult {
         self
     }
 
+    /// Asserts that standard output contains each of these.
+    #[track_caller]
+    pub fn shows(self, parts: &[&str]) -> CommandResult {
+        for part in parts {
+            assert!(self.out.contains(part), "{part:?} is not in {}", self.out);
+        }
+        self
+    }
+
     /// Asserts that standard output is the table of `awari verify` with these statuses.
     #[track_caller]
     pub fn prints(self, statuses: &[(u32, &str)]) -> CommandResult {

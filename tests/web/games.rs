@@ -53,10 +53,11 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     let shown = place.awari("analyze --dir run game.ogn").is(0).out;
     assert!(shown.starts_with("Event: a game\n") && shown.contains(&format!("{lost} stones lost")), "{shown}");
     // Databases of seven stones do not judge an opening.
-    let opening = place.awari("analyze --dir run 'F4 f4 B5'").is(3).out;
-    assert!(opening.contains("3 of 3 moves not judged (more than 7 stones)"), "{opening}");
-    let one = place.awari("analyze --dir run '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F'").is(0).out;
-    assert!(one.contains("South: 1 move, 1 judged") && one.contains("North: 0 moves, "), "{one}");
+    place.awari("analyze --dir run 'F4 f4 B5'").is(3).shows(&["3 of 3 moves not judged (more than 7 stones)"]);
+    place
+        .awari("analyze --dir run '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F'")
+        .is(0)
+        .shows(&["South: 1 move, 1 judged", "North: 0 moves, "]);
     let empty = place.awari("analyze --dir run '[Event \"none\"]'").is(3).out;
     assert_eq!(empty, "Event: none\nthe game has no moves: there is nothing to judge\n");
     // The same game from a pipe.

@@ -199,12 +199,8 @@ fn principal_lines_reach_the_score() {
             let left: u8 = at.iter().sum();
             match line.end {
                 LineEnd::Over => {
-                    assert!(
-                        !repeated
-                            && reference::moves(at)
-                                .iter()
-                                .all(|one| !matches!(one, reference::ReferenceMove::Legal { .. }))
-                    );
+                    let is_legal = |one: &_| matches!(one, reference::ReferenceMove::Legal { .. });
+                    assert!(!repeated && !reference::moves(at).iter().any(is_legal));
                     gained -= sign * left as i8;
                     ends[0] += 1;
                 }
