@@ -1,7 +1,7 @@
 //! The stage `counting:n`: the scores of all n-stone positions, propagated from children to parents.
 //!
-//! Between bounds the stage saves a snapshot at the interval of the manifest, and when it is asked to stop. The output does
-//! not depend on the number of threads, nor on that of the process that wrote the snapshot.
+//! Between bounds the stage saves a snapshot at the interval of the manifest, and on a stop request. The output does
+//! not depend on the number of threads of this process or of the one that wrote the snapshot.
 
 use crate::engine_progress::EngineProgress;
 use crate::files::CountsFormat;

@@ -249,13 +249,13 @@ pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageErr
     }
 }
 
-/// Handles an error of reading the snapshot in `directory`. A damaged or unrelated one is ignored: the stage starts over.
-/// After a failure of the disk the snapshot may be intact and hold hours of work, which a stage that starts over would
-/// replace, so the user decides.
+/// Handles an error of reading the snapshot in `directory`. A damaged or unrelated one is ignored: the stage starts
+/// over. After a failure of the disk the snapshot may be intact and hold hours of work, which a stage that starts over
+/// would replace, so the user decides.
 pub(crate) fn ignore_snapshot(directory: &Path, error: StoreError) -> Result<(), StageError> {
     match error {
         StoreError::Disk(error) if !error.is_not_found() => Err(StageError::failed(format!(
-            "cannot read its snapshot: {error}; if this persists, remove {}, and the stage starts over",
+            "cannot read its snapshot: {error}; if this persists, remove {} to start the stage over",
             directory.display()
         ))),
         _ => Ok(()),

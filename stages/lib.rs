@@ -1,14 +1,15 @@
-//! The stages of a build, where the pipeline, which knows nothing of awari, meets the engines, which know nothing of files.
+//! The stages of a build. They connect the pipeline, which knows nothing of awari, with the engines, which know nothing
+//! of files.
 //!
-//! A module for each kind of stage declares its inputs and outputs, and runs it: it opens the inputs, calls an engine and
-//! publishes the outputs. Method, memory layout and caches are in the [`DatabasePlan`]; costs come from there too. A stage decides
-//! only what depends on the content of the stage cache and of files: where the previous plane is (`bounds`), in which direction
-//! captures are computed (`capture`), whether files are mapped (`verify`).
+//! A module for each kind of stage declares its inputs and outputs, and runs it: it opens the inputs, calls an engine
+//! and publishes the outputs. Method, memory layout and caches are in the [`DatabasePlan`]; costs come from there too.
+//! A stage decides only what depends on the content of the stage cache and of files: where the previous plane is
+//! (`bounds`), in which direction captures are computed (`capture`), whether files are mapped (`verify`).
 //!
 //! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk` or `bounds`, then `verify` and `stats`.
 //! * [`distributed`] runs stages on all ranks of a job.
-//! * `graph` lists all stages of a build, `files` names and opens their files, `stage_cache` keeps arrays from one stage to
-//!   the next, `snapshot_timer` decides when a long stage saves its state.
+//! * `graph` lists all stages of a build, `files` names and opens their files, `stage_cache` keeps arrays from one
+//!   stage to the next, `snapshot_timer` decides when a long stage saves its state.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -138,8 +139,8 @@ impl Awari {
         }
     }
 
-    /// Whether a file has the orientation and the shape of its number of stones. Files for other rules or positions have
-    /// other shapes and are not checked: their identity differs.
+    /// Whether a file has the orientation and the shape of its number of stones. Files for other rules or positions
+    /// have other shapes and are not checked: their identity differs.
     fn is_laid_out(&self, found: &Identity, shape: &Shape) -> bool {
         let Settings { rules, set, .. } = self.build.settings();
         let expected = files::identity(rules.name, *set, found.kind, found.stones.into());
@@ -226,7 +227,7 @@ impl Work for Awari {
     }
 
     fn recognises(&self, disk: &dyn Disk, path: &Path, name: &ArtifactName) -> Result<bool, DiskError> {
-        // A link, a pipe or another file that cannot be opened is not ours.
+        // A link, a pipe or another file that cannot be opened was not written by awari.
         let Ok(file) = Scores::open_windowed(disk, path) else { return Ok(false) };
         let of = file.identity();
         let stones = u32::from(of.stones);

@@ -5,7 +5,7 @@ use pipeline::{StageContext, StageError};
 use std::fmt;
 use std::time::Duration;
 
-/// A stage that ran for a shorter time is cheaper to repeat than to save when it is asked to stop.
+/// On a stop request, a stage that has run for less than this saves nothing: repeating it is cheaper.
 const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
 
 /// Decides when a stage saves its state.
@@ -27,7 +27,7 @@ impl<'a> SnapshotTimer<'a> {
         self.started.elapsed()
     }
 
-    /// Starts the first interval anew.
+    /// Restarts the interval.
     pub(crate) fn restart(&mut self) {
         self.last.restart();
     }
@@ -41,8 +41,8 @@ impl<'a> SnapshotTimer<'a> {
         is_due
     }
 
-    /// Saves a snapshot if the interval has passed. A failure is logged: without a snapshot a crash costs more time, which
-    /// is no reason to lose the work.
+    /// Saves a snapshot if the interval has passed. A failure is logged: without a snapshot a crash costs more time,
+    /// which is no reason to lose the work.
     pub(crate) fn save_if_due(&mut self, stage: fmt::Arguments, save: impl FnOnce() -> Result<(), StageError>) {
         if self.last.elapsed() < self.interval {
             return;

@@ -1,8 +1,8 @@
 //! The stage cache: arrays and counts that a stage leaves in memory for later stages of the same process.
 //!
-//! No result depends on it: on a miss a stage reads files. Entries are looked up by the content digests in the headers of
-//! files, so they equal what the files hold. Large arrays are reused from database to database, because clearing their pages
-//! anew takes as long as a pass of a kernel.
+//! No result depends on it: on a miss a stage reads files. Entries are looked up by the content digests in the headers
+//! of files, so they equal what the files hold. Large arrays are reused from database to database, because clearing
+//! their pages anew takes as long as a pass of a kernel.
 
 use check::Histogram;
 use disk::Digest;
@@ -80,7 +80,7 @@ impl StageCache {
         let len = index.positions() as usize;
         match self.spare().and_then(|spare| spare.resized(len)) {
             Some(bytes) => Ok(bytes),
-            // A limit on address space may not allow the reserve.
+            // A limit on address space may forbid the spare capacity.
             None => Bytes::zeroed_within(len, plan.array_bytes_max().max(len))
                 .or_else(|_| Bytes::zeroed(len))
                 .map_err(StageError::failed),
@@ -138,14 +138,14 @@ impl StageCache {
         (*found == database).then(|| histogram.clone())
     }
 
-    /// Keeps the scores of a database for later captures, if the planned cache has room; smaller databases are evicted. If
-    /// there is no memory, later stages read the file.
+    /// Keeps the scores of a database for later captures, if the planned cache has room; smaller databases are evicted.
+    /// If there is no memory, later stages read the file.
     pub(crate) fn keep_database(&self, plan: &BuildPlan, stones: u32, digest: Digest, scores: &ScoreRows) {
         let settings = plan.settings();
         if !(stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones)) {
             return;
         }
-        // The plan of the next capture includes this cache; `begin` applies the limits of earlier stages.
+        // The plan of the next capture includes this cache; for stages before that, `begin` applies their limits.
         let (bytes, most) = (settings.set.positions(stones), plan.database(stones + 1).memory().cache_bytes);
         if bytes > most {
             return;

@@ -1,7 +1,7 @@
-//! The stage `sweep:n` for scores that do not fit the memory: they are swept in a working file.
+//! The stage `sweep:n` for scores that do not fit in memory: they are swept in a working file.
 //!
-//! The file is a valid snapshot at every moment: the next run resumes from whatever a kill or a power loss leaves. Its cells
-//! have checksums; see `engines::sweep::disk`.
+//! The file is always a valid snapshot: the next run resumes from any state that a kill or a power loss leaves. Its
+//! cells have checksums; see `engines::sweep::disk`.
 
 use crate::{BuildContext, engine_progress::EngineProgress, files};
 use disk::{Digest, RUN_BYTES_MAX, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
@@ -25,7 +25,7 @@ const _: () = assert!(RUN_BYTES <= RUN_BYTES_MAX, "runs of cells are read many a
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
     let settings = build.settings();
-    // This stage makes the tables of one slab at a time.
+    // Drops the shared tables: this stage builds the tables of one slab at a time.
     build.forget_tables();
     let index = Index::new(stones, settings.set);
     let allowed = build.plan(stones).memory().arena_bytes.expect("the plan is to sweep on disk") as usize;

@@ -1,4 +1,5 @@
-//! The stage `verify:n`: derives scores by the plain rules, compares counts with published ones, and checks every checksum.
+//! The stage `verify:n`: derives scores by the plain rules, compares counts with published ones, and checks every
+//! checksum.
 
 use crate::{BuildContext, declaration, files};
 use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
@@ -18,7 +19,7 @@ use store::{BlockCache, CachedScores, FileKind, Scores};
 /// Scores in one unit of counting.
 const COUNTED_POSITIONS: usize = 1 << 18;
 
-/// Version of verification, raised when it finds other mistakes.
+/// Version of verification, raised when it detects other kinds of mistakes.
 const VERSION: u32 = 1;
 
 /// Declares the stage: it reads the database and the smaller ones, and vouches for the database.
@@ -184,7 +185,7 @@ impl VerifyInputs {
     /// Returns the scores to verify.
     pub(crate) fn scores(&self) -> &Scores {
         let Ok(OpenedScores::File(scores)) = self.databases.get(self.stones).map(Database::scores) else {
-            unreachable!("the database itself is read, and was opened just now")
+            unreachable!("the database under verification is always opened")
         };
         scores.scores()
     }

@@ -1,9 +1,9 @@
-//! The certificate: derives every score from captures and ends of games.
+//! Certification: derives every score from captures and terminal positions.
 //!
-//! Scores that agree with those of their children can be wrong. The equations have several solutions: two positions that
-//! lead to each other can claim +2 and -2, each justified by the other. The right solution is the least one, in which only
-//! a bounded line of play makes a score differ from 0. So for each bound k, from the number of stones downward, the claims
-//! of the database are derived again:
+//! Scores that agree with those of their children can be wrong. The equations have several solutions: two positions
+//! that lead to each other can claim +2 and -2, each justified by the other. The right solution is the least one, in
+//! which only a bounded line of play makes a score differ from 0. So for each bound k, from the number of stones
+//! downward, the claims of the database are derived again:
 //!
 //! ```text
 //! W = positions with score >= k that have been derived, L = those with score <= -k
@@ -11,16 +11,16 @@
 //! into L: score <= -k, no capture is worth more than -k, and all quiet moves lead into W
 //! ```
 //!
-//! What is derived for k + 1 is derived for k, so W and L only grow, and each bound adds only the claims of exactly k and
-//! -k. A claim that cannot be derived refuses the certificate. If all can be derived, no claim exceeds the right score in
-//! magnitude with its sign. No solution smaller than the right one is consistent. So a database that also passes the full
-//! verifier ([`crate::verify()`]) is right, given that the smaller ones are.
+//! What is derived for k + 1 is derived for k, so W and L only grow, and each bound adds only the claims of exactly k
+//! and -k. A claim that cannot be derived refuses the certificate. If all can be derived, no claim exceeds the right
+//! score in magnitude with its sign. No solution smaller than the right one is consistent. So a database that also
+//! passes the full verifier ([`crate::verify()`]) is right, given that the smaller ones are.
 //!
-//! Both halves are necessary: derived claims alone allow zeros where something can be won, consistency alone allows claims
-//! that justify each other. Both need right smaller databases, so a proof goes from 0 stones up.
+//! Both halves are necessary: derived claims alone allow zeros where something can be won, consistency alone allows
+//! claims that justify each other. Both need right smaller databases, so a proof goes from 0 stones up.
 //!
-//! A player who cannot move cannot avoid a loss, so any negative claim is derived there (consistency determines which), and
-//! no positive one. Children are always in the position set, since the pit sown from is empty.
+//! A player who cannot move cannot avoid a loss, so any negative claim is derived there (consistency determines which),
+//! and no positive one. Children are always in the position set, since the pit sown from is empty.
 //!
 //! Memory: two bits a position.
 
@@ -100,7 +100,7 @@ struct PositionBits {
 #[derive(Clone, Copy, Default)]
 struct OpenClaims {
     claims: u64,
-    /// The first of them, and its score.
+    /// The first open claim, and its score.
     first: Option<(u64, Score)>,
 }
 
@@ -111,8 +111,8 @@ impl<L: ScoreSource> Proof<'_, L> {
         let mut open: Vec<u64> = (0..units).collect();
         let mut left_before = u64::MAX;
         for pass in 1.. {
-            // A unit may or may not see claims that others add in the same pass: both are sound, and the final result does
-            // not depend on it.
+            // A unit may or may not see claims that other units add in the same pass: both are sound, and the final
+            // result does not depend on it.
             let lefts: Vec<OpenClaims> = open
                 .par_iter()
                 .map_init(Vec::new, |scores, &unit| self.pass(unit, bound, scores))
@@ -268,7 +268,8 @@ mod tests {
         false
     }
 
-    /// There are such databases for 2 to 4, 6 to 9 and 11 stones; `tests/solvers/fault_planting.rs` plants more of them.
+    /// There are such databases for 2 to 4, 6 to 9 and 11 stones; `tests/solvers/fault_planting.rs` plants more of
+    /// them.
     #[test]
     fn consistent_but_wrong_databases_are_refused() {
         for stones in [2, 4] {

@@ -1,7 +1,8 @@
 //! A chart of the distribution of scores: the stacked histogram of Romein & Bal 2002, figure 3.
 //!
-//! The x axis is the score of the player to move, the y axis the share of positions of all databases. Each bar is a stack of
-//! the databases, few stones light and at the bottom, many stones dark. The SVG is self-contained.
+//! The x axis is the score of the player to move, the y axis the share of positions of all databases. Each bar is a
+//! stack of the databases: those with few stones are light and at the bottom, those with many are dark. The SVG is
+//! self-contained.
 
 use crate::report::total;
 use crate::{Histogram, ScoreShares, Statistics};
@@ -181,8 +182,8 @@ fn legend(text: &mut String, databases: &[Statistics]) {
     }
 }
 
-/// Returns the gray of a database: light for the first, dark for the last. The last databases have most positions, so their
-/// shades differ most.
+/// Returns the gray of a database: light for the first, dark for the last. The last databases have most positions, so
+/// their shades differ most.
 fn shade(at: usize, count: usize) -> String {
     const LIGHT: f64 = 228.0;
     const DARK: f64 = 28.0;

@@ -1,7 +1,7 @@
 //! The databases that checks read: 0 to n stones of one rule set and one position set.
 //!
-//! A check reads single scores and runs of consecutive scores, both in canonical order (slabs ascending, `OpponentMajor`,
-//! row by row). Files ([`CachedScores`]) and vectors, which tests use, are sources of scores.
+//! A check reads single scores and runs of consecutive scores, both in canonical order (slabs ascending,
+//! `OpponentMajor`, row by row). Files ([`CachedScores`]) and vectors, which tests use, are sources of scores.
 
 use crate::CheckError;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
@@ -31,7 +31,8 @@ pub trait ScoreSource: Sync {
         Ok(())
     }
 
-    /// Reads the scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed [`ScoreSource::positions`].
+    /// Reads the scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed
+    /// [`ScoreSource::positions`].
     fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError>;
 
     /// Returns the edition of the file, which changes when another process changes the file.
@@ -172,7 +173,7 @@ impl<L: ScoreSource> Databases<L> {
     /// Checks that no database has changed since it had these editions.
     ///
     /// # Errors
-    /// [`StoreError::Changing`] with the first that has: findings about it may be wrong.
+    /// [`StoreError::Changing`] with the first changed database, about which findings may be wrong.
     pub fn unchanged(&self, editions: &[u64]) -> Result<(), CheckError> {
         let changed = self.editions().iter().zip(editions).position(|(now, before)| now != before);
         match changed.and_then(|at| self.by_stones[at].as_ref()) {
@@ -211,7 +212,7 @@ impl<L: ScoreSource> Database<L> {
     /// Returns the position of a board.
     ///
     /// # Errors
-    /// [`CheckError::Outside`]: no child of a position may be outside of the position set.
+    /// [`CheckError::Outside`] if the board is not in the position set, which no child of a position may be.
     pub fn position(&self, board: &Board) -> Result<u64, CheckError> {
         self.index.rank(board, ORIENTATION).ok_or(CheckError::Outside { board: *board, set: self.index.set() })
     }

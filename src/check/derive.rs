@@ -1,6 +1,6 @@
 //! Derives the score of a position from the scores of its children, by the plain rules.
 //!
-//! The checks know no more of the game than this: [`Board::moves`], a look-up for each child, and the score of a player who
+//! The checks use nothing else of the game: [`Board::moves`], a look-up for each child, and the score of a player who
 //! cannot move.
 
 use crate::CheckError;
@@ -17,7 +17,7 @@ pub(crate) struct Derived {
 }
 
 impl Derived {
-    /// No moves.
+    /// The state before any move is added.
     pub(crate) const NONE: Derived = Derived { capture: None, quiet: None };
 
     /// Looks up the children of a position.

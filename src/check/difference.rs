@@ -14,7 +14,7 @@ const UNIT_POSITIONS: u64 = 1 << 20;
 pub struct Differences {
     /// The number of positions.
     pub positions: u64,
-    /// The first of them, in the order of the database, with both scores.
+    /// The first differing positions, in the order of the database, with both scores.
     pub first: Vec<WrongScore>,
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use store::StoreError;
 use thiserror::Error;
 
-/// Why a database did not pass a check.
+/// The reason why a database failed a check, or why the check could not finish.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum CheckError {
@@ -25,10 +25,10 @@ pub enum CheckError {
         path: PathBuf,
         /// All damaged blocks, ascending.
         blocks: Vec<usize>,
-        /// The errors of the first of them.
+        /// The errors of the first damaged blocks.
         first: Vec<StoreError>,
     },
-    /// A text is not a record of statistics.
+    /// A text does not parse as statistics.
     #[error("expected the statistics of a database as JSON, found {found}; `awari run MANIFEST` writes them again")]
     Statistics { found: String },
     /// A database that the check needs is missing.

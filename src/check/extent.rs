@@ -1,19 +1,20 @@
 //! The extent of a check: all positions of a database, or a sample.
 //!
-//! A sample is stratified: the positions are divided into as many equal runs as there are samples, and a hash of seed and
-//! run chooses one position of each run. So the sample is the same on every machine and for any number of threads, and
-//! covers every region.
+//! A sample is stratified: the positions are divided into as many equal runs as there are samples, and a hash of seed
+//! and run chooses one position of each run. So the sample is the same on every machine and for any number of threads,
+//! and covers every region.
 //!
-//! A sample of a share s of the positions misses k inconsistent positions with a probability of at most (1 - s)^k, wherever
-//! they are: it misses j of a run of r positions with probability 1 - j/r, which by Bernoulli's inequality is at most
-//! (1 - 1/r)^j. The probability is over seeds, or over mistakes that are independent of the seed: the same seed chooses the
-//! same positions again. A wrong score is seldom the only inconsistent one, since its parents do not follow from it either.
+//! A sample of a share s of the positions misses k inconsistent positions with a probability of at most (1 - s)^k,
+//! wherever they are: it misses j of a run of r positions with probability 1 - j/r, which by Bernoulli's inequality is
+//! at most (1 - 1/r)^j. The probability is over seeds, or over mistakes that are independent of the seed: the same seed
+//! chooses the same positions again. A wrong score is seldom the only inconsistent one, since its parents do not follow
+//! from it either.
 //!
 //! A sample of tiles is stratified over the tiles of all slabs, eight halves of one player by eight of the other: every
-//! position is as likely as in a sample of positions, but the positions of a tile are chosen together. Their children lie
-//! in a few rows, so a look-up costs half as much in memory, and a fraction of that where blocks are decoded. It misses k
-//! inconsistent positions in t tiles with a probability of at most (1 - s)^t. A sample of 16 to 27 stones touches 96 to
-//! 100 % of the blocks of 65,536 positions of a file.
+//! position is as likely as in a sample of positions, but the positions of a tile are chosen together. Their children
+//! lie in a few rows, so a look-up costs half as much in memory, and a fraction of that where blocks are decoded. It
+//! misses k inconsistent positions in t tiles with a probability of at most (1 - s)^t. A sample of 16 to 27 stones
+//! touches 96 to 100 % of the blocks of 65,536 positions of a file.
 
 /// All positions of a database, or a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum Extent {
     Full,
     /// Single positions.
     Sample(Sample),
-    /// About as many positions, in tiles of up to 64.
+    /// About as many positions as the sample has, in tiles of up to 64.
     Tiles(Sample),
 }
 
@@ -65,8 +66,8 @@ impl Sample {
         1.0 - self.missed_share(positions).powf(bad as f64)
     }
 
-    /// Returns the number of bad positions among `positions` of which one is found with at least this probability (above
-    /// 0, below 1). May exceed `positions`.
+    /// Returns the number of bad positions among `positions` of which one is found with at least this probability
+    /// (above 0, below 1). May exceed `positions`.
     pub fn detectable(&self, positions: u64, chance: f64) -> u64 {
         match self.missed_share(positions) {
             0.0 => 1,
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn chances() {
+    fn probabilities_of_detection() {
         let sample = Sample::default();
         assert_eq!((sample.chance(1_000, 1), sample.detectable(1_000, 0.95)), (1.0, 1));
         let positions = 1_000_000_000;

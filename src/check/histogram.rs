@@ -154,7 +154,7 @@ const PAIRED_BITS: u32 = 7;
 const PAIRS_MIN: usize = 1 << 16;
 
 fn count_pairs(scores: &[Score], counts: &mut [u64; 256]) {
-    // Two tables in turn, so that runs of one score do not wait for one counter.
+    // Alternates between two tables, so that a run of equal scores does not serialize on one counter.
     let mut tables = vec![[0u32; 2]; 1 << (2 * PAIRED_BITS)];
     let mask = (1 << PAIRED_BITS) - 1;
     let pair = |a: Score, b: Score| usize::from(a as u8 & mask) << PAIRED_BITS | usize::from(b as u8 & mask);

@@ -1,8 +1,8 @@
 //! Statistics of a database: the figures that the papers report.
 //!
-//! The distribution of scores counts every position. The share of positions in which a capture is the wrong move needs the
-//! children of each position, so it is estimated from an extent, usually a sample: at 100,000 positions its standard error
-//! is at most a seventh of a per cent.
+//! The distribution of scores counts every position. The share of positions in which a capture is the wrong move needs
+//! the children of each position, so it is estimated from an extent, usually a sample: at 100,000 positions its
+//! standard error is at most a seventh of a per cent.
 //!
 //! The statistics of a database are a JSON object, whose bytes depend only on the database and the extent:
 //!
@@ -12,8 +12,8 @@
 //!  "scores":[{"score":-2,"positions":40},{"score":0,"positions":13},{"score":2,"positions":25}]}
 //! ```
 //!
-//! `captures` counts the positions of the extent, those that offer both kinds of move, and those of these in which no best
-//! move captures. Shares and mean follow from the other fields.
+//! `captures` counts the positions of the extent, those that offer both kinds of move, and those of these in which no
+//! best move captures. Shares and mean follow from the other fields.
 
 use crate::databases::{Databases, ScoreSource};
 use crate::walk::{VisitedPosition, WalkTally, walk};
@@ -31,7 +31,7 @@ pub struct Statistics {
     choice: CaptureStatistics,
 }
 
-/// Captures against other moves (Romein & Bal 2002, "New awari insights": 22 % over the databases up to 48 stones).
+/// How often no best move captures (Romein & Bal 2002, "New awari insights": 22 % over the databases up to 48 stones).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureStatistics {
@@ -110,7 +110,7 @@ impl Statistics {
         &self.histogram
     }
 
-    /// Captures against other moves.
+    /// The counts of positions by whether a best move captures.
     pub fn choice(&self) -> CaptureStatistics {
         self.choice
     }

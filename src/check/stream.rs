@@ -1,9 +1,10 @@
 //! Verifies a sample of tiles with look-ups in file order, for compressed databases.
 //!
 //! A look-up in a compressed file decodes some thousand scores, and a tile needs fifty look-ups, so a walk tile by tile
-//! decodes everything several times. Here all look-ups of a round are collected and sorted. Look-ups in the database itself
-//! are answered while its scores are streamed to compare their digest; look-ups in smaller databases decode each block
-//! once. Memory is one round of look-ups. A larger sample takes more rounds, each of which reads the database again.
+//! decodes everything several times. Here all look-ups of a round are collected and sorted. Look-ups in the database
+//! itself are answered while its scores are streamed to compare their digest; look-ups in smaller databases decode each
+//! block once. Memory is one round of look-ups. A larger sample takes more rounds, each of which reads the database
+//! again.
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
@@ -14,7 +15,8 @@ use game::Score;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-/// Memory for each position of a round: its look-ups, those of one database twice while they are collected, and the answers.
+/// Memory for each position of a round: its look-ups, those of one database twice while they are collected, and the
+/// answers.
 pub const POSITION_BYTES: u64 = 115;
 
 /// The least number of positions of a round, if the sample has as many: 15 MB.
@@ -60,7 +62,7 @@ pub fn verify_streamed<L: ScoreSource>(
     comparison.merge(round.finish(databases, database, watch)?);
     for tiles in rounds {
         comparison
-            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
+            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_up_all(databases, database, watch)?);
     }
     see_opening(databases, database, &mut comparison)?;
     comparison.verified(stones, histogram)
@@ -83,7 +85,7 @@ pub fn verify_portion_in_rounds<L: ScoreSource>(
     let mut comparison = RuleCheckTally::default();
     for tiles in portion.tiles(&tiles).chunks(tiles_of_round(round_bytes)) {
         comparison
-            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_all(databases, database, watch)?);
+            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_up_all(databases, database, watch)?);
     }
     if portion.is_last() {
         see_opening(databases, database, &mut comparison)?;
@@ -179,7 +181,7 @@ impl LookUpRound {
     }
 
     /// Looks up the children of moves that capture `captured` stones.
-    fn look<L: ScoreSource>(
+    fn look_up<L: ScoreSource>(
         &mut self,
         child: &Database<L>,
         look_ups: &[RoundLookUp],
@@ -192,7 +194,7 @@ impl LookUpRound {
     }
 
     /// Looks up the positions themselves.
-    fn look_found<L: ScoreSource>(
+    fn look_up_positions<L: ScoreSource>(
         &mut self,
         database: &Database<L>,
         look_ups: &[RoundLookUp],
@@ -203,17 +205,17 @@ impl LookUpRound {
         Ok(())
     }
 
-    /// Makes all look-ups, and compares the scores.
-    fn look_all<L: ScoreSource>(
+    /// Performs all look-ups, and compares the scores.
+    fn look_up_all<L: ScoreSource>(
         mut self,
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
     ) -> Result<RuleCheckTally, CheckError> {
         let own = std::mem::take(&mut self.look_ups[0]);
-        self.look(database, &own, 0)?;
+        self.look_up(database, &own, 0)?;
         let found = std::mem::take(&mut self.found_look_ups);
-        self.look_found(database, &found)?;
+        self.look_up_positions(database, &found)?;
         self.finish(databases, database, watch)
     }
 
@@ -228,7 +230,7 @@ impl LookUpRound {
         for captured in 1..=stones {
             let look_ups = std::mem::take(&mut self.look_ups[captured as usize]);
             if !look_ups.is_empty() {
-                self.look(databases.get(stones - captured)?, &look_ups, captured as u8)?;
+                self.look_up(databases.get(stones - captured)?, &look_ups, captured as u8)?;
             }
             if watch(0).is_break() {
                 return Err(CheckError::Stopped);
@@ -306,7 +308,7 @@ mod tests {
         let watch: Watch = &|_| ControlFlow::Continue(());
         let whole = LookUpRound::collect(&databases, database, &tiles, watch).unwrap();
         let of = |round: LookUpRound| {
-            let found = round.look_all(&databases, database, watch).unwrap();
+            let found = round.look_up_all(&databases, database, watch).unwrap();
             found.verified(7, Histogram::EMPTY).unwrap().checked()
         };
         let parts = tiles.chunks(10).map(|tiles| of(LookUpRound::collect(&databases, database, tiles, watch).unwrap()));

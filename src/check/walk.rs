@@ -1,15 +1,15 @@
 //! Walks over the positions of a database, all or a sample, with the stored and the derived score of each.
 //!
 //! A full walk goes tile by tile: a range of movers' halves against a range of opponents' halves, the mover's half
-//! outermost. With the mover's half fixed, each of the six moves reads along one row of its child's slab, so look-ups stay
-//! in a few cache lines (and a few blocks of a compressed file). Memory is one tile per thread.
+//! outermost. With the mover's half fixed, each of the six moves reads along one row of its child's slab, so look-ups
+//! stay in a few cache lines (and a few blocks of a compressed file). Memory is one tile per thread.
 //!
-//! A sample of positions has no such order. Its look-ups are collected and sorted by database and position, so a compressed
-//! file decodes each block once per batch. Memory is one batch of look-ups. A sample of tiles goes tile by tile, like a
-//! full walk; its tiles are small.
+//! A sample of positions has no such order. Its look-ups are collected and sorted by database and position, so a
+//! compressed file decodes each block once per batch. Memory is one batch of look-ups. A sample of tiles goes tile by
+//! tile, like a full walk; its tiles are small.
 //!
-//! Tiles and batches depend on the database alone, and tallies are merged in their order, so results do not depend on the
-//! number of threads.
+//! Tiles and batches depend on the database alone, and tallies are merged in their order, so results do not depend on
+//! the number of threads.
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
@@ -53,7 +53,7 @@ impl VisitedPosition {
 
 /// An accumulator of a walk.
 pub(crate) trait WalkTally: Default + Send {
-    /// Adds a position.
+    /// Records a visited position.
     fn see(&mut self, seen: &VisitedPosition);
 
     /// Adds the tally of another part of the walk.
@@ -96,7 +96,7 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
 /// One of several portions of about equal size. Portions depend only on the database, the extent and their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabasePortion {
-    /// Its number, from 0 on.
+    /// The number of the portion, from 0.
     pub number: u64,
     /// The number of portions.
     pub of: u64,
@@ -294,8 +294,8 @@ impl WalkTile<'_> {
     }
 }
 
-/// The look-up of a child of a sampled position, in 62 bits. Sorts by database (captures of the same number of stones lead
-/// into the same one), then by position.
+/// The look-up of a child of a sampled position, in 62 bits. Sorts by database (captures of the same number of stones
+/// lead into the same one), then by position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct SampleLookUp(u64);
 

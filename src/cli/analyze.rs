@@ -21,7 +21,7 @@ use std::path::Path;
 /// The longest text of a game.
 const GAME_BYTES_MAX: u64 = 1 << 20;
 
-/// The cache of decoded blocks; a game reads some hundred.
+/// The memory limit of the cache of decoded blocks; a game reads some hundred blocks.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
@@ -46,7 +46,7 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
             text
         }
         [word] if !word.contains(char::is_whitespace) && !is_moves(word) => {
-            // Or a pipe, such as <(...) in a shell.
+            // The path may be a pipe, such as `<(...)` in a shell.
             disk.read(Path::new(word), GAME_BYTES_MAX).map_err(|error| match error.is_not_found() {
                 true => CliError::NoGame(word.into()),
                 false => error.into(),
@@ -68,7 +68,7 @@ fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> Strin
         let _ = writeln!(text, "{name}: {value}");
     }
     if review.turns.is_empty() {
-        text.push_str("the game has no moves: there is nothing to judge\n");
+        text.push_str("the game has no moves to analyze\n");
         return text;
     }
     let known = review.turns.iter().filter(|one| one.best.is_some()).count();

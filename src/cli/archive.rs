@@ -65,7 +65,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     let (rules, set) = Library::kind_of(path, first.identity())?;
     let stop = signals::stop_flag()?;
     let threads = threads(args.threads)?;
-    // Held until the end, so that no other command writes databases there.
+    // The lock is held until the end, so that no other command writes databases to the directory.
     let _lock = Directory::open(&disk, &args.dir, "awari restore", &|| Ok(holds_artifacts(&disk, &args.dir)))?;
     let stones_max = chosen.iter().map(|&(stones, _)| stones).max().unwrap_or(0);
     let tables = Tables::new(rules, set, stones_max);
@@ -121,7 +121,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
     }
     for (codec, stones) in others {
         say(format_args!(
-            "databases {} have the codec {codec} and stay as they are: --codec is for new files; to convert them, restore \
+            "databases {} have the codec {codec} and are kept, because --codec applies to new files only; to convert them, restore \
              into another directory",
             quantity::ranges(&stones, |stones| stones + 1)
         ));
@@ -195,7 +195,7 @@ impl<'a> CaptureSources<'a> {
     }
 }
 
-/// Opens the archives of a directory, by stones.
+/// Opens the archives of a directory, and returns them by number of stones.
 fn archives(disk: &RealDisk, dir: &Path) -> Result<BTreeMap<u32, (PathBuf, Unverified)>, CliError> {
     let mut archives = BTreeMap::new();
     for path in disk.list(dir)? {

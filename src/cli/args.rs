@@ -59,8 +59,8 @@ Exit codes:
   130  stopped at once by a second signal"
 )]
 pub(crate) struct CommandLine {
-    /// Vector instructions to use: portable (none), avx2 or avx512; changes no byte of any file [default: the fastest that
-    /// `awari doctor` lists]
+    /// Vector instructions to use: portable (none), avx2 or avx512; changes no byte of any file [default: the fastest
+    /// that `awari doctor` lists]
     #[arg(long, global = true, value_name = "NAME", value_parser = values::kernel, help_heading = "Global options",
         add = ArgValueCandidates::new(candidates::kernels))]
     pub(crate) kernel: Option<Kernel>,
@@ -140,7 +140,7 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Show the distribution of scores
     Stats(StatsArgs),
-    /// Show the score of a position and the value of each move
+    /// Show the score of a position, and the value of each move
     Probe(ProbeArgs),
     /// Write databases in formats that other programs read
     Export(ExportArgs),
@@ -154,7 +154,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Write an HTML report on the runs of a directory
     Report(ReportArgs),
-    /// List files that are not needed any more, and delete them with --delete
+    /// List files that are not needed; delete them with --delete
     Gc(GcArgs),
     /// Check whether the machine and a directory are fit for a run
     Doctor(DoctorArgs),
@@ -162,7 +162,7 @@ pub(crate) enum Command {
     Analyze(AnalyzeArgs),
     /// Play against the databases in the terminal
     Play(PlayArgs),
-    /// Run as an engine under an oware program: UCI on stdin and stdout
+    /// Run as an engine for an oware program: UCI on stdin and stdout
     Engine(EngineArgs),
     /// Print the script that completes commands in a shell
     Completions(CompletionsArgs),

@@ -1,4 +1,4 @@
-//! Completions of values that are not a closed set.
+//! Shell completions of values that are not a closed set.
 
 use clap_complete::engine::CompletionCandidate;
 use disk::{Disk, RealDisk};

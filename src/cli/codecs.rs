@@ -1,6 +1,6 @@
 //! Finished databases with another codec than the manifest requests.
 //!
-//! A codec does not change scores, so a changed codec makes nothing stale. A message says so.
+//! A codec does not change scores, so a database with another codec is not stale. A message lists these databases.
 
 use crate::databases::{artifact, solved};
 use crate::quantity;
@@ -31,7 +31,7 @@ pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan
         let (databases, stay, are, them) =
             if is_one { ("database", "stays", "it is", "it") } else { ("databases", "stay", "they are", "them") };
         format!(
-            "{databases} {} {stay} as {are}: the codec {asked} is for new ones; to convert {them}:\n  \
+            "{databases} {} {stay} as {are}, because the codec {asked} applies to new databases only; to convert {them}:\n  \
              awari archive --dir {dir} --out ARCHIVES && awari restore --from ARCHIVES --dir NEW --codec {asked} && \
              awari run MANIFEST --dir NEW",
             kept.join(", ")

@@ -18,7 +18,7 @@ const FREE_BYTES_MIN: u64 = 16 << 20;
 /// The least limit on open files: a run needs a few per thread.
 const OPEN_FILES_MIN: u64 = 256;
 
-/// The longest sync that does not delay stages.
+/// The longest sync time that does not noticeably delay stages.
 const SYNC_SECONDS_MAX: f64 = 0.05;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
@@ -30,10 +30,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
     if let Some(dir) = &args.dir {
         of_directory(&disk, dir, &mut findings);
     }
-    let machine = MachineFacts::look();
+    let machine = MachineFacts::inspect();
     let kernels: Vec<String> = Kernel::available().map(|kernel| kernel.to_string()).collect();
     of_machine(&machine, &kernels, &mut findings);
-    let storage = match FileSystem::look(&measured_dir) {
+    let storage = match FileSystem::inspect(&measured_dir) {
         Ok(storage) => {
             of_storage(&storage, &mut findings);
             Some(storage)
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
 
 /// A finding about the machine or the directory.
 struct DoctorFinding {
-    /// Whether a run would fail; otherwise it is slower or less safe.
+    /// Whether a run would fail; if false, it would be slower or less safe.
     is_problem: bool,
     what: String,
 }
@@ -148,20 +148,20 @@ fn of_storage(storage: &FileSystem, findings: &mut Vec<DoctorFinding>) {
     }
     if storage.is_memory {
         findings.push(DoctorFinding::note(
-            "files there are in memory: they count against the budget, and are lost when the machine restarts"
+            "files in this directory are in memory: they count against the budget, and are lost when the machine restarts"
                 .to_owned(),
         ));
     }
     if storage.is_shared {
         findings.push(DoctorFinding::note(format!(
-            "{} may be shared with other machines without their locks: start only one run (a second one is detected, \
+            "{} may be shared with machines that do not share its locks: start only one run (a second one is detected, \
              but its work is lost)",
             storage.file_system
         )));
     }
     if !storage.direct {
         findings.push(DoctorFinding::note(
-            "files there use the page cache, which counts against the limit of a control group".to_owned(),
+            "files in this directory use the page cache, which counts against the limit of a control group".to_owned(),
         ));
     }
 }
@@ -220,8 +220,8 @@ impl MachineReport<'_> {
             let files =
                 storage.free_files.map_or(String::new(), |files| format!(", {}", quantity::plural(files, "file")));
             lines.push(("file system", storage.file_system.clone()));
-            lines.push(("room", Budget::show(storage.free_bytes) + &files));
-            lines.push(("off the cache", if storage.direct { "yes" } else { "no" }.to_owned()));
+            lines.push(("free space", Budget::show(storage.free_bytes) + &files));
+            lines.push(("direct I/O", if storage.direct { "yes" } else { "no" }.to_owned()));
         }
         for (io, speed) in &self.speeds {
             let rate = |rate: f64| Budget::show(rate as u64);

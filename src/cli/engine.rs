@@ -1,7 +1,7 @@
 //! `awari engine`: the UCI dialect of oware programs, on stdin and stdout.
 //!
-//! Moves are pits without separators, `A` to `F` for South and `a` to `f` for North; positions have the long form. Answers
-//! are looked up at once, so `stop` does nothing.
+//! Moves are pits without separators, `A` to `F` for South and `a` to `f` for North; positions have the long form.
+//! Answers are looked up at once, so `stop` does nothing.
 
 use crate::args::EngineArgs;
 use crate::databases::library;
@@ -101,7 +101,7 @@ impl Engine {
         let answer = match self.oracle.answer(&now.board) {
             Ok(answer) => answer,
             Err(error @ OracleError::Missing { .. }) => {
-                // It has to move all the same, so at random.
+                // The protocol requires a move even without a database: the first legal one.
                 let first = self.game.moves().first().map_or_else(|| "0000".to_owned(), |(pit, _)| name(*pit));
                 return Ok(format!("info string {error}\nbestmove {first}\n"));
             }
@@ -133,7 +133,7 @@ fn position(rules: Rules, text: &str) -> Result<Game, String> {
     let (start, moves) = text.split_once("moves").unwrap_or((text, ""));
     let start = start.trim();
     let head = match start.strip_prefix("fen") {
-        // Quotes would end the tag early, and no position has any.
+        // A quote would end the tag, and no valid position contains one.
         Some(position) => format!("[FEN \"{}\"]\n", position.trim().replace('"', "")),
         None if start == "startpos" => String::new(),
         None => return Err(format!("expected startpos or fen POSITION, found {start}")),

@@ -45,7 +45,7 @@ pub(crate) enum CliError {
     /// The manifest has mistakes.
     #[error("{} {}; nothing was done", mistakes(diagnostics.len()), origins(name, diagnostics))]
     Manifest { name: String, text: String, diagnostics: Vec<Diagnostic> },
-    /// Options have values that no manifest may have.
+    /// Options have values that are invalid in a manifest.
     #[error("{} on the command line; nothing was done", mistakes(diagnostics.len()))]
     CommandLine { diagnostics: Vec<Diagnostic> },
     /// A path that would have to be written to a manifest or a script is not UTF-8.
@@ -88,11 +88,11 @@ pub(crate) enum CliError {
     NothingRuns(PathBuf),
     /// The directory is locked by something other than a run, or by a run that is starting.
     #[error(
-        "{holder} holds {}, but is not a run, or has just started; nothing was done (try again, or stop it where it \
+        "{holder} holds {}, but is not a run, or is a run that is starting; nothing was done (try again, or stop it where it \
          was started)", dir.display()
     )]
     NoRun { dir: PathBuf, holder: String },
-    /// Without a manifest, the needed files are unknown.
+    /// Without a manifest, the set of needed files is unknown.
     #[error(
         "there is no manifest.toml in {}, so the files that are needed are not known; nothing was removed (`awari run \
          MANIFEST --dir {}` writes it)",
@@ -156,7 +156,7 @@ pub(crate) enum CliError {
     Thread(std::io::Error),
     /// The stack limit is too small.
     #[error(
-        "the stack limit (ulimit -s) is {}, which is too little; nothing was done (raise it to {} or more)",
+        "the stack limit (ulimit -s) is {}, which is too low; nothing was done (raise it to {} or more)",
         pipeline::Budget::show(*limit), pipeline::Budget::show(*least)
     )]
     Stack { limit: u64, least: u64 },
@@ -168,7 +168,7 @@ pub(crate) enum CliError {
     )]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// The server cannot listen.
-    #[error("cannot listen at {address}: {}; choose another address with --listen", reason(error))]
+    #[error("cannot listen on {address}: {}; choose another address with --listen", reason(error))]
     Serve { address: Listen, error: std::io::Error },
     /// Signals cannot be caught.
     #[error("cannot install signal handlers: {}", reason(.0))]

@@ -1,4 +1,4 @@
-//! `awari gc`: lists and deletes files of a run directory that are not needed any more.
+//! `awari gc`: lists and deletes unneeded files of a run directory.
 
 use crate::args::GcArgs;
 use crate::error::CliError;
@@ -12,7 +12,7 @@ use pipeline::{Budget, Exit, Orchestrator};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The most files that are listed for one reason.
+/// The maximum number of files listed for one reason.
 const LISTED_MAX: usize = 8;
 
 pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
@@ -94,8 +94,8 @@ const REASONS: [(GarbageReason, &str); 5] = [
     (GarbageReason::Unread, "intermediate files that no stage will read; --delete removes them, as does the next run"),
     (
         GarbageReason::Kept,
-        "intermediate files kept by store.keep = \"all\"; --kept --delete removes them, and the next run makes them \
-         again",
+        "intermediate files kept by store.keep = \"all\"; --kept --delete removes them, and the next run rebuilds \
+         them",
     ),
     (GarbageReason::Unasked, "not requested by the manifest; --unasked --delete removes them"),
 ];

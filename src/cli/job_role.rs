@@ -18,7 +18,8 @@ impl JobRole {
     /// Joins the job, if there is one.
     ///
     /// # Errors
-    /// If MPI fails; if there is a job, and this program was built without MPI: each rank would do all of it.
+    /// If MPI fails, or if there is a job and this program was built without MPI: then each rank would execute the
+    /// whole run.
     #[cfg(feature = "mpi")]
     pub(crate) fn of_this_process() -> Result<JobRole, CliError> {
         let Some(mpi) = messaging::MpiCommunicator::start()? else { return Ok(JobRole::Alone) };

@@ -105,7 +105,7 @@ impl<'a> JobTable<'a> {
         format!("{}\n", table.fit(Width::stdout()))
     }
 
-    /// Returns what the databases that fit take in all, and why the next one does not fit.
+    /// Describes the total cost of the databases that fit, and why the next one does not fit.
     fn verdict(&self) -> String {
         let fitting = self.rows.iter().take_while(|(_, of)| of.fits);
         let (mut seconds, mut sent, mut last) = (0.0, 0.0, None);
@@ -120,7 +120,7 @@ impl<'a> JobTable<'a> {
         if let Some((stones, of)) = self.rows.iter().find(|(_, of)| !of.fits) {
             let needs = Budget::show(of.memory_bytes);
             let has = Budget::show(self.settings.memory_bytes);
-            text += &format!("{stones} does not fit: the fullest rank needs {needs}, and has {has}\n");
+            text += &format!("{stones} does not fit: the fullest rank needs {needs} of memory, the limit is {has}\n");
         }
         text
     }

@@ -95,7 +95,7 @@ fn run() -> Result<Exit, CliError> {
     let is_for_all = matches!(arguments.command, Command::Run(_));
     if let Some(rank) = messaging::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
         terminal::say(format_args!(
-            "awari: rank {rank} does nothing: rank 0 executes this command, and only `run` uses all ranks"
+            "awari: rank {rank} is idle: only `awari run` uses all ranks, rank 0 alone executes other commands"
         ));
         return Ok(Exit::Done);
     }

@@ -22,7 +22,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The open log: one, as a process has one run.
+/// The open log file. A process has at most one, because it has one run.
 static OPEN: Mutex<Option<Box<dyn OutputFile>>> = Mutex::new(None);
 
 /// Starts printing warnings and writing to the open log.
@@ -107,7 +107,7 @@ impl Observer for LogObserver<'_> {
             }
             Event::Removed { artifacts, bytes } => {
                 let files = quantity::plural(artifacts.len() as u64, "file");
-                tracing::info!("removed {files} not needed any more, {}", Budget::show(*bytes));
+                tracing::info!("removed {files} that no stage needs, {}", Budget::show(*bytes));
             }
             Event::RunEnded { how, seconds } => {
                 tracing::info!("the run ends after {seconds:.1} s: {how:?}");

@@ -1,4 +1,4 @@
-//! `awari plan --stones A..B`: predictions for each database by each method, built already or not.
+//! `awari plan --stones A..B`: predictions for each database by each method, whether it is built or not.
 
 use crate::error::CliError;
 use crate::output::{print_json, print_text};
@@ -183,7 +183,7 @@ impl<'a> MethodTable<'a> {
         format!("\n{what}:\n{}\n", table.fit(Width::stdout()))
     }
 
-    /// Returns what the databases that fit take in all, and why the next one does not fit.
+    /// Describes the total cost of the databases that fit, and why the next one does not fit.
     fn verdict(&self) -> String {
         let fitting: Vec<&PredictedDatabase> = self.rows.iter().take_while(|row| self.fits(row.of_chosen())).collect();
         let mut text = String::from("\n");

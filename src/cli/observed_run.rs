@@ -1,4 +1,4 @@
-//! The state of a run directory at one moment.
+//! A snapshot of the manifest and the status of a run directory.
 
 use crate::databases::artifact;
 use crate::error::CliError;
@@ -10,7 +10,7 @@ use pipeline::status::{Status, status};
 use pipeline::{Keep, Work};
 use std::path::Path;
 
-/// A run directory at one moment.
+/// The manifest and the status of a run directory, read together.
 pub(crate) struct ObservedRun {
     pub(crate) request: Option<ResolvedBuild>,
     pub(crate) status: Status,

@@ -113,7 +113,7 @@ fn predictions(build: &BuildPlan, stones: u32) -> [MethodPrediction; 5] {
     DatabasePlan::by_each_method(build.settings(), stones).map(|plan| *plan.solving())
 }
 
-/// Number of databases whose methods are shown, the largest ones.
+/// The maximum number of databases for which methods are shown, the largest first.
 const DATABASES_LISTED_MAX: usize = 8;
 
 /// Returns a table of the predictions by method, with the chosen one marked.
@@ -151,7 +151,7 @@ fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
         let same = |line: &&mut Vec<&PlannedStage>| {
             line[0].stage.kind() == step.stage.kind() && line[0].stage.parameters().first() == parameters.first()
         };
-        // It is near the end, as kinds alternate.
+        // Searches from the end: the kinds of stages alternate, so the group is near.
         let line = lines.iter_mut().rev().take(3).find(same).filter(|_| parameters.len() > 1 && !all);
         match line {
             Some(line) => line.push(step),
@@ -197,7 +197,7 @@ fn text(plan: &Plan, all: bool) -> String {
     }
     if !plan.removable.is_empty() {
         let files = quantity::plural(plan.removable.len() as u64, "file");
-        text.push_str(&format!("`run` removes {files} no longer needed\n"));
+        text.push_str(&format!("`run` removes {files} that no stage needs\n"));
     }
     text
 }

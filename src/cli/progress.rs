@@ -20,7 +20,7 @@ use std::time::Duration;
 /// An observer that displays a run.
 pub(crate) struct ProgressDisplay {
     observer: Box<dyn Observer>,
-    /// Raised once output is lost.
+    /// Set when a write to stdout fails.
     is_lost: Arc<AtomicBool>,
 }
 
@@ -68,7 +68,7 @@ struct JsonObserver {
 
 impl Observer for JsonObserver {
     fn notice(&self, event: &Event) {
-        // A line after a torn one would mislead its reader.
+        // After a partial line, another line would not parse.
         if self.is_lost.load(Ordering::Acquire) {
             return;
         }
@@ -76,7 +76,7 @@ impl Observer for JsonObserver {
         if let Err(error) = print_json_line(event)
             && !self.is_lost.swap(true, Ordering::AcqRel)
         {
-            say(format_args!("awari: {error}; the run goes on without events"));
+            say(format_args!("awari: {error}; the run continues without printing events"));
         }
     }
 

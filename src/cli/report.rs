@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     let journal = Contents::read(&disk, &journal_path(&args.dir)).map_err(pipeline::PipelineError::from)?;
     let mut history = History::of(&journal.entries);
     if let Some(heartbeat) = Heartbeat::read(&disk, &args.dir) {
-        history.add_sign(heartbeat.run, heartbeat.at as f64);
+        history.add_heartbeat(heartbeat.run, heartbeat.at as f64);
     }
     let statistics = statistics(&disk, &args.dir);
     let page = page::page(&seen, &history, &journal, &statistics).into_string();
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// Reads the statistics of the present databases, by stones. Leaves out unreadable and outdated ones.
+/// Reads the statistics of the existing databases, by stones. Skips unreadable and outdated files.
 fn statistics(disk: &RealDisk, dir: &Path) -> Vec<Statistics> {
     let Ok(library) = library(disk, dir) else { return Vec::new() };
     let all: Vec<u32> = library.files().keys().copied().collect();

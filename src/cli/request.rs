@@ -28,7 +28,8 @@ impl ResolvedBuild {
         let settings = request.settings();
         refuse_file(disk, &settings.dir)?;
         if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
-            let message = format!("must end at {}: files cannot hold the opening position yet", STONES_MAX - 1);
+            let message =
+                format!("must end at {}: the file format has no place for the opening position", STONES_MAX - 1);
             let help = "choose fewer stones, or predict with `awari plan`";
             let diagnostics = vec![request.manifest.diagnose("build.stones", &message, Some(help))];
             return Err(mistaken(&args.manifest, text, diagnostics, &overrides));
@@ -129,7 +130,7 @@ impl ResolvedBuild {
     }
 }
 
-/// Returns the options of a run that does all that the settings ask for.
+/// Returns the options of a run of all stages that the settings request.
 pub(crate) fn run_options(settings: &Settings) -> RunOptions {
     RunOptions {
         keep: settings.keep,
@@ -188,7 +189,8 @@ fn parse_manifest(path: &Path, text: &str, overrides: &[KeyOverride]) -> Result<
     Manifest::parse(text, &path.display().to_string(), &schema(), &pairs)
 }
 
-/// Returns the error of mistakes in a manifest or on the command line. A mistake in the value of an option names the option.
+/// Returns the error of mistakes in a manifest or on the command line. A mistake in the value of an option names the
+/// option.
 fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrides: &[KeyOverride]) -> CliError {
     for diagnostic in &mut diagnostics {
         let Origin::Set(argument) = &diagnostic.origin else { continue };

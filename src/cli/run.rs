@@ -60,7 +60,7 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
         request = request.led(Arc::clone(job));
     }
     let dir = request.dir();
-    // Besides the threads of a stage, one draws progress and one writes.
+    // In addition to the threads of a stage, one thread draws progress and one writes.
     machine::probe_threads(request.settings().threads + 2).map_err(CliError::Thread)?;
     let shown = ProgressDisplay::new(args.progress);
     let options = request.options(Some(&args.selection));
@@ -87,7 +87,7 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
         let (peak, budget) = (Budget::show(peak), Budget::show(budget));
         // The message about a stopped run has the counts.
         match done.exit() {
-            Exit::Stopped => say(format_args!("peak {peak} of {budget} budget")),
+            Exit::Stopped => say(format_args!("peak memory {peak} of {budget}")),
             _ => say(format_args!("{}; peak {peak} of {budget} budget", done.plan.stage_counts())),
         }
     }
@@ -169,7 +169,7 @@ fn planning(run: &str) -> String {
     words.join(" ")
 }
 
-/// Describes a run that had nothing to do, and what it checked.
+/// Describes the checks of a run in which no stage had to run.
 fn idle(plan: &Plan, bytes: u64) -> String {
     format!(
         "nothing to do: {}; {} match the journal (size, header, index); `awari verify` reads every byte",

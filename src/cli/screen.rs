@@ -8,7 +8,7 @@ const COLUMNS_USUAL: usize = 80;
 /// The target width of tables without a terminal.
 const COLUMNS_PIPED: usize = 100;
 
-/// The least width that a terminal is believed to have.
+/// The least width that is assumed for a terminal.
 const COLUMNS_MIN: usize = 20;
 
 /// The width of lines.

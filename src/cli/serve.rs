@@ -25,13 +25,13 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
     });
     let limits = ServerLimits::default();
     let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, limits);
-    // The threads that read, those that search, and two of the server; checked before clients can connect.
+    // Threads for reading, for searching, and two for the server; checked before clients can connect.
     machine::probe_threads(clock::cores() + limits.searches_max + 2).map_err(CliError::Thread)?;
     let failed = |error| CliError::Serve { address: args.listen.clone(), error };
     let server = Server::bind((args.listen.host.as_str(), args.listen.port), limits).map_err(failed)?;
     stop_at_signals(server.stop())?;
     let warm = Arc::clone(&site);
-    // Requests meanwhile wait only for the tables that they need.
+    // Until the tables are built, a request blocks only on the tables that it needs.
     signals::thread("warm", move || warm.warm())?;
     print(&format!("http://{}/\n", server.address().map_err(failed)?))?;
     server.run(router(site)).map_err(failed)?;

@@ -1,4 +1,5 @@
-//! Signals: the first requests a stop, the second ends the process. Signals of limits request a stop or become errors.
+//! Signal handling: the first signal requests a stop, the second ends the process. Signals of resource limits request a
+//! stop or become errors.
 
 use crate::error::CliError;
 use crate::terminal::say;
@@ -10,7 +11,7 @@ use signal_hook::{flag, low_level};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The signals that request a stop, without SIGHUP under `nohup`.
+/// Returns the signals that request a stop; excludes SIGHUP under `nohup`.
 pub(crate) fn stop_signals() -> impl Iterator<Item = i32> {
     [SIGINT, SIGTERM, SIGUSR1, SIGHUP].into_iter().filter(|&signal| !(signal == SIGHUP && is_signal_ignored(SIGHUP)))
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// Lists the databases of a directory whose journal names no file, as after `restore`, and how to adopt them.
+/// Lists the databases of a directory in which the journal records no file, as after `restore`, and how to adopt them.
 fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String, CliError> {
     let mut stones = Vec::new();
     let mut bytes = 0u64;

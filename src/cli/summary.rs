@@ -128,7 +128,7 @@ impl<'a> DatabaseSummary<'a> {
         let (matching, open): (Vec<&SummaryRow>, Vec<&SummaryRow>) =
             with_table.into_iter().partition(|row| row.checked.matches);
         if !open.is_empty() {
-            return format!("not compared with published counts yet: stones {}", stones(&open));
+            return format!("to be compared with published counts: stones {}", stones(&open));
         }
         let rest = match without.len() {
             0 => String::new(),

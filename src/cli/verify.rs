@@ -2,7 +2,8 @@
 //!
 //! From smaller to larger databases: all checksums and the digest, scores by the plain rules, counts by the published
 //! tables, and on request the certificate, a rebuild by another method and external files. The journal records wrong
-//! databases, so that the next run rebuilds them. It does not record differences from external files, which may be wrong.
+//! databases, so that the next run rebuilds them. It does not record differences from external files, which may be
+//! wrong.
 
 mod files;
 mod rebuild;
@@ -22,7 +23,7 @@ use oracle::Library;
 use pipeline::directory::journal_path;
 use pipeline::journal::{Contents, JournalState, Record};
 use pipeline::{ArtifactName, Directory, Exit, Orchestrator, PipelineError, Reason};
-use rebuild::{Rebuild, RebuildComparison, RebuildOrder, built_alike};
+use rebuild::{Rebuild, RebuildComparison, RebuildRequest, built_alike};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
                     quantity::ranges(&alike, |stones| stones + 1) + if alike.len() == 1 { " was" } else { " were" },
                 ));
             }
-            Some(Rebuild::new(&disk, RebuildOrder { rules, set, stones_max, method }, args, &stop)?)
+            Some(Rebuild::new(&disk, RebuildRequest { rules, set, stones_max, method }, args, &stop)?)
         }
         _ => None,
     };
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
     }
 }
 
-/// The outcome for one database. The words are output of the command and stay.
+/// The outcome for one database. The words are part of the stable output of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 enum VerifyStatus {
@@ -110,9 +111,9 @@ enum VerifyStatus {
     Certified,
     /// Another method computed the same scores.
     Rebuilt,
-    /// The file is not as it was written.
+    /// A checksum or the digest of the file is wrong.
     Damaged,
-    /// The file is as it was written, but its scores are wrong.
+    /// All checksums of the file are right, but its scores are wrong.
     Wrong,
     /// External files have other scores; either may be wrong.
     Differs,
@@ -128,7 +129,7 @@ struct DatabaseVerdict {
     lines: Vec<String>,
     /// The message for the journal, without the path.
     recorded: String,
-    /// Whether readers could not notice the damage, so that files made from it are doubtful.
+    /// Whether no checksum detects the damage, so that files derived from it are suspect.
     silent: bool,
 }
 
@@ -212,7 +213,7 @@ impl Verifier<'_> {
         Ok(Exit::Done)
     }
 
-    /// Verifies a database, again if another process replaces one meanwhile.
+    /// Verifies a database, and repeats this if another process replaces a database in the meantime.
     fn verify_unchanged(
         &self,
         stones: u32,
@@ -414,7 +415,7 @@ fn missing(disk: &dyn Disk, dir: &Path, library: &Library) -> BTreeMap<u32, Stri
     let journal = match Contents::read(disk, &journal_path(dir)) {
         Ok(journal) => journal,
         Err(error) => {
-            say(format_args!("cannot tell from the journal whether databases are missing: {error}"));
+            say(format_args!("cannot read from the journal whether databases are missing: {error}"));
             return BTreeMap::new();
         }
     };
@@ -456,7 +457,7 @@ fn difference(rebuild: &Rebuild<'_>, first: &[WrongScore], positions: u64) -> St
     }
 }
 
-/// Lists all damages of a file.
+/// Lists all damaged blocks of a file.
 fn damage(error: CheckError) -> Result<Vec<String>, CliError> {
     match error {
         CheckError::Store(error) if matches!(&*error, StoreError::Disk(disk) if !disk.is_unreadable()) => {
@@ -494,7 +495,7 @@ impl OutcomeJournal<'_> {
                 match self.append(record) {
                     Ok(()) => say("     recorded in the journal; the next run rebuilds it"),
                     Err(error) => say(format_args!(
-                        "     cannot record the damage in the journal, so that the next run does not see it: {error}"
+                        "     cannot record the damage in the journal, so the next run will not rebuild the file: {error}"
                     )),
                 }
                 return;

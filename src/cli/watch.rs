@@ -23,7 +23,7 @@ const SIZE: (u16, u16) = (24, 80);
 /// Shows a directory until its run ends. If no run is active, or the directory does not exist, waits for a run.
 pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliError> {
     let term = Term::stdout();
-    // The run that had already ended at the first look, which is not the one to wait for.
+    // A run that had ended before the first refresh is not the one to wait for.
     let mut old = None;
     for is_first in std::iter::once(true).chain(std::iter::repeat(false)) {
         match observe(disk, dir) {
@@ -90,7 +90,7 @@ fn frame(seen: &ObservedRun, free_bytes: Option<u64>, lines: usize, columns: usi
 /// Renders the state of the run and its current stage.
 fn head(status: &Status, columns: usize) -> Vec<String> {
     let Some(run) = &status.run else {
-        return vec![status.directory.display().to_string(), "no run yet; waiting for one to begin".into()];
+        return vec![status.directory.display().to_string(), "no run; waiting for one to begin".into()];
     };
     let elapsed = run.seconds;
     let state = match &run.state {
@@ -134,7 +134,7 @@ fn current_stage(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
             let words = StagePace::of_heartbeat(heartbeat).words();
             format!("{}: {}", stage.stage, if words.is_empty() { "running".to_owned() } else { words.join(", ") })
         }
-        _ => format!("{}: just begun", stage.stage),
+        _ => format!("{}: starting", stage.stage),
     })
 }
 

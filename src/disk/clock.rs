@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::ClockId;
 
-/// The clock of a host, from [`crate::Disk::clock`]. Tests have others, which jump and stand still.
+/// The clock of a host, from [`crate::Disk::clock`]. Tests use clocks that jump and stop.
 pub trait Clock: Debug + Send + Sync {
     /// Time since 1970-01-01 00:00 UTC; zero if the clock is set to an earlier time. May be set forward and back at any
     /// moment.
@@ -93,8 +93,8 @@ pub fn resident_bytes() -> Option<u64> {
     kibibytes(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-/// Bytes of memory that this process may still take without swapping, where known: what the machine has available, or
-/// less if a control group or a limit of the process (`ulimit -v`, `ulimit -d`) is tighter.
+/// Bytes of memory that this process may still allocate without swapping, if known: those available on the machine, or
+/// fewer if a control group or a process limit (`ulimit -v`, `ulimit -d`) is lower.
 pub fn available_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| kibibytes(&text, "MemAvailable:"));
     let group = fs::read_to_string("/proc/self/cgroup")
@@ -139,7 +139,7 @@ pub(crate) fn kibibytes(text: &str, name: &str) -> Option<u64> {
     number.checked_mul(1024)
 }
 
-/// The tightest memory limit among our control group and those around it, less what they use.
+/// The lowest memory limit of this process's control group and its ancestors, minus their use.
 /// Memory that only caches files does not count as used: the kernel gives it up first.
 fn group_available_bytes(root: &Path, membership: &str) -> Option<u64> {
     let mut tightest = None;

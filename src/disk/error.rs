@@ -37,7 +37,7 @@ pub enum Operation {
     Reserve,
     /// Making a file or a directory durable.
     Sync,
-    /// Cutting a file.
+    /// Truncating a file.
     Truncate,
     /// Mapping a file.
     Map,
@@ -83,10 +83,10 @@ pub enum DiskError {
     #[error("cannot {operation} {}: permission denied; check who owns the directory", path.display())]
     PermissionDenied { operation: Operation, path: PathBuf },
     /// A directory that must exist is absent.
-    #[error("there is no directory {path}; make it first: mkdir -p {path}", path = path.display())]
+    #[error("there is no directory {path}; create it with: mkdir -p {path}", path = path.display())]
     NoDirectory { path: PathBuf },
     /// The file is larger than its reader accepts.
-    #[error("{} has {}, expected at most {bytes_max}; it cannot be the expected file", path.display(), self::bytes(*bytes))]
+    #[error("{} has {}, expected at most {bytes_max}; it is not the expected file: check the path", path.display(), self::bytes(*bytes))]
     TooLarge { path: PathBuf, bytes: u64, bytes_max: u64 },
     /// Another process holds the lock.
     #[error(
@@ -158,7 +158,7 @@ impl DiskError {
         }
     }
 
-    /// Whether the cause is a limit of the process or of the system, not the file: too many open files, no memory.
+    /// Whether the cause is a limit of the process or of the system, not of the file: too many open files, no memory.
     pub fn is_of_limits(&self) -> bool {
         const CODES: [i32; 4] = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN];
         match self {
@@ -181,7 +181,7 @@ impl DiskError {
         }
     }
 
-    /// Whether the file ends before what was to be read.
+    /// Whether the file ends before the requested range.
     pub fn is_cut_short(&self) -> bool {
         self.is_kind(io::ErrorKind::UnexpectedEof)
     }
@@ -218,7 +218,7 @@ fn why(source: &io::Error) -> String {
         io::ErrorKind::NotFound => "no such file or directory",
         _ if is_of_medium(source) => {
             let reason = reason(source);
-            return format!("{reason}; the disk or the connection to it fails there, see the log of the kernel");
+            return format!("{reason}; the disk or the connection to it is failing, see the kernel log (dmesg)");
         }
         _ => return reason(source),
     };
@@ -242,7 +242,7 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// The error of cutting a file to more than its length.
+/// The error of truncating a file to more than its length.
 pub(crate) fn too_short(found: u64, expected: u64) -> io::Error {
     io::Error::other(format!("it has {}, expected at least {expected}", bytes(found)))
 }

@@ -1,7 +1,7 @@
 //! A disk that asks a guard before each operation.
 //!
-//! What stands between a caller and a disk (a fence, a meter, a test that interferes) is a [`DiskGuard`] of one function;
-//! [`GuardedDisk`] forwards everything else.
+//! A layer between a caller and a disk (a fence, a meter, a fault injector) implements [`DiskGuard`], which has one
+//! method; [`GuardedDisk`] forwards everything else.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::{Clock, Disk, DiskError, InputFile, Lock, Mapping, OutputFile, Scratc
 /// The effect of an operation on the named files of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskAccess {
-    /// None that a guard may refuse: reads, measures, lists, locks, posts, makes a directory or a scratch file.
+    /// No effect on named files: reading, measuring, listing, locking, posting, making a directory or a scratch file.
     Neutral,
     /// Creates a named file, or opens one for writing.
     Create,
-    /// Cuts, renames or removes files.
+    /// Truncates, renames or removes files.
     Remove,
     /// Writes to an open [`working`](Disk::working) file.
     InPlace,
@@ -25,7 +25,7 @@ pub trait DiskGuard: Send + Sync {
     /// Called before each operation on `disk`, the disk behind the guard; `path` is the first that the operation names.
     ///
     /// # Errors
-    /// Why the operation is refused. It is then not carried out.
+    /// The reason for refusing the operation, which is then not carried out.
     fn check_access(&self, disk: &dyn Disk, access: DiskAccess, path: &Path) -> Result<(), DiskError>;
 }
 

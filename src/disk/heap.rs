@@ -17,7 +17,7 @@ pub fn exit_with(code: u8) {
     EXIT.store(i32::from(code), Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to the allocator of the system, and what it returns is returned. Where that is null,
+// SAFETY: every call is forwarded to the system allocator, and its result is returned. If the result is null,
 // the process ends.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -44,8 +44,8 @@ unsafe impl GlobalAlloc for Heap {
 /// Address space of a thread: its stack, and another one for signals.
 const THREAD_BYTES: usize = (2 << 20) + (256 << 10);
 
-/// Checks that there is address space for `threads` more threads. Otherwise the standard library panics in a new thread
-/// that finds no room for its signal stack.
+/// Checks that there is address space for `threads` more threads. Without it, the standard library panics in a new
+/// thread that cannot map its signal stack.
 pub fn room_for_threads(threads: usize) -> io::Result<()> {
     MmapOptions::new().len(threads.saturating_mul(THREAD_BYTES)).no_reserve_swap().map_anon().map(drop)
 }
@@ -85,8 +85,8 @@ fn exhausted(bytes: usize) -> ! {
     }
 }
 
-/// Makes all threads allocate from one arena. With an arena each, memory freed by one thread serves no other: a build
-/// took half as much again. Must be called before threads are started.
+/// Makes all threads allocate from one arena. With an arena per thread, no thread reuses memory that another freed: a
+/// build took 1.5 times the memory. Must be called before threads are started.
 pub fn share_arena() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: sets a parameter of the allocator. It takes no pointer.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Io {
-    /// `io_uring` where the kernel allows it, else positioned reads and writes; scratch files through the page cache.
+    /// `io_uring` if the kernel allows it, otherwise positioned reads and writes; scratch files use the page cache.
     #[default]
     Auto,
     /// `io_uring`, or an error where the kernel refuses it.

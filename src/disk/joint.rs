@@ -1,4 +1,4 @@
-//! A file that several processes write, each a region of it, and that one of them publishes.
+//! A file written by several processes, one region each, and published by one of them.
 //!
 //! Like all artifacts it is written under a temporary name. Regions may meet at any offset, but each block of the disk
 //! is written by one process only: two processes that read, change and write the same block would lose each other's
@@ -70,7 +70,7 @@ impl<'d> Joint<'d> {
         edges.sort_by_key(|edge| edge.offset);
         let mut run = Edge { offset: 0, bytes: Vec::new() };
         for edge in edges {
-            // Edges that meet are whole blocks together.
+            // Adjacent edges form whole blocks.
             if edge.offset != run.end() {
                 file.write_at(run.offset, &run.bytes)?;
                 run = Edge { offset: edge.offset, bytes: Vec::new() };
@@ -85,7 +85,7 @@ impl<'d> Joint<'d> {
 impl Drop for Joint<'_> {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // A leftover does no harm, and there may be an error on its way already.
+            // A leftover file is harmless, and another error may already be propagating.
             let _ = self.disk.remove(&self.temporary);
         }
     }
@@ -144,7 +144,7 @@ impl<'d> Region<'d> {
     /// What the operating system says; the region can then only be dropped.
     ///
     /// # Panics
-    /// Beyond its end.
+    /// If the bytes reach beyond the end of the region.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         assert!(bytes.len() as u64 <= self.place.end - self.offset, "no more than the region has");
         self.offset += bytes.len() as u64;

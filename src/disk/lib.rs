@@ -15,7 +15,8 @@
 //! * A mapped file is never changed by this crate: artifacts are immutable and replaced by a rename, which leaves
 //!   existing maps on the old bytes. If another program changes one, readers notice.
 //!
-//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `heap`, `map`, `sigbus`, `real/queue_memory` and `real/ring`.
+//! This crate knows no file format, no stage and no game. Its `unsafe` is confined to `heap`, `map`, `sigbus`,
+//! `real/queue_memory` and `real/ring`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -91,7 +92,7 @@ pub trait Disk: Send + Sync {
         self.open(path)
     }
 
-    /// Makes a nameless file of `bytes` zeros for this process alone. It is gone when dropped, or when the process
+    /// Makes an unnamed file of `bytes` zeros, private to this process. It disappears when dropped, or when the process
     /// dies. `path` determines the file system, and names the file in errors; its parent directories are made.
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError>;
 
@@ -116,10 +117,11 @@ pub trait Disk: Send + Sync {
         Ok(self.bytes(path)?.unwrap_or(0))
     }
 
-    /// Checks that a name is free, or that of a regular file: a file that a user names should replace nothing else.
+    /// Checks that a path is unused or a regular file: output to a path given by the user must not replace anything
+    /// else.
     ///
     /// # Errors
-    /// What has the name instead.
+    /// [`DiskError::Io`] with the kind of file that has the name.
     fn check_replaceable(&self, path: &Path) -> Result<(), DiskError> {
         self.bytes(path).map(drop)
     }
@@ -127,7 +129,7 @@ pub trait Disk: Send + Sync {
     /// The files (not directories) in a directory, sorted by path. An absent directory is empty.
     fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
 
-    /// The directories in a directory, sorted by path. An absent directory has none.
+    /// The subdirectories of a directory, sorted by path. An absent directory has none.
     fn list_directories(&self, directory: &Path) -> Result<Vec<PathBuf>, DiskError>;
 
     /// Renames a file, replacing any of the new name, and syncs both directories. After an error the file has one of
@@ -162,7 +164,7 @@ pub trait Disk: Send + Sync {
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError>;
 
     /// Checks that `bytes` bytes can be written below a directory, by reserving them for a moment in a file that is
-    /// then removed, and writing the first of them: a quota shows no other way.
+    /// then removed, and writing the first of them, the only way to detect a quota.
     ///
     /// # Errors
     /// [`DiskError::NoSpace`] with the bytes needed and free, or what the operating system says.
@@ -213,7 +215,7 @@ pub trait ScratchFile: InputFile {
     /// Writes all of `bytes` at `offset`. Not durable.
     ///
     /// # Panics
-    /// Where `bytes` reach beyond the end.
+    /// If `bytes` reach beyond the end.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError>;
 
     /// Makes all writes to a [`working`](Disk::working) file durable.
@@ -228,7 +230,7 @@ pub trait ScratchFile: InputFile {
     /// As [`write_at`](Self::write_at); any of the runs may then have been written.
     ///
     /// # Panics
-    /// Where one reaches beyond the end.
+    /// If a run reaches beyond the end.
     fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
         runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes))
     }
@@ -237,7 +239,7 @@ pub trait ScratchFile: InputFile {
     /// any order: concurrently if the disk can and none is longer than [`RUN_BYTES_MAX`], from its own memory.
     ///
     /// # Errors
-    /// As [`read_at`](InputFile::read_at); any of the runs may then have been given.
+    /// As [`read_at`](InputFile::read_at); any of the runs may then have been passed to `each`.
     fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
         let mut found = Vec::new();
         for (run, &(offset, bytes)) in runs.iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::error::{DiskError, Operation};
 use crate::real::folder::{Folder, open_file};
 use crate::staged::kept_names;
 
-/// A lock held. Dropping it releases it.
+/// A held lock, released on drop.
 pub struct Lock {
     /// Releases the lock when it is dropped.
     _release: Box<dyn Send + Sync>,
@@ -26,7 +26,7 @@ pub struct Lock {
 /// The longest note; a longer one is foreign and is cut in messages.
 const NOTE_BYTES_MAX: u64 = 4096;
 
-/// How often to try to lock the file that has the name.
+/// The number of attempts to lock the file that currently has the name.
 const TRIES: usize = 8;
 
 impl Lock {
@@ -127,8 +127,8 @@ impl LockedFile {
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing is not enough while a child that another thread has just forked has a copy of the descriptor, until
-        // it calls exec.
+        // Closing is not enough: a child that another thread has just forked holds a copy of the descriptor until
+        // it calls `exec`.
         let _ = self.0.unlock();
     }
 }
@@ -150,7 +150,7 @@ pub(crate) fn holder_note(note: &str) -> String {
     format!("process {} on {} since {}: {note}\n", std::process::id(), clock::host(), clock::utc(clock::now_seconds()))
 }
 
-/// Whether these are the bytes of a lock file: a note, or one whose note was lost in a crash.
+/// Whether these are the bytes of a lock file, with its note or with a note lost in a crash.
 pub fn is_lock_note(bytes: &[u8]) -> bool {
     has_note(bytes) || bytes.iter().all(|&byte| byte == 0)
 }
@@ -172,7 +172,7 @@ fn read(mut file: &File) -> io::Result<Vec<u8>> {
 
 /// The note in a lock file, on one line and fit for printing.
 fn read_note(file: &File) -> String {
-    // An unreadable note does not hide that the lock is taken.
+    // The lock is reported as taken even if its note cannot be read.
     let bytes = read(file).unwrap_or_default();
     let note = String::from_utf8_lossy(&bytes);
     let printable: String = note.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -24,10 +24,10 @@ const PIECE_BYTES: usize = 1 << 20;
 /// The number of synced small writes that are measured.
 const SYNCS: u32 = 16;
 
-/// Facts of the machine, as far as they are known.
+/// Properties of the machine; `None` where unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineFacts {
-    /// The processor's own name.
+    /// The model name of the processor.
     pub processor: Option<String>,
     /// Total bytes of memory.
     pub memory_bytes: Option<u64>,
@@ -39,13 +39,13 @@ pub struct MachineFacts {
     pub locked_bytes_max: Option<u64>,
     /// The policy of the kernel on large pages: `always`, `madvise`, `never`.
     pub large_pages: Option<String>,
-    /// The reason why `io_uring` cannot be used, if so.
+    /// The reason why `io_uring` cannot be used; `None` if it can.
     pub ring_refused: Option<String>,
 }
 
 impl MachineFacts {
     /// Inspects this machine.
-    pub fn look() -> MachineFacts {
+    pub fn inspect() -> MachineFacts {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let processors = text("/proc/cpuinfo");
         let memory = text("/proc/meminfo");
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn this_machine_is_inspected() {
-        let machine = MachineFacts::look();
+        let machine = MachineFacts::inspect();
         assert!(machine.open_files_max.is_none_or(|files| files > 3));
         assert!(machine.memory_bytes.is_none_or(|bytes| bytes > 1 << 20));
     }
@@ -201,13 +201,13 @@ mod tests {
     #[test]
     fn inspection_leaves_the_directory_unchanged() {
         let directory = tempfile::tempdir().unwrap();
-        let place = crate::FileSystem::look(directory.path()).unwrap();
+        let place = crate::FileSystem::inspect(directory.path()).unwrap();
         assert!(place.free_bytes > 0 && !place.file_system.is_empty());
         let disk = RealDisk::default();
         let speed = Speed::measure(&disk, directory.path(), 3 << 20).unwrap();
         assert!(speed.write > 0.0 && speed.read > 0.0 && speed.sync_seconds > 0.0);
         probe_lock(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        assert!(crate::FileSystem::look(&directory.path().join("absent")).is_err());
+        assert!(crate::FileSystem::inspect(&directory.path().join("absent")).is_err());
     }
 }

@@ -1,16 +1,17 @@
 //! A disk in memory: the twin of the real one, for tests.
 //!
-//! It distinguishes what a process sees from what is durable. The bytes of a file become durable when it is synced, a
-//! name when its directory is synced; [`MemoryDisk::crash`] restores the durable state, as a loss of power may. (A real
-//! disk may keep more than it promised, in any order: [`MemoryDisk::crash_torn`], [`MemoryDisk::crash_anyhow`].)
+//! It keeps the state that a process sees apart from the durable state. The bytes of a file become durable when it is
+//! synced, a name when its directory is synced; [`MemoryDisk::crash`] restores the durable state, as a loss of power
+//! may. (A real disk may keep more than it promised, in any order: [`MemoryDisk::crash_torn`],
+//! [`MemoryDisk::crash_anyhow`].)
 //!
 //! Operations are counted, and any of them can be made to fail. One call may be several operations: a rename is the
 //! rename and the sync of each directory. A failed write leaves half of its bytes, or with a seed
 //! ([`MemoryDisk::seed`]) any part. With a seed, a failed sync loses some of its bytes for good, and a failed read
 //! overwrites part of the reader's memory. Directories exist by the files in them.
 //!
-//! A disk that reports a sync and lies (a drive with a volatile cache that ignores flushes) is not simulated: it breaks
-//! every promise, and its damage is found by checksums.
+//! A drive that confirms a sync without performing it (a volatile cache that ignores flushes) is not simulated: it
+//! breaks the assumptions of this crate, and checksums detect its damage.
 
 mod contents;
 mod faults;
@@ -32,7 +33,7 @@ use crate::real::folder::parent;
 use crate::staged::{kept_names, probe};
 use crate::{Clock, Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, SystemClock, Traffic};
 use contents::FileContents;
-use faults::{Dice, Fate, FaultPlan};
+use faults::{FaultPlan, OperationOutcome, RandomBits};
 use open::{MemoryFile, MemoryOutput};
 
 /// A file system in memory. Clones refer to the same one, each with the clock of a host.
@@ -60,7 +61,7 @@ struct MemoryState {
     operations: u64,
     traffic: Traffic,
     faults: FaultPlan,
-    dice: Option<Dice>,
+    random: Option<RandomBits>,
     bytes_max: Option<u64>,
     /// The operation from which on only some bytes more can be written, and their number.
     filled: Option<(u64, u64)>,
@@ -88,7 +89,7 @@ impl MemoryDisk {
 
     /// Makes the effects of failures random, determined by the seed.
     pub fn seed(&self, seed: u64) {
-        self.state().dice = Some(Dice::new(seed));
+        self.state().random = Some(RandomBits::new(seed));
     }
 
     /// Limits the bytes of all files together, reserved space included; a limit below the current size leaves no room.
@@ -194,12 +195,12 @@ impl MemoryDisk {
     /// not, in any order; the first bytes of each file, or any of its sectors of 512 bytes or pages of 4 KiB, the
     /// others unchanged or zero. Synced data remains.
     pub fn crash_anyhow(&self, seed: u64) {
-        let mut dice = Dice::new(seed);
+        let mut random = RandomBits::new(seed);
         let mut state = self.state();
         let paths: BTreeSet<PathBuf> = state.names.keys().chain(state.durable_names.keys()).cloned().collect();
         for path in paths {
             let now = state.names.get(&path).copied();
-            if now != state.durable_names.get(&path).copied() && dice.coin() {
+            if now != state.durable_names.get(&path).copied() && random.coin() {
                 match now {
                     Some(file) => state.durable_names.insert(path, file),
                     None => state.durable_names.remove(&path),
@@ -207,7 +208,7 @@ impl MemoryDisk {
             }
         }
         state.names = state.durable_names.clone();
-        state.files.iter_mut().for_each(|file| file.crash_anyhow(&mut dice));
+        state.files.iter_mut().for_each(|file| file.crash_anyhow(&mut random));
         state.restart();
     }
 
@@ -271,18 +272,20 @@ impl MemoryState {
     }
 
     fn begin_on(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> Result<(), DiskError> {
-        match self.meet(operation, path, is_scratch) {
-            Fate::Fine => Ok(()),
-            Fate::Fails(error) | Fate::Dies(error) | Fate::Dead(error) => Err(error),
+        match self.outcome_of(operation, path, is_scratch) {
+            OperationOutcome::Fine => Ok(()),
+            OperationOutcome::Fails(error) | OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => {
+                Err(error)
+            }
         }
     }
 
-    fn meet(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> Fate {
+    fn outcome_of(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> OperationOutcome {
         if let Some((_, free)) = self.filled.take_if(|(at, _)| *at <= self.operations) {
             self.bytes_max = Some(self.used_bytes().saturating_add(free));
         }
         self.operations += 1;
-        self.faults.meet(operation, path, is_scratch)
+        self.faults.next_outcome(operation, path, is_scratch)
     }
 
     fn find(&self, operation: Operation, path: &Path) -> Result<usize, DiskError> {

@@ -42,7 +42,7 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Creates a disk that reaches the file system in this way.
+    /// Creates a disk with the given I/O mode.
     ///
     /// # Errors
     /// [`DiskError::RingRefused`] if a ring is asked for and the kernel refuses it.
@@ -54,10 +54,11 @@ impl RealDisk {
         Ok(disk)
     }
 
-    /// Writes a file that a user has named.
+    /// Writes a file to a path given by the user.
     ///
     /// # Errors
-    /// [`DiskError::NoDirectory`] if its directory is absent; what is wrong with the name; what the operating system says.
+    /// [`DiskError::NoDirectory`] if its directory is absent; [`DiskError::Io`] if the target is refused or the write
+    /// fails.
     pub fn deliver(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         deliver::deliver(self, path, bytes)
     }
@@ -72,7 +73,7 @@ impl fmt::Debug for RealDisk {
 impl Disk for RealDisk {
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        // A manifest may come through a pipe. Without a writer it is at its end, and not waited for.
+        // A manifest may be a pipe. A pipe without a writer reads as empty instead of blocking.
         let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path).map_err(failed)?;
         rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(|errno| failed(errno.into()))?;
         let expected = file.metadata().map_err(failed)?.len();

@@ -1,11 +1,12 @@
 //! `SIGBUS` handling: pages of mapped files that the kernel cannot provide.
 //!
-//! Touching a page of a map beyond the end of a file that was cut, or on unreadable sectors, raises `SIGBUS`. The
+//! Accessing a page of a map beyond the end of a truncated file, or on unreadable sectors, raises `SIGBUS`. The
 //! handler of this module replaces the page by zeros and raises a flag of the map. The access then reads zeros; a
 //! reader checks the flag after each use of the map ([`MapWatch::is_whole`]) and discards what it read. A `SIGBUS`
 //! outside of watched maps is passed to the previous handler.
 //!
-//! The handler takes no lock and allocates nothing: watched maps are in a list of slots that are reused and never freed.
+//! The handler takes no lock and allocates nothing: watched maps are in a list of slots that are reused and never
+//! freed.
 
 use std::ffi::c_int;
 use std::io;
@@ -30,8 +31,8 @@ struct WatchSlot {
     next: *const WatchSlot,
 }
 
-// SAFETY: `next` is written before the slot is shared and points to another slot, none of which is ever freed; all else is
-// atomic.
+// SAFETY: `next` is written before the slot is shared and points to another slot, none of which is ever freed; all else
+// is atomic.
 unsafe impl Sync for WatchSlot {}
 // SAFETY: as for `Sync`.
 unsafe impl Send for WatchSlot {}
@@ -122,8 +123,8 @@ fn install() -> Result<Previous, i32> {
     let code = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
     PAGE_BYTES.store(rustix::param::page_size(), Ordering::Relaxed);
     let mut previous = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: `ours` is a valid action: its handler has the signature that `SA_SIGINFO` asks for and does nothing that a
-    // handler must not do. `previous` is written by the call, and read only if the call succeeds.
+    // SAFETY: `ours` is a valid action: its handler has the signature that `SA_SIGINFO` asks for and does nothing that
+    // a handler must not do. `previous` is written by the call, and read only if the call succeeds.
     unsafe {
         let mut ours: libc::sigaction = std::mem::zeroed();
         ours.sa_sigaction = on_fault as *const () as usize;
@@ -160,9 +161,9 @@ unsafe fn replace_page(address: usize) -> bool {
     let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
     let page = (address - address % page_bytes) as *mut libc::c_void;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    // SAFETY: the page is one of the map, whose owner unmaps it like the others. The faulting thread is in the middle of a
-    // read of it, so nothing can unmap it meanwhile. `mmap` is a system call that a handler may make; the error number of
-    // the interrupted thread is put back.
+    // SAFETY: the page is one of the map, whose owner unmaps it like the others. The faulting thread is in the middle
+    // of a read of it, so nothing can unmap it meanwhile. `mmap` is a system call that a handler may make; the error
+    // number of the interrupted thread is put back.
     unsafe {
         let errno = libc::__errno_location();
         let saved = *errno;
@@ -172,7 +173,7 @@ unsafe fn replace_page(address: usize) -> bool {
     }
 }
 
-/// Does what the previous action would have done.
+/// Performs the previous action of the signal.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let previous = match INSTALLED.get() {
         Some(Ok(Previous(previous))) => *previous,

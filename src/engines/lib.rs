@@ -2,9 +2,9 @@
 //! over ranks as far as it has such a driver; and [`capture`], which all of them start from.
 //!
 //! A driver takes slices and returns slices. It opens no file and knows no manifest: what lives on disk is behind a
-//! trait of the caller's. Work is cut into units that depend on the number of stones alone (ranges of rows by ranges of
-//! columns), so results do not depend on the number of threads. The inputs of a row kernel are plain arrays: child
-//! offsets and the numbers of precompiled classes of moves.
+//! trait that the caller implements. Work is cut into units that depend only on the number of stones (ranges of rows by
+//! ranges of columns), so results do not depend on the number of threads. The inputs of a row kernel are plain arrays:
+//! child offsets and the numbers of precompiled classes of moves.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -44,7 +44,7 @@ pub trait DriverObserver: Sync {
 pub struct EndedPass {
     /// Whether the pass recomputed everything, rather than what may have changed.
     pub is_full: bool,
-    /// Whether the next pass will.
+    /// Whether the next pass recomputes everything.
     pub is_next_full: bool,
     /// Number of changes, in a unit that is the same for all passes of a driver.
     pub changed: u64,

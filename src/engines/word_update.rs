@@ -13,7 +13,7 @@ pub(crate) enum WordUpdate {
 }
 
 impl WordUpdate {
-    /// Returns the way for the current pool. Only threads of that pool may update the words.
+    /// Returns the kind of update for the current pool. Only threads of that pool may update the words.
     pub(crate) fn for_pool() -> WordUpdate {
         match rayon::current_num_threads() {
             1 => WordUpdate::Plain,

@@ -78,7 +78,7 @@ impl BestCaptures {
         }
     }
 
-    /// Copies those of some whole rows of a slab, `OpponentMajor`.
+    /// Copies the captures of some whole rows of a slab, `OpponentMajor`.
     fn of_rows(&self, positions: &Range<u64>, out: &mut Vec<i8>) {
         let slab = self.slab(positions.start);
         let (rows, columns) = slab.rows_columns(Orientation::OpponentMajor);
@@ -164,7 +164,7 @@ pub struct RestoreTarget<'a> {
 /// Restores the database of an archive, and publishes it once its digest is right.
 ///
 /// # Errors
-/// [`ExchangeError::Restored`] if it is not: a smaller database differs from the one that the archive was made with.
+/// [`ExchangeError::Restored`] if the digest differs: a smaller database is not the one that the archive was made with.
 /// [`ExchangeError::Store`], [`ExchangeError::Stopped`].
 ///
 /// # Panics

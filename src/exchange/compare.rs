@@ -23,7 +23,7 @@ pub struct ScoreComparison {
     pub positions: u64,
     /// The number of positions with different scores.
     pub differing: u64,
-    /// Bytes of the file that are not a possible score; they are among those that differ.
+    /// The number of bytes of the file that are not a valid score; included in `differing`.
     pub senseless: u64,
     /// The first differences, in the order of the file.
     pub first: Vec<ScoreDifference>,
@@ -49,8 +49,8 @@ pub fn file_of(stones: u32) -> String {
 /// reachable ones. Holds at most `memory_bytes` of scores of either side.
 ///
 /// # Errors
-/// [`ExchangeError::Missing`] and [`ExchangeError::Length`] before anything is read; [`ExchangeError::Unsupported`] for 48
-/// stones; [`ExchangeError::Stopped`] once `stop` is raised; [`ExchangeError::Store`] and [`ExchangeError::Disk`].
+/// [`ExchangeError::Missing`] and [`ExchangeError::Length`] before anything is read; [`ExchangeError::Unsupported`] for
+/// 48 stones; [`ExchangeError::Stopped`] once `stop` is raised; [`ExchangeError::Store`] and [`ExchangeError::Disk`].
 ///
 /// # Panics
 /// When the database is not of this index.

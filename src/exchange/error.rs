@@ -20,7 +20,7 @@ pub enum ExchangeError {
     /// A file operation failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Another file of the name exists.
+    /// A file of the same name exists with other content.
     #[error(
         "{} exists and differs from the new file from byte {offset} on; replace it with --force, or choose another \
          directory", path.display()
@@ -33,7 +33,7 @@ pub enum ExchangeError {
     /// There is not enough memory for an array.
     #[error("cannot allocate {}: {}", disk::bytes(*bytes as u64), disk::reason(source))]
     Memory { bytes: usize, source: std::io::Error },
-    /// A file of the name exists that is no archive of the scores.
+    /// A file of the same name exists that is not an archive of the scores.
     #[error(
         "{} exists and is not a valid archive of these scores; replace it with --force, or choose another directory",
         path.display()

@@ -18,7 +18,7 @@ pub struct Pit(u8);
 /// The result of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Played {
-    /// The position after the move, turned: the opponent is the mover now.
+    /// The position after the move, seen from the opponent, who moves next.
     pub child: Board,
     /// The number of stones captured.
     pub captured: u8,
@@ -36,7 +36,7 @@ pub enum Illegal {
 }
 
 impl Pit {
-    /// A to F.
+    /// All pits, A to F.
     pub const ALL: [Pit; 6] = [Pit(0), Pit(1), Pit(2), Pit(3), Pit(4), Pit(5)];
 
     /// The pit of this number, 0 to 5.
@@ -44,7 +44,7 @@ impl Pit {
         if number < 6 { Some(Pit(number)) } else { None }
     }
 
-    /// 0 to 5.
+    /// The number of the pit, 0 to 5.
     pub const fn number(self) -> usize {
         self.0 as usize
     }

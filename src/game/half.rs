@@ -102,7 +102,7 @@ impl Halves {
         [stones as u8 - rest, tail[0], tail[1], tail[2], tail[3], tail[4]]
     }
 
-    /// As [`unrank`](Self::unrank), without a table, which takes 155 MB for 48 stones.
+    /// As [`unrank`](Self::unrank), without a table. (The table for 48 stones takes 155 MB.)
     ///
     /// # Panics
     /// When `number` is not below `Halves::count(stones)`.

@@ -22,9 +22,9 @@ pub enum Orientation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum PositionSet {
-    /// All C(n+11,11).
+    /// All C(n+11,11) positions.
     All,
-    /// Those whose opponent has an empty pit, C(n+11,11) - C(n+5,11), and the opening.
+    /// Positions in which the opponent has an empty pit, C(n+11,11) - C(n+5,11) of them, and the opening.
     Reachable,
 }
 
@@ -216,7 +216,8 @@ impl Index {
         )
     }
 
-    /// The number of an opponent's half among those of the set with as many stones, or `None` if the set has none such.
+    /// The number of an opponent's half among those of the set with as many stones, or `None` if the set does not
+    /// contain it.
     pub fn rank_opponent(&self, half: &Half) -> Option<u32> {
         let number = Halves::rank(half);
         match self.set {

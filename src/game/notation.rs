@@ -3,7 +3,7 @@
 //! A position has two forms:
 //!
 //! ```text
-//! 4 4 4 4 4 4 4 4 4 4 4 4            twelve numbers from A round to f, the mover's six first;
+//! 4 4 4 4 4 4 4 4 4 4 4 4            twelve numbers, A to F of the mover, then a to f;
 //!                                    separated by spaces, commas, or both
 //! 4-4-4-4-4-4-4-4-4-4-4-4-0-0-S      as oware programs write it: South's houses A..F, North's a..f,
 //!                                    South's store, North's store, and the side to move, S or N
@@ -47,7 +47,7 @@ pub struct MoveText {
 /// One of the two players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Has the pits A to F, and moves if nothing else is said.
+    /// Has the pits A to F, and is to move by default.
     South,
     /// Has the pits a to f.
     North,
@@ -81,10 +81,10 @@ pub enum NotationError {
     /// More stones than the game has.
     #[error("whole position: expected at most {STONES_MAX} stones, found {found}")]
     Stones {
-        /// How many there are, stores included.
+        /// The number of stones, including the stores.
         found: u32,
     },
-    /// No name of a pit.
+    /// The text is not the name of a pit.
     #[error("move: expected a pit, `A` to `F` for South or `a` to `f` for North, found `{found}`")]
     Move { found: String },
 }
@@ -92,7 +92,7 @@ pub enum NotationError {
 /// A place in a position's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PositionField {
-    /// One of the twelve pits, from A round to f.
+    /// One of the twelve pits: A to F, then a to f.
     Pit(usize),
     /// South's store.
     SouthStore,
@@ -119,7 +119,7 @@ impl PositionText {
         self.board
     }
 
-    /// Stores and side to move, where the text says them.
+    /// Stores and side to move, if the text contains them.
     pub fn seats(&self) -> Option<Seats> {
         self.seats
     }

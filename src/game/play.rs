@@ -7,7 +7,7 @@
 use crate::notation::{MoveText, PositionText, Seats, Side};
 use crate::{Board, Illegal, Pit, Played, Rules};
 
-/// A game as far as it has been played. Moves can be taken back.
+/// A game in progress or finished. Moves can be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Game {
     rules: Rules,
@@ -40,12 +40,12 @@ pub struct GameTurn {
     pub after: Situation,
 }
 
-/// How a game ended.
+/// The result of a finished game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GameOutcome {
     /// South's stones minus North's at the end, when the rest is taken or shared out.
     pub lead: i8,
-    /// Why it is over.
+    /// The reason why the game is over.
     pub end: GameEnd,
 }
 
@@ -112,7 +112,7 @@ impl Game {
     /// Plays a move of the side to move. The caller checks whether the game is over.
     ///
     /// # Errors
-    /// Why the move is illegal. The game is then unchanged.
+    /// The reason why the move is illegal. The game is then unchanged.
     pub fn play(&mut self, pit: Pit) -> Result<GameTurn, Illegal> {
         let Situation { board, seats } = self.now();
         let Played { child, captured } = board.play(&self.rules, pit)?;
@@ -131,7 +131,7 @@ impl Game {
         self.turns.pop()
     }
 
-    /// How the game ended, if it has.
+    /// The result of the game; `None` while it is not over.
     pub fn outcome(&self) -> Option<GameOutcome> {
         let now = self.now();
         let lead = i16::from(now.seats.south_store) - i16::from(now.seats.north_store);

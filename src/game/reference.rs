@@ -1,9 +1,9 @@
 //! The slow twin: awari from the rule text alone, for tests only.
 //!
-//! Nothing here uses the rest of this crate, so an error would have to be made twice to stay hidden. Where the fast
-//! code turns the board after each move and numbers halves, this module keeps an absolute board of twelve pits with a
-//! side to move, sows stone by stone, and lists positions by recursion. Text: Lincke 2002, appendix A; Romein & Bal
-//! 2002, section 2:
+//! This module uses nothing else of the crate, so only an error made in both implementations escapes the tests. Where
+//! the fast code turns the board after each move and numbers halves, this module keeps an absolute board of twelve pits
+//! with a side to move, sows stone by stone, and lists positions by recursion. Text: Lincke 2002, appendix A; Romein &
+//! Bal 2002, section 2:
 //!
 //! * A move takes all stones of a non-empty pit of the player's own side and drops them one by one, counter-clockwise,
 //!   starting with the next pit; a pit that held twelve or more is skipped.
@@ -28,13 +28,13 @@ pub type Scores = BTreeMap<Pits, i8>;
 pub enum ReferenceMove {
     /// The pit is empty.
     Empty,
-    /// Illegal: it would leave the opponent without stones, and another move does not.
+    /// The move is illegal: it would leave the opponent without stones, and another move does not.
     Starves,
     /// A legal move.
     Legal {
         /// Stones captured.
         captured: u8,
-        /// The position after it, from the opponent, who moves next.
+        /// The position after the move, seen from the opponent, who moves next.
         child: Pits,
     },
 }
@@ -51,10 +51,10 @@ pub enum Seat {
 /// A set of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Positions {
-    /// All.
+    /// All positions.
     All,
-    /// Those that a move can lead to, judged by their shape: the player who has just moved has an empty pit (the
-    /// origin). And the opening position, which no move leads to.
+    /// Positions that a move can lead to, by their shape: the player who has just moved has an empty pit (the
+    /// origin). The opening position, which no move leads to, is included.
     Reachable,
 }
 
@@ -93,7 +93,7 @@ impl Seat {
         }
     }
 
-    /// From pits counted from this seat to absolute ones, and (the shift being half a turn) back.
+    /// Converts pits counted from this seat to absolute ones, and back (the shift is half a turn).
     fn exchange(self, pits: Pits) -> Pits {
         std::array::from_fn(|pit| pits[self.absolute(pit)])
     }
@@ -225,10 +225,10 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
 ///
 /// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and the rest is
 /// shared out. Round 0 is 0 everywhere; a round takes `max(captured - score(child))` over the values of the previous
-/// one. The rounds converge: with k the value only moves away from 0 (a player who can force a gain in k moves can in
-/// k + 1; a loss that can be postponed for k moves only counts once it cannot), and values are bounded by the stones. The
-/// limit is the score of awari: a gain is forced in a bounded number of moves, so before any repetition; and where
-/// neither side can force one, both can play on until a position repeats, which shares out the rest.
+/// one. The rounds converge, because the value only moves away from 0 with k, and is bounded by the stones: a player
+/// who can force a gain in k moves can also force it in more, and a loss only counts once it cannot be postponed for k
+/// moves. The limit is the score of awari: a gain is forced in a bounded number of moves, so before any repetition; and
+/// where neither side can force one, both can play on until a position repeats, which shares out the rest.
 ///
 /// # Panics
 /// When `smaller` lacks a database.

@@ -1,6 +1,6 @@
 //! The rules as data.
 //!
-//! Only [`crate::Board`] and the table builder in [`crate::sow`] ask a `Rules`; kernels see masks and lists.
+//! Only [`crate::Board`] and the table builder in [`crate::sow`] evaluate a `Rules`; kernels read masks and lists.
 
 use std::ops::Range;
 

@@ -4,7 +4,7 @@
 //! the number of stones that cross to the opponent. So all columns of the row go to columns of one child row, and the
 //! opponent's pits gain a constant vector. This translation preserves the order of halves, hence the map of columns is
 //! a monotone injection. Only captures depend on the column; [`SowMap`] lists them for a class of moves and a number of
-//! opponent's stones. This is the only place that evaluates [`Rules`] for the kernels.
+//! opponent's stones. No other module evaluates [`Rules`] for the kernels.
 
 use crate::{HALF_PITS, Half, Halves, PositionSet, Rules, STONES_MAX};
 

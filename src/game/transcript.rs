@@ -17,7 +17,7 @@ use crate::{Illegal, Rules};
 use std::fmt::Write;
 use thiserror::Error;
 
-/// The most moves of a game: a longer one would have repeated a position long before.
+/// The maximum number of moves of a game: a longer game must contain a repeated position.
 pub const MOVES_MAX: usize = 10_000;
 
 /// The longest part of a text that an error quotes, in characters.
@@ -62,7 +62,7 @@ pub enum TranscriptError {
         found: String,
         reason: Illegal,
     },
-    /// The number of stones sown is not that of the pit.
+    /// The written number of stones sown differs from the stones in the pit.
     #[error("move {number}: {found} says {expected} {}, pit {pit} holds {is}", if expected == "1" { "stone" } else { "stones" })]
     Sown {
         /// The move, from 1.
@@ -72,7 +72,7 @@ pub enum TranscriptError {
         expected: String,
         is: u8,
     },
-    /// The number of stones captured is not that of the board.
+    /// The written number of captured stones differs from that on the board.
     #[error("move {number}: {found} says that {expected} {} captured, the move captures {is}", if expected == "1" { "stone is" } else { "stones are" })]
     Captured {
         /// The move, from 1.
@@ -82,7 +82,7 @@ pub enum TranscriptError {
         is: u8,
     },
     /// The text has too many moves.
-    #[error("more than {MOVES_MAX} moves: this is not a game")]
+    #[error("the game has more than {MOVES_MAX} moves, which is not supported")]
     TooLong,
 }
 
@@ -105,7 +105,7 @@ impl Transcript {
     /// Reads a game.
     ///
     /// # Errors
-    /// The first thing that is wrong, and after how many moves.
+    /// The first mistake, with the number of moves before it.
     pub fn parse(rules: Rules, text: &str) -> Result<Transcript, TranscriptError> {
         let mut reader = TranscriptReader { text: text.trim_start_matches('\u{feff}') };
         let mut tags = Vec::new();
@@ -143,7 +143,7 @@ impl Transcript {
             text.push('\n');
         }
         let mut column = 0;
-        // In a game that North begins South's first move is missing.
+        // If North begins the game, South's first move is missing.
         let absent = usize::from(start.seats.side == Side::North);
         for (at, turn) in self.game.turns().iter().enumerate() {
             let number = match turn.side {
@@ -303,7 +303,7 @@ impl<'a> WrittenMove<'a> {
     /// Plays the move, unless a number of stones differs from that of the board.
     ///
     /// # Errors
-    /// Why it cannot be played.
+    /// The reason why the move cannot be played.
     pub fn play(&self, game: &mut Game) -> Result<GameTurn, TranscriptError> {
         let number = game.turns().len() + 1;
         let cut = |text: &str| text.chars().take(FOUND_CHARACTERS_MAX).collect::<String>();

@@ -1,4 +1,4 @@
-//! The communicator: the end of a job that each rank holds.
+//! The communicator: the interface of a rank to the other ranks of its job.
 
 mod collective;
 
@@ -7,9 +7,9 @@ use crate::{CommunicationError, MessageTraffic};
 /// Most bytes of a message: MPI counts them in a C `int`.
 pub const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;
 
-/// One rank's end of the job.
+/// The interface of a rank to the other ranks of its job.
 ///
-/// No call may name the rank itself as the other side, or one that the job does not have: that is a mistake of the
+/// No call may name the rank itself as the other side, or a rank that does not exist: that is a bug of the
 /// program, and panics.
 ///
 /// Messages that have arrived but were not received yet are queued in memory without limit. The program must keep ranks
@@ -28,13 +28,13 @@ pub trait Communicator: Send {
     /// Success does not mean that the message will be read.
     fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError>;
 
-    /// Receives the next message of a rank, and blocks until it is there. Other transfers make progress meanwhile.
+    /// Receives the next message from a rank, and blocks until it has arrived. Other transfers make progress meanwhile.
     ///
     /// # Errors
     /// If the rank has left, or is silent for too long.
     fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError>;
 
-    /// Makes progress on messages and sends signs of life. To be called during long computations.
+    /// Makes progress on transfers and sends keep-alive messages. Must be called during long computations.
     fn poll(&mut self) -> Result<(), CommunicationError>;
 
     /// Traffic so far.
@@ -45,10 +45,10 @@ pub trait Communicator: Send {
         collective::gather(self, root, message)
     }
 
-    /// Sends the message of `root`, which alone passes one, to all ranks.
+    /// Sends the message of `root` to all ranks. Only `root` passes a message.
     ///
     /// # Panics
-    /// If `root` passes no message, or another rank one.
+    /// If `root` passes no message, or another rank passes one.
     fn broadcast(&mut self, root: usize, message: Option<Vec<u8>>) -> Result<Vec<u8>, CommunicationError> {
         collective::broadcast(self, root, message)
     }

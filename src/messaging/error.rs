@@ -6,19 +6,19 @@
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum CommunicationError {
     /// The other rank has dropped its communicator.
-    #[error("rank {rank} left the job early; its own output says why")]
+    #[error("rank {rank} left the job early; the output of that rank has the reason")]
     Gone { rank: usize },
-    /// The other rank sends nothing, not even signs of life.
+    /// The other rank sends nothing, not even keep-alive messages.
     #[error(
         "no message from rank {rank} for {seconds:.0} s: its process or machine is dead, stopped or unreachable; end \
          the job and run it again"
     )]
     Silent {
         rank: usize,
-        /// Seconds without a sign of life.
+        /// Seconds without any message.
         seconds: f64,
     },
-    /// A circle of ranks in which each waits for the next: a bug of the program.
+    /// A cycle of ranks, each of which waits for a message from the next: a bug of the program.
     #[error(
         "deadlock: rank {rank} waits for a message while another rank waits for one from it; this is a bug in awari"
     )]

@@ -12,7 +12,7 @@ pub struct NetworkFaults {
     /// Delay of a message, drawn evenly; an empty range means no delay. Messages of different ranks overtake each
     /// other; those from one rank to another stay in order.
     pub delay: Range<Duration>,
-    /// One call of a rank in this many sleeps before it does anything; 0 means none.
+    /// One of this many calls of a rank begins with a sleep; 0 means none.
     pub stall_every: u64,
     /// Duration of such a sleep.
     pub stall: Duration,

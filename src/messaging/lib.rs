@@ -1,6 +1,6 @@
 //! Messages between the *ranks* of one job (MPI's word).
 //!
-//! A program sees its job through the trait [`Communicator`], of which each rank holds one end. Ranks are threads of
+//! A program accesses its job through the trait [`Communicator`], one instance per rank. Ranks are threads of
 //! one process ([`ThreadCommunicator`], with injected [`NetworkFaults`], for tests) or processes on any machines
 //! (`MpiCommunicator`, behind the feature `mpi`).
 //!

@@ -1,11 +1,12 @@
 //! MPI communicator: the ranks of a job are processes on one or several machines.
 //!
 //! MPI may not detect that a process has died, and a blocking call then never returns. So no call here blocks inside
-//! MPI, and each rank sends signs of life to ranks that it has sent nothing for a while, whenever it polls or waits.
-//! Waiting for a silent rank is an error.
+//! MPI, and whenever a rank polls or waits, it sends keep-alive messages to ranks to which it has sent nothing for a
+//! while. Waiting for a silent rank is an error.
 //!
-//! A rank that leaves sends a farewell. If all ranks leave in order, MPI is finalized. If anything has failed it is
-//! not, since that would wait for all ranks: the process exits without, and the launcher then ends the other processes.
+//! A rank that leaves sends a farewell message. If all ranks leave properly, MPI is finalized. If anything has failed,
+//! it is not, since finalization would wait for all ranks: the process exits, and the launcher then ends the other
+//! processes.
 
 mod library;
 
@@ -20,23 +21,23 @@ use crate::{CommunicationError, Communicator, MessageTraffic, assert_other, chec
 /// Default time that a rank may be silent.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Signs of life that a rank sends within the patience, if it polls as often.
+/// Number of keep-alive messages that a rank sends within the patience, if it polls often enough.
 const SIGNS: u32 = 8;
 
 /// Time without MPI calls before `MPI_Finalize`. There, MPICH 4.0 over UCX closes its connections and then waits for
-/// the other ranks without answering any of them (fixed in pmodels/mpich#6596): a rank that comes later, and has
-/// answered the others before, waits for their answer forever. With this pause no rank answers before all are there.
-/// With three ranks over TCP on two cores, one run in eight hung without it, and none of 120 with it.
-const STILLNESS: Duration = Duration::from_millis(200);
+/// the other ranks without answering any of them (fixed in pmodels/mpich#6596): a rank that calls it later, and has
+/// already answered the others, waits for their answer forever. With this pause no rank answers until all have called
+/// it. With three ranks over TCP on two cores, one run in eight hung without it, and none of 120 with it.
+const QUIET_PERIOD: Duration = Duration::from_millis(200);
 
 /// Time that a rank leaving a broken job waits for its last messages to be sent.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Communicator of a rank that is a process. Dropping it leaves the job: it waits until all messages are sent and the
 /// other ranks leave too. In a panic it ends the processes of all ranks.
 #[derive(Debug)]
 pub struct MpiCommunicator {
-    /// `Some` until the end.
+    /// `None` once MPI is finalized or abandoned.
     library: Option<MpiLibrary>,
     rank: usize,
     others: Vec<Peer>,
@@ -61,13 +62,13 @@ struct Peer {
     silence: Duration,
     /// Time of the last message to it.
     last_sent: Instant,
-    /// Its last announcement.
-    said: MessageKind,
+    /// The kind of the last announcement received from it.
+    announced: MessageKind,
 }
 
 impl Peer {
     fn is_gone(&self) -> bool {
-        self.said >= MessageKind::Farewell
+        self.announced >= MessageKind::Farewell
     }
 }
 
@@ -83,8 +84,12 @@ impl MpiCommunicator {
         }
         let library = MpiLibrary::start()?;
         let now = Instant::now();
-        let other =
-            || Peer { inbox: VecDeque::new(), silence: Duration::ZERO, last_sent: now, said: MessageKind::Alive };
+        let other = || Peer {
+            inbox: VecDeque::new(),
+            silence: Duration::ZERO,
+            last_sent: now,
+            announced: MessageKind::KeepAlive,
+        };
         Ok(Some(MpiCommunicator {
             rank: library.rank(),
             others: (0..library.size()).map(|_| other()).collect(),
@@ -109,7 +114,7 @@ impl MpiCommunicator {
         library::version()
     }
 
-    /// Makes progress on all transfers. Returns whether any was visible.
+    /// Makes progress on all transfers. Returns whether any transfer advanced.
     fn move_on(&mut self) -> Result<bool, CommunicationError> {
         let moved = self.try_move_on();
         self.broken |= moved.is_err();
@@ -139,7 +144,7 @@ impl MpiCommunicator {
             let other = &mut self.others[arrival.from];
             other.silence = Duration::ZERO;
             other.inbox.extend(arrival.transfer);
-            other.said = other.said.max(arrival.kind);
+            other.announced = other.announced.max(arrival.kind);
             self.broken |= arrival.kind == MessageKind::Broken;
             moved = true;
         }
@@ -147,7 +152,7 @@ impl MpiCommunicator {
             // A rank that has left waits for this one and needs signs of life, until this one sends its farewell.
             if to != self.rank && !self.leaving && now.duration_since(other.last_sent) >= self.patience / SIGNS {
                 other.last_sent = now;
-                self.sending.push(library.send(to, MessageKind::Alive, Vec::new())?);
+                self.sending.push(library.send(to, MessageKind::KeepAlive, Vec::new())?);
             }
         }
         Ok(moved)
@@ -170,8 +175,8 @@ impl MpiCommunicator {
         Ok(if complete? { inbox.pop_front().map(Transfer::into_bytes) } else { None })
     }
 
-    /// Checks that a rank has sent something within the patience.
-    fn check_heard(&mut self, of: usize) -> Result<(), CommunicationError> {
+    /// Checks that a rank has sent a message within the patience.
+    fn check_liveness(&mut self, of: usize) -> Result<(), CommunicationError> {
         let silence = self.others[of].silence;
         if silence < self.patience {
             return Ok(());
@@ -193,7 +198,7 @@ impl MpiCommunicator {
             if other.is_gone() && other.inbox.is_empty() {
                 return Err(CommunicationError::Gone { rank: from });
             }
-            self.check_heard(from)?;
+            self.check_liveness(from)?;
             pause.take(moved);
         }
     }
@@ -203,7 +208,7 @@ impl MpiCommunicator {
         self.part(MessageKind::Farewell)?;
         self.part(MessageKind::Settled)?;
         if self.others.len() > 1 {
-            thread::sleep(STILLNESS);
+            thread::sleep(QUIET_PERIOD);
         }
         Ok(())
     }
@@ -222,19 +227,19 @@ impl MpiCommunicator {
                 // Drains messages that will not be received, so that their senders can finish.
                 while self.take(from)?.is_some() {}
             }
-            let missing = |other: &Peer| other.said < word || !other.inbox.is_empty();
+            let missing = |other: &Peer| other.announced < word || !other.inbox.is_empty();
             let missing: Vec<usize> = others.iter().copied().filter(|&other| missing(&self.others[other])).collect();
             if self.broken || missing.is_empty() && self.sending.is_empty() {
                 return Ok(());
             }
             for of in missing {
-                self.check_heard(of)?;
+                self.check_liveness(of)?;
             }
             pause.take(moved);
         }
     }
 
-    /// Announces to the others that the job is broken, as far as they are reachable.
+    /// Announces to all reachable ranks that the job is broken.
     fn warn(&mut self) {
         for to in 0..self.others.len() {
             if to != self.rank && !self.others[to].is_gone() && self.post(to, MessageKind::Broken, Vec::new()).is_err()
@@ -244,7 +249,7 @@ impl MpiCommunicator {
         }
         let began = Instant::now();
         let mut pause = Pause::default();
-        while !self.sending.is_empty() && began.elapsed() < LAST_WORDS {
+        while !self.sending.is_empty() && began.elapsed() < FLUSH_TIMEOUT {
             match self.move_on() {
                 Ok(moved) => pause.take(moved),
                 Err(_) => return,

@@ -25,7 +25,7 @@ struct SharedJob {
     faults: NetworkFaults,
     /// One lock for all ranks: messages are moved, not copied, so it is never held for long.
     ranks: Mutex<Vec<RankState>>,
-    /// By rank, signalled at each change that it may wait for.
+    /// By rank, signalled at each change that the rank may be waiting for.
     news: Vec<Condvar>,
 }
 
@@ -126,7 +126,7 @@ impl ThreadCommunicator {
     }
 }
 
-/// Reason why the lock is never poisoned.
+/// Message of `expect` on the lock: the reason why it is never poisoned.
 const NO_PANIC: &str = "nothing panics while it holds the lock";
 
 impl SharedJob {

@@ -1,6 +1,6 @@
 //! Counters of messages.
 
-/// Messages that went through one communicator so far, including those of collective calls.
+/// Messages sent and received by one communicator, including those of collective calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MessageTraffic {
     /// Messages sent.

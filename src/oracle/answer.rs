@@ -1,7 +1,7 @@
 //! The oracle: answers for positions.
 //!
-//! Checksums detect damage, but not wrong scores. So the score of a position is compared with the values of its moves, and
-//! the score of each child with the values of its moves. A contradiction is an error.
+//! Checksums detect damage, but not wrong scores. So the score of a position is compared with the values of its moves,
+//! and the score of each child with the values of its moves. A contradiction is an error.
 
 use crate::{Bounds, Library, LibraryFile, OracleError};
 use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, STONES_MAX};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 use store::{BlockCache, CachedScores, StoreError};
 
-/// Answers questions about positions.
+/// Answers queries about positions.
 #[derive(Debug)]
 pub struct Oracle {
     rules: Rules,
@@ -21,7 +21,7 @@ pub struct Oracle {
 
 #[derive(Debug)]
 struct IndexedDatabase {
-    /// Made on first use: its tables take time, and most questions need few databases.
+    /// Built on first use: its tables take time, and most queries need few databases.
     index: OnceLock<Index>,
     scores: CachedScores,
 }
@@ -139,7 +139,7 @@ impl Oracle {
         (0..=STONES_MAX).filter(|&stones| self.has(stones))
     }
 
-    /// Builds the tables of all databases, which would delay the first questions.
+    /// Builds the tables of all databases in advance, since they would delay the first queries.
     pub fn warm(&self) {
         for stones in self.stones() {
             if let Some(Ok(database)) = self.database(stones) {
@@ -213,7 +213,7 @@ impl Oracle {
             .into_iter()
             .map(|(pit, played)| {
                 let child = match self.checked(&played.child, read) {
-                    // The other moves may be known.
+                    // The values of the other moves may be known.
                     Err(OracleError::Missing { .. }) => Bounds::anything(played.child.stones()),
                     child => child?,
                 };
@@ -264,7 +264,7 @@ impl Oracle {
         if !self.has(board.stones()) {
             return self.searched(board, read);
         }
-        // Every child is reachable, so this goes no deeper.
+        // Every child is reachable, so the recursion ends here.
         let Some(stored) = self.stored(board, read)? else { return Ok(self.answer_once(board, read)?.score) };
         let values = board.moves(&self.rules).map(|(_, played)| {
             let child = match played.child.mover_starves() {

@@ -25,7 +25,7 @@ impl Bounds {
         Bounds { low, high }
     }
 
-    /// Returns the bounds of any position with this number of stones: no player wins more than all.
+    /// Returns the widest bounds of a position with this number of stones: no player wins more than all of them.
     pub fn anything(stones: u32) -> Bounds {
         let most = Score::try_from(stones).unwrap_or(Score::MAX);
         Bounds { low: -most, high: most }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn text() {
+    fn bounds_are_formatted() {
         assert_eq!(format!("{:>3}", Bounds::exact(0)), "  0");
         assert_eq!(Bounds::exact(7).to_string(), "+7");
         assert_eq!(Bounds::new(-1, 7).to_string(), "-1 to +7");

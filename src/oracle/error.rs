@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use store::StoreError;
 use thiserror::Error;
 
-/// Why a library cannot be opened, or a question not be answered.
+/// The reason why a library cannot be opened or a query cannot be answered.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]
@@ -33,7 +33,7 @@ pub enum OracleError {
     #[error("{} has {what}, which this program does not know; use the program that made it", path.display())]
     Unknown {
         path: PathBuf,
-        /// Rules or positions, with their name.
+        /// The unknown rules or position set, by name.
         what: String,
     },
     /// A file is not a database, or has another number of stones than its name.
@@ -81,7 +81,7 @@ pub struct Mixed {
 }
 
 impl OracleError {
-    /// Whether a database is damaged or wrong, as against absent.
+    /// Whether a database is damaged or wrong, as opposed to absent.
     pub fn is_damage(&self) -> bool {
         match self {
             OracleError::Missing { .. } => false,

@@ -1,13 +1,13 @@
 //! The HTTP server: a JSON API, and a web page.
 //!
-//! [`Site`] is the state, [`router`] the routes, [`Server`] the connections. Values are from the point of view of the player
-//! to move in the queried position, and count stones on the board, without stores.
+//! [`Site`] is the state, [`router`] the routes, [`Server`] the connections. Values are from the point of view of the
+//! player to move in the queried position, and count stones on the board, without stores.
 //!
 //! Invariants:
 //!
 //! * The size of every input is bounded before it is read: see [`ServerLimits`].
-//! * Questions that memory maps answer at once run on the thread of the connection. Searches, block decoding and lines run on
-//!   a bounded number of blocking threads.
+//! * Queries that memory maps answer immediately run on the thread of the connection. Searches, block decoding and
+//!   lines run on a bounded number of blocking threads.
 //! * The same databases give the same bytes, so one entity tag covers all answers, except moves chosen without a seed.
 //!
 //! `http/openapi.json` describes the routes; a test compares the two.

@@ -2,7 +2,7 @@
 //!
 //! The weight of a move halves for each number of stones that it loses against the best move; the number depends on the
 //! level. Perfect play never loses any. All levels choose randomly among equally good moves, except perfect play, which
-//! follows the principal line: best moves alone may repeat forever.
+//! follows the principal line, because best moves alone may repeat positions forever.
 
 use crate::answer::Answer;
 use crate::{Oracle, OracleError};

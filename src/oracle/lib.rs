@@ -1,15 +1,15 @@
 //! Answers questions about positions from finished databases.
 //!
-//! A [`Library`] holds the databases of one directory, of one rule set and one position set. An [`Oracle`] answers from it:
-//! the score of a position, the value of each legal move, the best moves, and why the other moves are illegal.
+//! A [`Library`] holds the databases of one directory, of one rule set and one position set. An [`Oracle`] answers from
+//! it: the score of a position, the value of each legal move, the best moves, and why the other moves are illegal.
 //! [`mod@http`] serves an API and a web page.
 //!
 //! Invariants:
 //!
 //! * Answers are consistent: the score of a position is the best value of its moves, or the answer is an error.
-//! * A damaged or missing database is an error only for questions that need it.
-//! * One oracle serves all threads. Reading raw and packed databases takes no lock; compressed ones share a bounded cache of
-//!   decoded blocks.
+//! * A damaged or missing database is an error only for queries that need it.
+//! * One oracle serves all threads. Reading raw and packed databases takes no lock; compressed ones share a bounded
+//!   cache of decoded blocks.
 //!
 //! The crate opens no files: callers pass opened files. Only `http` uses the network.
 

@@ -1,9 +1,9 @@
 //! The principal line: best moves of both players, to the end of the game or to where it repeats.
 //!
-//! Scores hold no distance, so best moves alone may repeat forever. If the score is not 0, some sequence of best moves leads
-//! to a capture or the end of the game. A breadth-first search over best moves that capture nothing finds the nearest
-//! position from which a best move captures or ends the game. If there is none, the score is 0, and the line ends with the
-//! repetition.
+//! Scores hold no distance, so best moves alone may repeat forever. If the score is not 0, some sequence of best moves
+//! leads to a capture or the end of the game. A breadth-first search over best moves that capture nothing finds the
+//! nearest position from which a best move captures or ends the game. If there is none, the score is 0, and the line
+//! ends with the repetition.
 
 use crate::answer::{Answer, ValuedMove};
 use crate::{Oracle, OracleError};
@@ -19,7 +19,7 @@ const POSITIONS_MAX: usize = 20_000;
 pub struct PrincipalLine {
     /// The moves, of both players in turn.
     pub moves: Vec<ValuedMove>,
-    /// How it ends.
+    /// The end of the line.
     pub end: LineEnd,
 }
 
@@ -125,7 +125,7 @@ impl Oracle {
 enum WayOut {
     /// The moves.
     Found(Vec<ValuedMove>),
-    /// Best moves only repeat.
+    /// No sequence of best moves leads to a capture or the end of the game.
     None,
     /// The search was cut off.
     TooFar,

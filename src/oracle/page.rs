@@ -2,8 +2,8 @@
 //!
 //! The server renders any position; each legal move is a link to the next position. The scripts in `page/` take over in
 //! browsers that run them, and load this page again for the parts that they do not render: the table of moves, the
-//! principal line and the histogram. The URL is the whole state: `pos` is the first position, `moves` the letters of the
-//! moves, `at` the number of them that are played, `hide=1` hides values.
+//! principal line and the histogram. The URL is the whole state: `pos` is the first position, `moves` the letters of
+//! the moves, `at` the number of them that are played, `hide=1` hides values.
 
 pub(crate) mod assets;
 mod board;
@@ -79,7 +79,7 @@ pub(crate) async fn show(
     let mut response: Response = (status, markup.into_string()).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    // A later request may have the parts that took too long.
+    // A later request may succeed with the parts that timed out.
     if is_whole { response } else { not_kept(response) }
 }
 
@@ -111,7 +111,7 @@ impl PageState {
     /// Returns the URL of this game with `more` moves from here.
     fn address_after(&self, more: &str) -> String {
         let at = self.at() + more.len();
-        // The same moves keep the moves after them.
+        // If `more` equals the next moves, the moves after those are kept.
         if self.letters[self.at()..].starts_with(more) {
             return self.address(at);
         }

@@ -1,5 +1,5 @@
-//! Reviews of games: the value and the loss of every move, as Romein & Bal (2002, section 6) did with the games of the
-//! Computer Olympiad of 2000.
+//! Reviews of games: the value and the loss of every move. Romein & Bal (2002, section 6) reviewed the games of the
+//! 2000 Computer Olympiad in this way.
 
 use crate::{Bounds, Oracle, OracleError};
 use game::Pit;

@@ -1,7 +1,7 @@
 //! A short search for bounds of the score of positions without a database.
 //!
-//! Captures lead to positions in databases. Other leaves have the bounds of their number of stones. So the result is sound at
-//! any depth, even if the right score comes from a repetition.
+//! Captures lead to positions in databases. Other leaves get the widest bounds for their number of stones. So the
+//! result is sound at any depth, even if the right score comes from a repetition.
 
 use crate::answer::ReadEditions;
 use crate::{Bounds, Oracle, OracleError};

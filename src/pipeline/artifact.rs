@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct ArtifactName(String);
 
-/// Not the name of an artifact.
+/// A text that is not a valid name of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} is not the name of an artifact; expected a relative path such as \"databases/16\"")]
 pub struct ArtifactNameError {
@@ -28,7 +28,7 @@ pub struct ArtifactNameError {
 }
 
 impl ArtifactName {
-    /// No name that this crate makes is longer.
+    /// The maximum length of a name, in bytes.
     const BYTES_MAX: usize = 200;
 
     /// Validates a name.
@@ -101,9 +101,9 @@ pub enum ArtifactKind {
     /// A file wanted for its own sake, whose header identifies it. If the journal is lost, the file is adopted by its
     /// header.
     Target,
-    /// A file wanted only while a stage that will run reads it. It is never a fingerprint input of what is made from it:
-    /// the targets that it was made from are. Removed once they are verified, unless everything is kept. Adopted like a
-    /// target.
+    /// A file needed only by stages that will run. It is never an input in the fingerprint of an artifact made from it:
+    /// the targets from which it was made are. Removed once they are verified, unless everything is kept. Adopted like
+    /// a target.
     Intermediate,
     /// A file wanted for its own sake that describes its inputs (statistics). Trusted only if it is in the journal.
     Report,
@@ -128,7 +128,7 @@ impl ArtifactKind {
 pub struct ArtifactSpec {
     /// Its name.
     pub name: ArtifactName,
-    /// What it is for.
+    /// Its purpose.
     pub kind: ArtifactKind,
     /// The kind of content, whichever stage or method makes it: `database`, `capture`. Part of the fingerprint, so it
     /// never names a method.
@@ -201,14 +201,14 @@ pub enum Inspection {
     Absent,
     /// The file is complete, as far as an inspection shows.
     Header {
-        /// The digest of its content, whatever its encoding.
+        /// The digest of its content, independent of the codec.
         digest: Digest,
         /// The parameters that its header holds, under the keys of [`ArtifactSpec::identity`].
         identity: BTreeMap<String, String>,
     },
     /// The file is of another kind or version, or could not be read.
     Unreadable(String),
-    /// The file is of this kind, but differs from what was written.
+    /// The file is of the right kind, but a checksum of it is wrong.
     Damaged(String),
 }
 

@@ -17,7 +17,7 @@ pub enum BudgetError {
     #[error("{0:?} is not a size; write \"512 MiB\" or \"2 GiB\", for example")]
     Syntax(String),
     /// The size exceeds 64 bits.
-    #[error("{0:?} is more than any machine has")]
+    #[error("{0:?} exceeds the largest supported size (64 bits)")]
     TooLarge(String),
 }
 

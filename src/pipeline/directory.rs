@@ -1,7 +1,8 @@
-//! The run directory: the names of its files, who may write to it, and what lies in it.
+//! The run directory: file names, ownership and content.
 //!
-//! [`Directory`] holds the lock and the journal. The submodules own one kind of file each, or a question about the whole
-//! directory: whether a run may use it (`claim`), which artifacts exist (`survey`), how much space they take (`space`).
+//! [`Directory`] holds the lock and the journal. The submodules own one kind of file each, or a question about the
+//! whole directory: whether a run may use it (`claim`), which artifacts exist (`survey`), how much space they take
+//! (`space`).
 
 mod claim;
 mod heartbeat;
@@ -20,7 +21,7 @@ pub(crate) use snapshots::is_snapshots;
 pub use space::Space;
 pub use stop::StopRequest;
 pub use survey::Inspections;
-pub(crate) use survey::{look, survey};
+pub(crate) use survey::{inspect_artifact, survey};
 
 use std::path::Path;
 use std::time::Duration;
@@ -40,12 +41,12 @@ pub struct Directory<'d> {
 
 impl<'d> Directory<'d> {
     /// Takes the lock and opens the journal, truncating a torn end. Creates the directory if it is absent. `command` is
-    /// written into the lock. `holds_artifacts` is called if neither lock nor journal show that the directory belongs to a
-    /// run.
+    /// written into the lock. `holds_artifacts` is called if neither lock nor journal show that the directory belongs
+    /// to a run.
     ///
     /// # Errors
-    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used. Nothing is changed if it
-    /// holds only foreign files.
+    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used. Nothing is changed
+    /// if it holds only foreign files.
     pub fn open(
         disk: &'d dyn Disk,
         path: &Path,
@@ -57,7 +58,7 @@ impl<'d> Directory<'d> {
         let lock_is_of_others = lock_is_of_others(disk, path);
         let lock = match disk.lock(&lock_path, command) {
             Err(DiskError::Locked { .. }) => {
-                // A query for the holder takes the lock for a moment.
+                // A process that queries the holder takes the lock briefly, so a failed attempt is repeated.
                 std::thread::sleep(Duration::from_millis(100));
                 disk.lock(&lock_path, command)
             }
@@ -68,7 +69,7 @@ impl<'d> Directory<'d> {
             source => unusable(path, source),
         })?;
         if lock_is_of_others {
-            tracing::warn!("{} was not written by awari: it is kept under another name", lock_path.display());
+            tracing::warn!("{} was not written by awari: it is renamed and kept", lock_path.display());
         }
         keep_others(disk, path).map_err(|source| unusable(path, source))?;
         let journal = Journal::open(disk, &journal_path(path)).map_err(|error| match error {

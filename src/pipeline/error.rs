@@ -33,7 +33,7 @@ pub struct MissingInput {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]
 pub enum PipelineError {
-    /// The manifest has mistakes: all of them.
+    /// The manifest has mistakes, all of which are listed.
     #[error("{}", lines(.0))]
     Manifest(Vec<Diagnostic>),
     /// No stage has this name.
@@ -94,7 +94,7 @@ pub enum PipelineError {
     #[error("the scratch directory {} is a run directory, which only runs change; choose another", scratch.display())]
     ScratchIsRunDirectory { scratch: PathBuf },
     /// A single stage was stopped on request before it was done.
-    #[error("{stage} was stopped; nothing was changed, and the same command starts it again")]
+    #[error("{stage} was stopped; nothing was changed; repeat the command to start it again")]
     SingleStopped { stage: StageName },
     /// The journal cannot be read or written.
     #[error("the journal: {0}")]

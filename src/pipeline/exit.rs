@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Everything requested is done.
     Done = 0,
-    /// A defect of the program.
+    /// A bug of the program.
     Internal = 1,
     /// The command line is invalid.
     Usage = 2,

@@ -1,7 +1,8 @@
 //! The graph of stages and artifacts.
 //!
-//! Invariants, checked by [`Graph::new`]: every artifact is made by exactly one stage; every input is made by an earlier
-//! stage; a verification vouches for targets that it reads; names are unique. So stages can run in their order, and do.
+//! Invariants, checked by [`Graph::new`]: every artifact is made by exactly one stage; every input is made by an
+//! earlier stage; a verification vouches for targets that it reads; names are unique. So stages can run in the given
+//! order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +41,7 @@ pub(crate) struct ArtifactUses {
     pub(crate) verifications: Vec<(usize, usize)>,
 }
 
-/// A graph that breaks an invariant: a defect of the program.
+/// A graph that violates an invariant: a bug of the program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stages do not fit together: {what}")]
 pub struct GraphError {
@@ -175,8 +176,8 @@ impl Graph {
         self.uses[self.number(name)?].maker
     }
 
-    /// The artifacts that determine the content of the outputs of stage `at`, by name: its inputs, with every intermediate
-    /// replaced by its own sources. So the intermediates, and with them the method, do not matter.
+    /// The artifacts that determine the content of the outputs of stage `at`, by name: its inputs, with every
+    /// intermediate replaced by its own sources. So the intermediates, and with them the method, do not matter.
     pub fn sources(&self, at: usize) -> impl Iterator<Item = &ArtifactName> {
         self.numbers[at].sources.iter().map(|&number| &self.artifacts[number].name)
     }

@@ -1,8 +1,8 @@
 //! The journal of a run directory: an append-only file of records, each durable before the next step is taken.
 //!
-//! [`Contents`] is the format and its reader, [`Record`] what the records say, [`JournalState`] the latest fact about everything
-//! and [`History`] all of them in order. A crash can only tear the end of the file; [`Journal::open`] truncates a torn end
-//! to the last valid record.
+//! [`Contents`] is the file format and its reader, [`Record`] the content of a record, [`JournalState`] the latest
+//! state of each artifact and stage, and [`History`] all events in order. A crash can only tear the end of the file;
+//! [`Journal::open`] truncates a torn end to the last valid record.
 
 mod contents;
 mod fence;
@@ -17,7 +17,7 @@ pub(crate) use contents::{could_be_journal, holds_record};
 pub(crate) use fence::FenceGuard;
 pub use history::{History, Remark, RunSpan, StageOutcome, StageSpan};
 pub(crate) use record::clip;
-pub use record::{ArtifactRecord, Entry, LastSign, Measured, Record, RunEnd};
+pub use record::{ArtifactRecord, Entry, LastHeartbeat, Measured, Record, RunEnd};
 pub use state::{BuiltArtifact, Damage, JournalMoment, JournalState, RunHistory, StageEnd, StageHistory};
 
 use std::path::{Path, PathBuf};
@@ -84,8 +84,8 @@ impl<'d> Journal<'d> {
     /// Appends a record. When this returns, the record is durable.
     ///
     /// # Errors
-    /// [`JournalError::Overtaken`] if another run has written to the journal; otherwise if it cannot be written. Readers
-    /// then see it unchanged.
+    /// [`JournalError::Overtaken`] if another run has written to the journal; otherwise if it cannot be written.
+    /// Readers then see it unchanged.
     pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
         let now = self.disk.clock().utc();
         let entry = Entry { run: self.run(), at: now.as_secs(), millis: now.subsec_millis() as u16, record };

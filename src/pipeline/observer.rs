@@ -14,7 +14,7 @@ use crate::stage::{Cost, StageName};
 
 /// An observer of a run. Called from the thread of the run and, for [`Event::Progress`], from another.
 pub trait Observer: Sync {
-    /// Handles an event. It should return soon: the run waits.
+    /// Handles an event. Must return quickly, because the run blocks on it.
     fn notice(&self, event: &Event);
 
     /// Returns the time between reports of progress.
@@ -84,7 +84,7 @@ pub enum Event {
     StageFailed { stage: StageName, message: String },
     /// Damage was found; the artifact will be rebuilt.
     DamageFound { artifact: ArtifactName, what: String },
-    /// Files that are no longer needed were removed.
+    /// Unneeded files were removed.
     Removed { artifacts: Vec<ArtifactName>, bytes: u64 },
     /// The run is over.
     RunEnded {

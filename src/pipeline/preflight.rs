@@ -8,7 +8,7 @@ use crate::budget::Budget;
 use crate::plan::PlanPrediction;
 use crate::stage::StageName;
 
-/// Why a run cannot start.
+/// The reason why a run cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]
@@ -47,7 +47,7 @@ pub enum PreflightError {
         needed: u64,
         free: u64,
     },
-    /// The file system has free space that this process may not use.
+    /// The file system has free space, but this process may not use it.
     #[error(
         "cannot reserve {needed} of disk space in {}, although {free} are free: {source}; a quota or reserved blocks \
          forbid it; raise the quota, or choose another directory",
@@ -60,7 +60,7 @@ pub enum PreflightError {
         free: u64,
         source: DiskError,
     },
-    /// The directory holds foreign files, and none of a run.
+    /// The directory holds foreign files, and no file of a run.
     #[error(
         "{} holds files that are not awari's ({}); choose an empty directory, or move them away; nothing was \
          changed",

@@ -41,7 +41,7 @@ struct ActivePasses {
 pub struct BoundReading {
     /// The current bound.
     pub bound: u32,
-    /// The first one.
+    /// The first bound.
     pub of: u32,
 }
 
@@ -74,7 +74,7 @@ pub struct ProgressReading {
 }
 
 impl StageProgress {
-    /// Makes a progress of 0 of an unknown total.
+    /// Creates a progress of 0 units of an unknown total.
     pub fn new() -> Self {
         StageProgress::default()
     }

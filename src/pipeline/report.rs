@@ -15,7 +15,7 @@ pub struct StageReport {
     pub positions: u64,
     /// Counters such as passes, changes or cache misses.
     pub counters: BTreeMap<String, Counter>,
-    /// Digests of the bytes written to files that have no checksum of their own, to detect damage right after.
+    /// Digests of the bytes written to files without a checksum, to detect damage immediately after writing.
     #[serde(skip)]
     pub written: BTreeMap<ArtifactName, Digest>,
 }
@@ -77,7 +77,7 @@ fn real_or_zero<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(0.0))
 }
 
-/// Why a stage did not finish.
+/// The reason why a stage did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]
@@ -95,11 +95,11 @@ pub enum StageError {
         artifact: ArtifactName,
         /// What was expected and found, in words.
         what: String,
-        /// Whether a stage that reads it does not notice: its content is wrong, but every checksum is right. What was made
-        /// from it since it was last known to be good is then rebuilt too.
+        /// Whether readers cannot detect the damage: the content is wrong, but every checksum is right. Artifacts made
+        /// from it since it was last known to be good are then rebuilt too.
         silent: bool,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

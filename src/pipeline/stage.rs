@@ -40,12 +40,12 @@ impl StageName {
         StageName { kind: kind.to_owned(), parameters: parameters.to_vec() }
     }
 
-    /// The kind: what stands before the first colon.
+    /// The kind: the text before the first colon.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// The numbers after it.
+    /// The parameters: the numbers after the first colon.
     pub fn parameters(&self) -> &[u32] {
         &self.parameters
     }
@@ -120,7 +120,7 @@ pub struct Cost {
     pub positions: u64,
     /// Wall-clock seconds.
     pub seconds: f64,
-    /// Peak memory, maps of finished files not counted.
+    /// Peak memory, excluding maps of finished files.
     pub memory_bytes: u64,
     /// Peak disk space, outputs included.
     pub disk_bytes: u64,
@@ -141,8 +141,8 @@ pub struct StageSpec {
     pub after: Vec<StageName>,
     /// The predicted cost.
     pub cost: Cost,
-    /// The prefix of names of intermediates whose space is part of its own [`Cost::disk_bytes`], whichever stage makes
-    /// them.
+    /// The name prefix of the intermediates that [`Cost::disk_bytes`] of this stage includes, regardless of the stage
+    /// that makes them.
     pub folder: Option<String>,
 }
 

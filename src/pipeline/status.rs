@@ -1,7 +1,7 @@
 //! The status of a run directory, from its journal and its files.
 //!
-//! Only reads, so it works while a run is active. If the journal does not record the end of the last run, the lock decides
-//! whether it is active.
+//! Only reads, so it works while a run is active. If the journal does not record the end of the last run, the lock
+//! decides whether it is active.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,8 @@ pub struct RunStatus {
     pub started_at: u64,
     /// When it ended, in seconds since 1970.
     pub ended_at: Option<u64>,
-    /// Seconds from its start to its end; while it is active, until now; if it was killed, until its last sign of life.
+    /// Seconds from its start to its end; to the present if it is active; to its last heartbeat or record if it was
+    /// killed.
     pub seconds: f64,
     /// Its state.
     pub state: RunState,
@@ -86,15 +87,15 @@ pub struct StageStatus {
     pub stage: StageName,
     /// Its state.
     pub state: StageState,
-    /// Why it will run, if it will.
+    /// The reason why it will run; `None` if it will not.
     pub reason: Option<String>,
     /// When it last began, in seconds since 1970.
     pub started_at: Option<u64>,
     /// When it was last done, in seconds since 1970.
     pub done_at: Option<u64>,
-    /// Its measured cost then.
+    /// The measured cost of that execution.
     pub measured: Option<Measured>,
-    /// Positions per second of wall-clock time then.
+    /// Positions per second of wall-clock time of that execution.
     pub rate: Option<f64>,
 }
 
@@ -106,7 +107,7 @@ pub enum StageState {
     Done,
     /// It is running.
     Running,
-    /// It counts as running, but shows no progress; in words.
+    /// It is running without progress; the text describes for how long.
     Stalled(String),
     /// It was started and not finished.
     Interrupted,
@@ -131,7 +132,7 @@ pub struct ArtifactStatus {
     pub bytes: u64,
     /// The stage that made it; `None` if it was adopted.
     pub stage: Option<StageName>,
-    /// When, in seconds since 1970.
+    /// The time when it was made, in seconds since 1970.
     pub at: u64,
     /// Damage found since.
     pub damage: Option<String>,
@@ -198,7 +199,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     })
 }
 
-/// Returns the holder of the lock, in words. A directory whose lock cannot be tried has none.
+/// Returns a description of the holder of the lock; `None` if the lock is free or cannot be tried.
 pub fn holder(disk: &dyn Disk, directory: &Path) -> Option<String> {
     disk.lock_holder(&lock_path(directory)).ok()?
 }

@@ -2,7 +2,7 @@
 
 /// Returns the candidate nearest to `word`, if it is near enough to be a typing error.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // The cost is the length of the word times that of each candidate.
+    // Truncates the word, since the cost is the product of both lengths.
     let word: String = word.chars().take(100).flat_map(char::to_lowercase).collect();
     let distance_max = (word.chars().count() / 3).clamp(1, 3);
     candidates

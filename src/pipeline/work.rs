@@ -19,10 +19,11 @@ pub trait Work: Sync {
     /// Returns the graph of all stages and artifacts.
     fn graph(&self) -> &Graph;
 
-    /// Inspects the file of an artifact, cheaply, in the run directory or a scratch directory. Never called for an [`ArtifactKind::Verification`](crate::ArtifactKind::Verification).
+    /// Inspects the file of an artifact, cheaply, in the run directory or a scratch directory. Never called for an
+    /// [`ArtifactKind::Verification`](crate::ArtifactKind::Verification).
     ///
     /// # Errors
-    /// If the operating system fails; nothing then runs. Wrong bytes are an [`Inspection`], not an error.
+    /// If the operating system fails, which prevents the run. Wrong bytes are an [`Inspection`], not an error.
     fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Inspection, DiskError>;
 
     /// Returns the folders of a run directory that hold artifacts of any graph of this work.
@@ -33,7 +34,7 @@ pub trait Work: Sync {
     /// Whether an artifact of any graph of this work can have this name.
     fn is_name(&self, name: &ArtifactName) -> bool;
 
-    /// Whether a file begins like an artifact of this work, complete or damaged. An unreadable file does not.
+    /// Whether a file begins like an artifact of this work, complete or damaged. False for an unreadable file.
     fn is_ours(&self, disk: &dyn Disk, path: &Path) -> bool;
 
     /// Whether the file of a name is a complete artifact, of this graph or of one for another method or other bounds.

@@ -1,13 +1,14 @@
 //! The cost model: the load of a stage, independent of the machine.
 //!
-//! A stage of a database with n stones does some work for each position: nanoseconds of a core and bytes read and written
-//! ([`Rates`]), each constant or growing with n. In addition, files of known length are read and written whole, codecs
-//! take time, verification derives a number of positions, and two caches miss: that of the blocks which captures read, and
-//! that of the pages of one-bit-dual. [`Hardware`](crate::Hardware) converts a load to seconds.
+//! A stage of a database with n stones does some work for each position: nanoseconds of a core and bytes read and
+//! written ([`Rates`]), each constant or growing with n. In addition, files of known length are read and written whole,
+//! codecs take time, verification derives a number of positions, and two caches miss: that of the blocks which captures
+//! read, and that of the pages of one-bit-dual. [`Hardware`](crate::Hardware) converts a load to seconds.
 //!
 //! Each parameter was measured in builds of 14 to 20 stones on the reference machine (all positions, one thread, codec
-//! zstd unless stated, the smaller of two repetitions, on a shared machine); growth beyond 20 stones in the build of all
-//! reachable positions of up to 30 stones there. `cargo bench -p bench --bench cost_model` repeats the measurements.
+//! zstd unless stated, the smaller of two repetitions, on a shared machine); growth beyond 20 stones in the build of
+//! all reachable positions of up to 30 stones there. `cargo bench -p bench --bench cost_model` repeats the
+//! measurements.
 
 use crate::file_size::{expected_bits, packed_bits};
 use crate::{CaptureMemory, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
@@ -37,18 +38,18 @@ const CHECK_SORTED_NANOSECONDS: f64 = 550.0;
 /// Times that verification decodes a position: once for the digest, and in smaller databases where a sample falls.
 const VERIFY_READS: f64 = 1.4;
 
-/// Nanoseconds of statistics that the solver did not count, 6.6 at 20 stones, and bytes they read: blocks that stripes
-/// share more than once, 3.5 at 20 stones, 2.0 at 29.
+/// Nanoseconds to count statistics that the solver has not counted, 6.6 at 20 stones, and bytes read for that: blocks
+/// that stripes share more than once, 3.5 at 20 stones, 2.0 at 29.
 const STATS_NANOSECONDS: f64 = 5.6;
 const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 
-/// Captures in s stripes read the smaller databases s to this power times: in 1.9 stripes 1.5 times, in 4.0 2.3 times, in
-/// 8.1 3.8 times, in 12.6 5.1 times (17 to 20 stones). And nanoseconds of a position read, besides decoding.
+/// Captures in s stripes read the smaller databases s to this power times: in 1.9 stripes 1.5 times, in 4.0 2.3 times,
+/// in 8.1 3.8 times, in 12.6 5.1 times (17 to 20 stones). And nanoseconds of a position read, besides decoding.
 const STRIPES_READ: f64 = 0.65;
 const STRIPES_NANOSECONDS: f64 = 0.6;
 
-/// Nanoseconds of a miss of the page cache: a block read, often another written, and the copies. 1.9 µs at 17 stones, 3.4
-/// at 18, 3.1 at 19, with 1 MiB.
+/// Nanoseconds of a miss of the page cache: a block read, often another written, and the copies. 1.9 µs at 17 stones,
+/// 3.4 at 18, 3.1 at 19, with 1 MiB.
 const MISS_NANOSECONDS: f64 = 3_000.0;
 
 /// Misses of a pass, in blocks of the whole plane, by ln(1 / s) for a cache that holds the share s of the plane. At 22
@@ -80,7 +81,7 @@ const fn codec_rates(codec: Codec) -> CodecRates {
         Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, capture_reads: 1.15 },
         Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, capture_reads: 1.15 },
         Codec::Rans => CodecRates { encode: 6.0, decode: 6.3, capture_reads: 2.2 },
-        // Of archives, which no build reads or writes.
+        // The codec of archives, which no build reads or writes.
         Codec::Floors => CodecRates { encode: 14.0, decode: 12.0, capture_reads: 2.2 },
     }
 }
@@ -102,7 +103,7 @@ impl Default for CostModel {
 const fn measured(class: StageClass) -> Rates {
     const NONE: Ramp = Ramp::constant(0.0);
     match class {
-        // 2.0 to 2.8 with codec packed at 20 to 22 stones where smaller databases are in memory still.
+        // 2.0 to 2.8 with codec packed at 20 to 22 stones if the smaller databases are in the stage cache.
         StageClass::Capture => Rates { cpu: Ramp::constant(2.6), read: NONE, written: NONE },
         // Updates wait for memory: 121 at 14 stones, 166 at 18, 200 at 20.
         StageClass::Counting => Rates { cpu: Ramp::growing(115.0, 14, 14.0), read: NONE, written: NONE },
@@ -117,14 +118,14 @@ const fn measured(class: StageClass) -> Rates {
         StageClass::PreprocessOneBit => {
             Rates { cpu: Ramp::growing(6.2, 19, 0.15), read: Ramp::constant(4.2), written: Ramp::constant(5.2) }
         }
-        // All stages of two-bit together take 37 to 41 at 22 stones; more at 14 stones, where building tables dominates.
-        // The slope is that of 16 to 20 stones: nothing larger was measured.
+        // All stages of two-bit together take 37 to 41 at 22 stones; more at 14 stones, where building tables
+        // dominates. The slope is that of 16 to 20 stones: nothing larger was measured.
         StageClass::ProcessTwoBit => Rates {
             cpu: Ramp::growing(21.5, 18, 0.8),
             read: Ramp::growing(3.8, 14, 0.115),
             written: Ramp::growing(2.45, 14, 0.11),
         },
-        // Candidates stream, where they changed, in each pass.
+        // Each pass reads all candidates, and writes those that changed.
         StageClass::ProcessOneBit => Rates {
             cpu: Ramp::growing(26.0, 18, 0.8),
             read: Ramp::growing(16.0, 14, 0.4),
@@ -143,7 +144,7 @@ const fn measured(class: StageClass) -> Rates {
         StageClass::Merge => Rates { cpu: Ramp::constant(2.8), read: Ramp::constant(0.87), written: NONE },
         // 1.9 to 2.7 at 19 to 22 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
         StageClass::Verify => Rates { cpu: Ramp::constant(1.7), read: NONE, written: NONE },
-        // The sweep has counted them.
+        // The stage `sweep` counts these.
         StageClass::Stats => Rates { cpu: Ramp::constant(0.03), read: NONE, written: NONE },
     }
 }
@@ -184,7 +185,8 @@ impl CostModel {
     }
 }
 
-/// Returns the load that does not follow from [`Rates`]: files of known length, codecs, verified positions, cache misses.
+/// Returns the load that does not follow from [`Rates`]: files of known length, codecs, verified positions, cache
+/// misses.
 fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> Load {
     let of = |stones| settings.set.positions(stones) as f64;
     let StageMemory { stones, method, .. } = *memory;
@@ -197,7 +199,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let smaller = settings.smaller(stones);
             let decoded = smaller.clone().map(of).sum::<f64>();
             let (reads, each) = match (memory.captures, method) {
-                // What the cache has room for is still there, the rest is read from one end to the other.
+                // Blocks that fit the cache are hits; the remainder is read sequentially.
                 (CaptureMemory::Whole, Method::Sweep) => {
                     ((1.0 - memory.cache_bytes as f64 / decoded.max(1.0)).max(0.0), decode)
                 }
@@ -255,8 +257,8 @@ pub(crate) fn sweep_on_disk(settings: &Settings, stones: u32) -> Load {
     }
 }
 
-/// Returns the misses of the page cache of one-bit-dual, all bounds together. The index `single` is predicted like `dual`:
-/// it exists only for comparison.
+/// Returns the misses of the page cache of one-bit-dual, all bounds together. The index `single` is predicted like
+/// `dual`: it exists only for comparison.
 fn misses(settings: &Settings, memory: &StageMemory) -> f64 {
     let (cache_bytes, plane_bytes) = (memory.page_cache_bytes, memory.wins_plane_bytes);
     if cache_bytes >= plane_bytes {
@@ -303,9 +305,9 @@ mod tests {
         let (half, tenth) = (dual("[dual]\ncache = \"5 MiB\""), dual("[dual]\ncache = \"1 MiB\""));
         assert!(0.0 < half.random_reads && half.random_reads < tenth.random_reads);
         assert!(half.cpu_seconds < tenth.cpu_seconds);
-        // There are 5.7 thousand million positions with fewer than 30 stones, of which the cache holds a fifth. Sweep reads
-        // the rest once. A bound method keeps no captures: it reads all databases once for each stripe, of which 44 stones
-        // need several.
+        // There are 5.7 thousand million positions with fewer than 30 stones, of which the cache holds a fifth. Sweep
+        // reads the rest once. A bound method keeps no captures: it reads all databases once for each stripe, of which
+        // 44 stones need several.
         let reads = |method, stones| {
             let settings = settings("");
             let smaller = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum::<u64>();

@@ -1,4 +1,4 @@
-//! Plans of databases: which method solves each, in which memory, and what that takes.
+//! Plans of databases: method, memory layout and predicted cost of each.
 
 use crate::cost::{STAGE_SECONDS, sweep_on_disk};
 use crate::file_size::{database_bytes, file_bytes_max};
@@ -78,11 +78,11 @@ pub struct MethodPrediction {
     pub method: Method,
     /// Work of the stages.
     pub load: Load,
-    /// Time of all of them.
+    /// Time of all stages.
     pub seconds: f64,
-    /// The most memory of one of them, in bytes.
+    /// The peak memory of any stage, in bytes.
     pub memory_bytes: u64,
-    /// The most disk, in bytes, with files that are removed afterwards.
+    /// The peak disk space, in bytes, including files that are removed afterwards.
     pub disk_bytes: u64,
     /// Whether the memory is within the budget.
     pub fits: bool,
@@ -147,20 +147,20 @@ impl DatabasePlan {
         self.stages[class as usize]
     }
 
-    /// Returns what the stages from captures to scores take.
+    /// Returns the predicted resources of the stages from captures to scores.
     pub fn solving(&self) -> &MethodPrediction {
         &self.solving
     }
 
-    /// Returns what all stages take, and for disk also all smaller databases. Files that are mapped count for no memory:
-    /// they take only what is left.
+    /// Returns the predicted resources of all stages, with the disk space of all smaller databases. Mapped files count
+    /// as no memory: they use only the memory that is left over.
     pub fn all_stages(&self) -> &MethodPrediction {
         &self.all_stages
     }
 }
 
 /// Plans a database where the manifest names no method (Lincke 2002, section 2.5): the fastest of those that
-/// fit the memory, else the one that takes least. Counting is never chosen: it needs as much memory as sweep.
+/// fit the memory, otherwise the one that needs the least. Counting is never chosen: it needs as much memory as sweep.
 fn fastest(settings: &Settings, stones: u32) -> DatabasePlan {
     let plans = DatabasePlan::by_each_method(settings, stones).into_iter();
     let fitting = plans.filter(|plan| plan.solving.fits && plan.method() != Method::Counting);
@@ -216,13 +216,13 @@ impl Estimate<'_> {
         Cost { memory_bytes: cost.memory_bytes + mapped_bytes, ..cost }
     }
 
-    /// The most disk that a stage takes, and what its outputs keep of that.
+    /// The peak disk space of a stage, and the part of it that its outputs keep.
     fn disk_bytes(&self, class: StageClass) -> (u64, u64) {
         let Settings { set, ranks, codec, ref scratch, .. } = *self.settings;
         let (positions, stones) = (self.positions(), self.memory.stones);
         let file = |codec| file_bytes_max(self.settings, codec, stones);
         let database = file(codec);
-        // Several ranks keep compressed parts in the run directory until each has its place in the file.
+        // Several ranks keep compressed parts in the run directory until the offset of each part in the file is known.
         let has_parts = ranks > 1 && codec.is_compressed() && scratch.is_none();
         let parts = if has_parts { database } else { 0 };
         match class {
@@ -272,13 +272,13 @@ impl Estimate<'_> {
     }
 }
 
-/// Returns the most that a database and the snapshots before it take at a time: it is written beside the last one.
+/// Returns the peak disk space of a database and its snapshots: the database is written while the last snapshot exists.
 fn beside_snapshots(database: u64, snapshots: u64) -> u64 {
     (database + snapshots / SNAPSHOTS).max(snapshots)
 }
 
-/// Returns an upper bound on all files of planes of a database and the scratch files, once the seeds are there: seeds, and
-/// decided planes twice over, take 1.6 bytes a position at 14 stones, and 2 at 19; scratch files half a byte.
+/// Returns an upper bound on all files of planes of a database and the scratch files, once the seeds are there: seeds,
+/// and decided planes twice over, take 1.6 bytes a position at 14 stones, and 2 at 19; scratch files half a byte.
 fn planes_bytes_max(positions: u64, stones: u32) -> u64 {
     positions * 3 + u64::from(stones) * (8 << 10)
 }

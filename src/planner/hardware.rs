@@ -1,7 +1,7 @@
-//! The machine that a build is predicted for: this one, the reference, or one that a file describes.
+//! The machine for which a build is predicted: this one, the reference, or one described by a file.
 //!
-//! The constants of the cost model were measured on the *reference*: a core of a 2023 server (AMD Zen 4, AVX-512, 1 MiB of
-//! second-level cache, shared with others) and its network drive. Speeds of other cores are relative to it.
+//! The constants of the cost model were measured on the *reference*: a core of a 2023 server (AMD Zen 4, AVX-512, 1 MiB
+//! of second-level cache, shared with others) and its network drive. Speeds of other cores are relative to it.
 
 use crate::Load;
 use disk::clock;
@@ -10,8 +10,8 @@ use pipeline::manifest::{Manifest, ManifestKey, Schema, Value, ValueType};
 /// Memory of the smallest build.
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
 
-/// Slowdown of cores that work at the same time: they share memory. Two of the reference do 1.5 to 1.7 times the work of
-/// one; more were not measured.
+/// Slowdown of cores that work at the same time: they share memory. Two of the reference do 1.5 to 1.7 times the work
+/// of one; more were not measured.
 const SIDE_BY_SIDE: f64 = 1.25;
 
 /// A machine.
@@ -37,10 +37,10 @@ pub struct Hardware {
     pub network: Network,
 }
 
-/// Network of a job whose ranks have a machine each.
+/// Network of a job with one machine per rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Network {
-    /// Bytes a second that a machine sends while it receives as many.
+    /// Bytes a second that a machine can send while it receives at the same rate.
     pub bandwidth: f64,
     /// Latency of a message in seconds.
     pub latency: f64,
@@ -64,9 +64,9 @@ impl Limit {
 }
 
 impl Hardware {
-    /// The machine that the constants were measured on. Rates of its drive are those of `awari doctor` on the shared machine
-    /// (1.0 to 1.5 GB/s read, 0.9 written); operations are from one-bit-dual at 20 stones with a cache of a tenth, which
-    /// takes 80 s longer for a million misses that go to the drive.
+    /// The machine that the constants were measured on. Rates of its drive are those of `awari doctor` on the shared
+    /// machine (1.0 to 1.5 GB/s read, 0.9 written); operations are from one-bit-dual at 20 stones with a cache of a
+    /// tenth, which takes 80 s longer for a million misses that go to the drive.
     pub const REFERENCE: Hardware = Hardware {
         cores: 2,
         core_speed: 1.0,

@@ -1,10 +1,10 @@
 //! Predictions for jobs: a sweep of one database by several ranks, each on a machine of its own.
 //!
-//! The memory layout of each rank comes from the engine ([`engines::sweep::distributed::memory_layouts`]); nothing is allocated. A rank
-//! works for a position as long as one machine does, and longer with each doubling of the ranks, because updates of other
-//! ranks arrive late. Traffic is proportional to the positions of others that ranks keep. The constants were measured in
-//! jobs of 16 and 18 stones on 1 to 8 ranks that were threads; `cargo bench -p bench --bench cost_model` compares them with
-//! larger jobs.
+//! The memory layout of each rank comes from the engine ([`engines::sweep::distributed::memory_layouts`]); nothing is
+//! allocated. A rank works for a position as long as one machine does, and longer with each doubling of the ranks,
+//! because updates of other ranks arrive late. Traffic is proportional to the positions of others that ranks keep. The
+//! constants were measured in jobs of 16 and 18 stones on 1 to 8 ranks that were threads; `cargo bench -p bench --bench
+//! cost_model` compares them with larger jobs.
 
 use crate::memory::fixed_bytes;
 use crate::{CostModel, Hardware, Load, Settings, StageClass, database_bytes};
@@ -12,33 +12,33 @@ use engines::Tables;
 use engines::sweep::distributed::{MemoryLayout, SLACK, memory_layouts, phases};
 use std::fmt;
 
-/// Additional work of a position with each doubling of the ranks, as a share: it is recomputed more often. 12.7 times on
-/// one rank at 20 stones, 14.0 on two, 16.6 on four, 17.0 on eight.
+/// Additional work of a position with each doubling of the ranks, as a share: it is recomputed more often. 12.7 times
+/// on one rank at 20 stones, 14.0 on two, 16.6 on four, 17.0 on eight.
 const MORE_WORK: f64 = 0.13;
 
 /// Bytes sent for each position that a rank keeps of others: it reads less than half of them, they change 1.2 to 1.3
 /// times, and changes share masks.
 const BYTES_A_FOREIGN_POSITION: f64 = 1.0;
 
-/// Nanoseconds of sender and receiver together for a byte.
+/// Processor nanoseconds per byte, of sender and receiver together.
 const BYTE_NANOSECONDS: f64 = 4.5;
 
 /// Nanoseconds to send a message and to receive it.
 const MESSAGE_NANOSECONDS: f64 = 5_000.0;
 
-/// Passes over the database, and additional ones with each doubling of the ranks: of 18 to 20 stones 20 to 22 of two ranks,
-/// 23 or 24 of four, 20 to 26 of eight, 34 and 37 of 32.
+/// Passes over the database, and additional ones with each doubling of the ranks: of 18 to 20 stones 20 to 22 of two
+/// ranks, 23 or 24 of four, 20 to 26 of eight, 34 and 37 of 32.
 const SUPERSTEPS: [f64; 2] = [20.0, 2.0];
 
 /// Wait for other ranks, as a share of the work: phases are not balanced.
 const WAITED: f64 = 0.14;
 
-/// Passes' worth of traffic in buffers: of the first passes, which send a third of all each.
+/// Traffic that is buffered at a time, in passes: each of the first passes sends a third of the total.
 const BUFFERED_PASSES: f64 = 0.4;
 
 /// While the ranks collect the scores of their parts of the file, round by round, excess of the largest sender over the
-/// mean with each doubling of the ranks: of 48 stones 2.5 times the mean on 16 ranks, 3.3 times on 64. (Computed for ranks
-/// that own the same share of all slabs.)
+/// mean with each doubling of the ranks: of 48 stones 2.5 times the mean on 16 ranks, 3.3 times on 64. (Computed for
+/// ranks that own the same share of all slabs.)
 const UNEVEN: f64 = 0.38;
 
 /// Predicted resources of a job that makes one database, from its captures to its file.
@@ -52,7 +52,7 @@ pub struct JobPrediction {
     pub cpu_seconds: f64,
     /// Seconds of the rank with the most work.
     pub work_seconds: f64,
-    /// Seconds of the network of the rank that receives most.
+    /// Network seconds of the rank that receives the most.
     pub network_seconds: f64,
     /// Seconds of waiting for messages in flight.
     pub latency_seconds: f64,
@@ -68,7 +68,7 @@ pub struct JobPrediction {
     pub sent_bytes: f64,
     /// Messages that the ranks send while they solve.
     pub messages: f64,
-    /// Resource that takes most of the time.
+    /// Resource that takes the most time.
     pub limit: JobLimit,
     /// Whether the fullest rank stays within the budget.
     pub fits: bool,
@@ -151,8 +151,8 @@ impl<'a> JobPlanner<'a> {
         let work_seconds = hardware.core_seconds(&Load { cpu_seconds: most(&cpu_seconds), ..Load::default() }, threads);
         let waiting = if ranks > 1 { 1.0 + WAITED } else { 1.0 };
         let network_seconds = most(&|of| sent(of.foreign)) / hardware.network.bandwidth;
-        // A phase begins when the messages of all but the last phases have arrived; a superstep ends with a vote, up the
-        // tree and down.
+        // A phase begins when the messages of all but the last phases have arrived; a superstep ends with a vote, up
+        // the tree and down.
         let latency = if ranks > 1 { hardware.network.latency } else { 0.0 };
         let computing = (work_seconds * waiting).max(network_seconds);
         let in_flight = (supersteps * phases * latency / SLACK as f64 - computing).max(0.0);

@@ -1,7 +1,7 @@
 //! Division of the memory budget among the arrays and caches of the stages.
 //!
-//! The only way from `build.memory` of the manifest to an allocation: a stage allocates what its [`StageMemory`] says.
-//! Sizes are upper bounds, so that a plan that fits runs within the budget.
+//! All allocations that depend on `build.memory` go through this module: a stage allocates the sizes in its
+//! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
 
 use crate::{Method, Settings, StageClass};
 use engines::bounds::PlaneLayout;
@@ -19,8 +19,8 @@ const TABLE_BYTES: u64 = 75;
 /// The part of them that the allocator keeps when a sweep on disk has dropped the tables: 0.7 MiB at 20 stones.
 const FORGOTTEN_TABLE_BYTES: u64 = 6;
 
-/// Copies of the longest block in a writer of the codec rans: appended, being encoded with a class each and a code each,
-/// and encoded. Blocks have 16 rows, within these bounds (see `store`).
+/// Copies of the longest block in a writer of the codec rans: appended, being encoded with a class each and a code
+/// each, and encoded. Blocks have 16 rows, within these bounds (see `store`).
 const BANDS: u64 = 5;
 const BAND_ROWS: u64 = 16;
 const BAND_BYTES_MIN: u64 = 1 << 20;
@@ -29,12 +29,12 @@ const BAND_BYTES_MAX: u64 = 8 << 20;
 /// Bounds of the cache of decoded blocks: captures read some hundred streams at a time.
 const CACHE_BYTES_MAX: u64 = 1 << 30;
 const CACHE_BYTES_MIN: u64 = 8 << 20;
-/// The cache takes at most one part in this many of the budget: the allocator may not return it, so all stages count it,
-/// and the arrays of solvers need the rest.
+/// The cache takes at most one part in this many of the budget: the allocator may not return it, so all stages count
+/// it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
 
-/// Captures that are not kept are made in stripes where the smaller databases are more than 1.5 times the cache; a stripe
-/// takes half of the budget.
+/// Captures that are not kept are made in stripes where the smaller databases are more than 1.5 times the cache; a
+/// stripe takes half of the budget.
 const CAPTURE_CACHE_TIMES: f64 = 1.5;
 const CAPTURE_STRIPE_SHARE: u64 = 2;
 
@@ -43,24 +43,24 @@ pub const CAPTURE_PIECES_AHEAD: u64 = 2;
 /// Memory of rank 0 for pieces of captures: those sent, one being computed and one being written.
 const CAPTURE_PIECES_BYTES: u64 = (CAPTURE_PIECES_AHEAD + 2) * engines::capture::PIECES_POSITIONS;
 
-/// The least that `stats` holds of a slab, part of [`WORKSPACE_BYTES`].
+/// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
 
-/// Upper bound on the rows that a rank holds, in shares of a database times the root of the number of ranks: of 16 stones
-/// 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
+/// Upper bound on the rows that a rank holds, in shares of a database times the root of the number of ranks: of 16
+/// stones 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
 const HELD_SHARES_MAX: f64 = 2.1;
 
 /// Memory of the bound methods besides planes: groups of planes, and tables of subscriptions.
 const BOUNDS_BYTES: u64 = 6 << 20;
-/// Words of a plane in a group of units of a file of seeds, unless one unit has more. A group is held in memory, all its
-/// planes.
+/// Words of a plane in a group of units of a file of seeds, unless one unit has more. A group is held in memory, all
+/// its planes.
 pub const SEEDS_GROUP_WORDS: usize = 16 << 10;
 /// The least cache of pages of one-bit-dual: some blocks for each thread.
 const PAGE_CACHE_BYTES_MIN: u64 = 1 << 20;
-/// Upper bound on the wins that a rank keeps, in shares of the plane: 4.9 was the most, of 24 stones by 64 ranks.
+/// Upper bound on the wins that a rank keeps, in shares of the plane: at most 4.9 (24 stones, 64 ranks).
 const KEPT_SHARES_MAX: u64 = 5;
-/// Upper bound on the notes that a rank takes of a bound, in shares of the plane: 2.8 was the most of 14 stones, by 4
-/// ranks; of fewer stones it does not matter.
+/// Upper bound on the decision log of a rank for a bound, in shares of the plane: at most 2.8 at 14 stones, with 4
+/// ranks; with fewer stones the log is negligible.
 const NOTED_SHARES_MAX: u64 = 3;
 /// Memory of rank 0 for the band of a plane that it assembles, and for messages.
 const ASSEMBLED_BYTES: u64 = 12 << 20;
@@ -89,11 +89,11 @@ pub struct StageMemory {
     pub page_cache_bytes: u64,
     /// Plane of wins, which [`page_cache_bytes`](Self::page_cache_bytes) caches.
     pub wins_plane_bytes: u64,
-    /// The process while bounds are solved; 0 if the method has no bounds.
+    /// Memory of the process while bounds are solved; 0 if the method has no bounds.
     pub planes_bytes: u64,
-    /// The process in the largest of the stages from captures to scores.
+    /// Memory of the process in the largest of the stages from captures to scores.
     pub solving_bytes: u64,
-    /// The process without arrays and caches of the database.
+    /// Memory of the process without arrays and caches of the database.
     fixed_bytes: u64,
 }
 
@@ -137,7 +137,7 @@ impl StageMemory {
             } else if read as f64 <= CAPTURE_CACHE_TIMES * cache_bytes as f64 {
                 CaptureMemory::Streamed
             } else {
-                // A quarter more is what they lead to.
+                // A further quarter holds the scores that the stripe leads to.
                 CaptureMemory::Stripes(((room / CAPTURE_STRIPE_SHARE).max(CACHE_BYTES_MIN) * 4 / 5).min(positions))
             },
             stats_stripe_bytes: {
@@ -169,7 +169,7 @@ impl StageMemory {
         match class {
             StageClass::Capture => match self.captures {
                 CaptureMemory::Whole => cached + settings.set.positions(self.stones),
-                // In the place of the cache, which nothing is read through then.
+                // Replaces the cache, which is not used in that case.
                 CaptureMemory::Stripes(bytes) => cached.max(self.fixed_bytes + bytes + bytes / 4),
                 CaptureMemory::Streamed if settings.ranks > 1 => cached + CAPTURE_PIECES_BYTES,
                 CaptureMemory::Streamed => cached,
@@ -181,12 +181,12 @@ impl StageMemory {
     }
 }
 
-/// Memory that does not depend on the database under way.
+/// Memory that does not depend on the current database.
 pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
     game::binomial(settings.stones_max() + 6, 6) * TABLE_BYTES + process_bytes(settings)
 }
 
-/// The same without tables.
+/// As [`fixed_bytes`](Self::fixed_bytes), without tables.
 fn process_bytes(settings: &Settings) -> u64 {
     let block = match settings.codec {
         Codec::Rans | Codec::Floors => {
@@ -197,8 +197,8 @@ fn process_bytes(settings: &Settings) -> u64 {
     WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
 }
 
-/// Arrays of a sweep in memory; on one of several ranks its part of the database and the captures, the rows that it holds
-/// of others, and messages.
+/// Arrays of a sweep in memory; on one of several ranks its part of the database and the captures, the rows that it
+/// holds of others, and messages.
 fn sweep_bytes(settings: &Settings, stones: u32) -> u64 {
     let positions = settings.set.positions(stones);
     let scores = engines::sweep::memory_bytes(&settings.set.slabs(stones));
@@ -206,12 +206,12 @@ fn sweep_bytes(settings: &Settings, stones: u32) -> u64 {
         return positions + scores;
     }
     let ranks = settings.ranks as u64;
-    // Nothing is held more than twice.
+    // Each score is held at most twice.
     let shares = (HELD_SHARES_MAX * (ranks as f64).sqrt()).min(2.0 * ranks as f64);
     positions / ranks * 3 + (scores as f64 / ranks as f64 * shares) as u64
 }
 
-/// Arrays of counting. One process looks nothing up in smaller databases.
+/// Arrays of counting. Without other ranks, it reads no smaller databases.
 fn counting_bytes(settings: &Settings, stones: u32, cache_bytes: u64) -> u64 {
     let Settings { set, ranks, threads, .. } = *settings;
     let positions = set.positions(stones);
@@ -224,7 +224,7 @@ fn counting_bytes(settings: &Settings, stones: u32, cache_bytes: u64) -> u64 {
 /// Memory of a sweep on disk.
 struct DiskSweepMemory {
     fixed_bytes: u64,
-    /// Each of two: half of what the budget leaves, but not less than the least there must be.
+    /// Bytes of each of the two arenas: half of the remaining budget, but at least the minimum.
     arena_bytes: u64,
 }
 
@@ -244,7 +244,7 @@ impl DiskSweepMemory {
 
 /// Memory of the planes of a bound method.
 struct Planes {
-    /// The process besides its planes.
+    /// Memory of the process besides its planes.
     workspace_bytes: u64,
     wins_bytes: u64,
     candidates_bytes: u64,
@@ -266,7 +266,7 @@ impl Planes {
         }
     }
 
-    /// The process while bounds are solved.
+    /// Memory of the process while bounds are solved.
     fn memory_bytes(&self, settings: &Settings, method: Method) -> u64 {
         let (own, kept, ranks) = (self.candidates_bytes, self.wins_bytes, settings.ranks as u64);
         match method {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// Algorithm that solves a database. All give the same scores.
+/// Algorithm that solves a database. All algorithms give the same scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Method {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use store::Codec;
 
-/// Stones of the largest database: all of the game.
+/// The largest number of stones of a database: all stones of the game.
 const STONES_MAX: u32 = game::STONES_MAX;
 
 /// Sizes of a page of the page cache: at least a page of memory, and small enough that a cache holds many.
@@ -38,7 +38,7 @@ pub struct Settings {
     pub snapshot: Duration,
     /// Codec of databases.
     pub codec: Codec,
-    /// Artifacts that stay after a build.
+    /// Artifacts that are kept after a build.
     pub keep: Keep,
     /// Page cache of the method one-bit-dual.
     pub dual: Dual,
@@ -70,7 +70,7 @@ pub struct Dual {
 pub enum DualIndex {
     /// By the opponent's half, which the children of a row have in common.
     Dual,
-    /// By the mover's half, to measure the benefit of the other.
+    /// By the mover's half, as the baseline for `Dual`.
     Single,
 }
 
@@ -123,7 +123,7 @@ pub fn schema() -> Schema {
         ))
         .key(ManifestKey::new("build.memory", ValueType::Size, "2 GiB", "Memory limit.").check(|value| match value {
             Value::Size(size) if size.bytes() < 48 << 20 => {
-                Err(format!("must be at least 48 MiB, most of which are buffers; found {size}"))
+                Err(format!("must be at least 48 MiB, the minimum for buffers; found {size}"))
             }
             _ => Ok(()),
         }))
@@ -134,7 +134,7 @@ pub fn schema() -> Schema {
             "10 min",
             "Interval at which a long stage saves its state: the most work that a crash can cost.",
         ))
-        .table("dual", "The bits of the method one-bit-dual.")
+        .table("dual", "Cache and order of the bits of the method one-bit-dual.")
         .key(ManifestKey::new(
             "dual.cache",
             ValueType::Size,
@@ -155,7 +155,7 @@ pub fn schema() -> Schema {
             "dual",
             "Order of the bits: that in which children are read (dual), or that of positions (single).",
         ))
-        .table("store", "What to keep, and in which form.")
+        .table("store", "Codec of databases, and files to keep.")
         .key(ManifestKey::new(
             "store.codec",
             ValueType::one_of(&["raw", "packed", "zstd", "rans"]),
@@ -191,8 +191,8 @@ pub fn schema() -> Schema {
             "Directory on a local disk of each rank, for snapshots and for parts of unfinished databases; empty is \
              the run directory.",
         ))
-        .table("run", "Where.")
-        .key(ManifestKey::new("run.dir", ValueType::String, "runs/awari", "Run directory, relative to the current one; if it is not given, runs/NAME for NAME.toml.").check(
+        .table("run", "Files of a run.")
+        .key(ManifestKey::new("run.dir", ValueType::String, "runs/awari", "Run directory, relative to the current directory; runs/NAME for NAME.toml by default.").check(
             |value| match value {
                 Value::String(dir) if dir.is_empty() => Err("must not be empty".to_owned()),
                 _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Classes of stages that cost alike.
+//! Classes of stages with a common cost model.
 
 use crate::Method;
 
@@ -69,12 +69,12 @@ impl StageClass {
         )
     }
 
-    /// Whether there is a stage of it for each bound.
+    /// Whether a database has one stage of the class for each bound.
     pub(crate) const fn is_repeated(self) -> bool {
         self.is_scratch() || matches!(self, StageClass::Postprocess)
     }
 
-    /// Whether the growth of its time for a position is waiting for memory: each update goes to a random position, and the
+    /// Whether the time per position grows because of cache misses: each update goes to a random position, and the
     /// cache holds a smaller share of them.
     pub(crate) const fn waits_for_memory(self) -> bool {
         matches!(self, StageClass::Counting)

@@ -3,7 +3,7 @@
     import awari_db
     database = awari_db.open("runs/small/databases/06.awari")
     database.score([0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 3])    # the player to move first, A to F, then a to f
-    database.scores()                                        # all of them, a numpy array of int8
+    database.scores()                                        # all scores, a numpy array of int8
 
 A score is the stones that the player to move will capture less those that the opponent will. Positions are numbered in
 canonical order: slabs ascending by the stones of the player to move; in a slab a row for each half of the opponent, in it
@@ -46,7 +46,7 @@ _CODECS = {1: "raw", 2: "packed", 3: "zstd", 4: "rans"}
 _FORMS = {1: "raw", 2: "packed", 3: "frame", 4: "frames", 5: "strips"}
 _ADMITTED = {"raw": ("raw",), "packed": ("packed",), "zstd": ("packed", "frame", "frames"), "rans": ("packed", "strips")}
 _FRAME_VALUES = 8192
-# Of the codec rans: the modules tiles, model and rans of the crate store say what they are.
+# Constants of the codec rans, explained in the modules tiling, model and coder of the crate store.
 _LANES = 16
 _CELL_COLUMNS = 32
 _CELL_VALUES = 512
@@ -101,7 +101,7 @@ class Database:
         self._last = (None, None)
 
     def __len__(self):
-        """How many positions there are."""
+        """The number of positions."""
         return self._firsts[-1]
 
     def __repr__(self):
@@ -135,7 +135,7 @@ class Database:
         return scores
 
     def verify(self):
-        """Compares the digest of all scores with the one that the file states. Needs the package blake3.
+        """Compares the digest of all scores with the one in the footer of the file. Needs the package blake3.
 
         Raises ValueError if they differ.
         """
@@ -266,7 +266,7 @@ class Database:
         return min(self._in_block[slab], self._firsts[slab + 1] - first)
 
     def _block(self, block, slab):
-        """The values of a block, int8."""
+        """Returns the values of a block as int8."""
         start, size, form, checksum = self._entries[block]
         data = self._bytes[start : start + size]
         count = self._block_len(block)
@@ -291,7 +291,7 @@ class Database:
         return (codes + np.uint8(self._low & 0xFF)).view(np.int8)
 
     def _decode_strips(self, block, data, rows, columns, checksum):
-        """The codes of a band of rows: values less the least, an array of rows and columns."""
+        """Decodes a band of rows. Returns codes (values minus the least value) as an array of rows and columns."""
         strips = _strips(rows, columns)
         head_bytes, count = struct.unpack_from("<II", data.ljust(8, b"\0"))
         entries_end = 8 + 10 * len(strips)
@@ -319,7 +319,7 @@ class Database:
         return out
 
     def _model(self, block, data):
-        """By class and slot the code, its frequency and its first slot; by guess and roughness parts of a class."""
+        """Decodes a model: code, frequency and first slot by class and slot, and tables that map guess and roughness to classes."""
         codes, frequencies, starts = (np.zeros((_CLASSES, _SLOTS), np.int64) for _ in range(3))
         frequencies[:] = _SLOTS
         at = 0
@@ -365,7 +365,7 @@ class Database:
             message = f"{self.path} is compressed; reading it needs the package zstandard: pip install zstandard"
             raise ImportError(message) from None
         try:
-            # A frame states its size, and would be given as much memory as it states.
+            # Checks the size stated in the frame first, because the decoder allocates that much memory.
             stated = zstandard.get_frame_parameters(data).content_size
             self._require(stated == count, f"a zstd frame of {count} values in block {block}", stated)
             values = zstandard.ZstdDecompressor().decompress(data, max_output_size=count)
@@ -386,7 +386,7 @@ def _band_rows(columns):
 
 
 def _parts(units, part):
-    """The bounds of parts of about equal size that some units are divided into."""
+    """Divides units into parts of about equal size, and returns the bounds of the parts."""
     parts = max((units + part // 2) // part, 1)
     return [(number * units // parts, (number + 1) * units // parts) for number in range(parts)]
 
@@ -414,7 +414,7 @@ def _strips(rows, columns):
 
 
 def _decode_lanes(words, firsts, ends, cell, tables):
-    """The codes of strips with cells alike, by strip, step and lane, and whether they are what they say."""
+    """Decodes strips with equal cells. Returns their codes by strip, step and lane, and whether each strip is valid."""
     codes_of, frequency_of, start_of, guesses, roughnesses = tables
     cell_rows, cell_columns, _ = cell
     halves = words[firsts[:, None] + np.arange(2 * _LANES)].astype(np.int64)
@@ -445,7 +445,7 @@ def _decode_lanes(words, firsts, ends, cell, tables):
 
 
 def _place_cells(out, codes, strip):
-    """Writes the codes of a strip, by step and lane, to where they are in the band."""
+    """Writes the codes of a strip, given by step and lane, to their positions in the band."""
     (top, bottom), (left, right), cell_rows, cell_columns, lanes_across = strip
     for lane in range(_LANES):
         row = top + lane // lanes_across * cell_rows
@@ -471,17 +471,17 @@ def _unpack(data, bits, count):
 
 
 def _ways(pits, stones):
-    """The number of ways to distribute stones over pits, of which there is at least one."""
+    """Returns the number of ways to distribute stones over pits; there is at least one pit."""
     return math.comb(stones + pits - 1, pits - 1) if stones >= 0 else 0
 
 
 def _halves(stones, is_open):
-    """The number of halves with some stones, or of those among them with an empty pit."""
+    """Returns the number of halves with the given stones, optionally only of those with an empty pit."""
     return _ways(6, stones) - (_ways(6, stones - 6) if is_open else 0)
 
 
 def _halves_before(half, least):
-    """The number of halves with as many stones, and at least `least` in every pit, before this one: those with more
+    """Returns the number of halves before this one with as many stones and at least `least` in every pit: those with more
     stones in the first pit that differs."""
     before = 0
     rest = sum(half)
@@ -496,7 +496,7 @@ def _halves_before(half, least):
 
 
 def _half(stones, number, is_open):
-    """The half of this number among those with some stones, or among those of them with an empty pit."""
+    """Returns the half with this number among those with the given stones, optionally only among those with an empty pit."""
     half = []
     for pits in range(6, 1, -1):
         here = stones

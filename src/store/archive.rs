@@ -63,10 +63,11 @@ impl Archive {
     /// The scores of a band, given their floors.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the band is, or may be if the floors are others than those it was written with.
+    /// [`StoreError::Damaged`] if the band is damaged; possibly also if the floors differ from those given to the
+    /// writer.
     ///
     /// # Panics
-    /// If there is no such band, or there are not as many floors and places as it has positions.
+    /// If there is no such band, or `floors` or `out` is not as long as the band.
     pub fn read_band(&self, band: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
         let positions = self.band(band);
         let count = positions.end - positions.start;

@@ -1,4 +1,4 @@
-//! Writing of blocks, of a file or of a part of one: encoded in parallel, a batch at a time, and written in order.
+//! Writer of the blocks of a file or of a part of it: encodes in parallel, a batch at a time, and writes in order.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -133,7 +133,7 @@ impl<S: BlockSink> BlockWriter<S> {
             let is_whole = self.pending.is_empty() && values as u64 <= zeros;
             match block::zeros(self.content.codec, self.content.kind, values).filter(|_| is_whole) {
                 Some((bytes, form)) => {
-                    let checksum = block::checksum(form, self.block, &bytes).expect("it was made just now");
+                    let checksum = block::checksum(form, self.block, &bytes).expect("a block encoded here is valid");
                     self.ready.push(EncodedBlock { bytes: Cow::Owned(bytes), form, checksum });
                     if self.ready.len() >= READY_MAX {
                         write_blocks(&mut self.sink, &mut self.index, &std::mem::take(&mut self.ready))?;
@@ -274,7 +274,7 @@ impl<'a> BatchEncoder<'a, '_> {
         let floors = self.floors;
         let block = Values { block: number, values, band: layout.band_of(number), range: *range, floors };
         let (bytes, form) = block::encode(*codec, *kind, block);
-        let checksum = block::checksum(form, number, &bytes).expect("it was encoded just now");
+        let checksum = block::checksum(form, number, &bytes).expect("a block encoded here is valid");
         Ok(EncodedBlock { checksum, bytes, form })
     }
 }

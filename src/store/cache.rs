@@ -108,7 +108,7 @@ impl BlockCache {
         })
     }
 
-    /// Bytes of scores and models held now.
+    /// Bytes of the cached scores and models.
     pub fn bytes(&self) -> u64 {
         self.shards.iter().chain([&self.heads]).map(|shard| held(shard).bytes as u64).sum()
     }
@@ -198,7 +198,7 @@ impl Shard {
 
     fn insert(&mut self, key: PartKey, content: CachedPart, bytes_max: usize) {
         let bytes = content.bytes();
-        // Another thread has inserted it, or it would evict everything.
+        // Another thread has inserted the entry, or the entry alone exceeds the limit.
         if self.places.contains_key(&key) || bytes > bytes_max {
             return;
         }
@@ -211,12 +211,12 @@ impl Shard {
     /// Evicts entries until at most `bytes_max` bytes are held.
     fn shrink(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max {
-            self.give_up();
+            self.evict_one();
         }
     }
 
-    /// Evicts the next entry that was not used since the hand last passed.
-    fn give_up(&mut self) {
+    /// Evicts the next entry that was not used since the clock hand last passed it.
+    fn evict_one(&mut self) {
         self.hand %= self.slots.len();
         // Terminates: a full turn clears every bit.
         while std::mem::take(&mut self.slots[self.hand].used) {
@@ -287,10 +287,10 @@ impl CachedScores {
     /// Consecutive scores, as [`Scores::read_range`].
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
+    /// [`StoreError::Damaged`] with the first damaged block; the content of `out` is then unspecified.
     ///
     /// # Panics
-    /// If the positions are not there or `out` is not as long as they are many.
+    /// If the range exceeds the file, or `out` does not have its length.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
         if self.scores.is_in_place() {
             return self.scores.read_range(positions, out);

@@ -1,4 +1,4 @@
-//! Codecs: how the blocks of a file are encoded.
+//! Codecs: encodings of the blocks of a file.
 //!
 //! A *codec* is chosen for a file. A *form* is how one block is stored: a block that the codec does not shrink is
 //! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own.
@@ -20,7 +20,7 @@ pub const BLOCK_POSITIONS: usize = 1 << 16;
 
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 
-/// How the blocks of a file are stored.
+/// The encoding of the blocks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::FromRepr)]
 #[strum(serialize_all = "lowercase")]
 #[repr(u8)]
@@ -49,7 +49,7 @@ pub struct CodecError {
 }
 
 impl Codec {
-    /// All codecs whose files can be read without other data.
+    /// All codecs that can be decoded without other data.
     pub const ALL: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
 
     /// Whether blocks must be decoded, rather than read in place.

@@ -1,4 +1,4 @@
-//! A file that several processes write, each a part of it: a range of its blocks.
+//! A file written by several processes. Each process writes one part, a range of blocks.
 //!
 //! If the codec makes blocks of known size, the offset of each part is known from the start. Otherwise it is known when
 //! all parts are encoded; until then they are stored elsewhere. A process describes its part by a *summary*: the index
@@ -50,7 +50,7 @@ impl Division {
     /// Divides a file into `parts` parts of about as many positions each. `path` names the file in errors.
     ///
     /// # Panics
-    /// Without parts, or for a file with floors.
+    /// If `parts` is 0, or the codec has floors.
     pub fn new(
         path: &Path,
         identity: &Identity,
@@ -115,7 +115,7 @@ impl Division {
         (self.header.len() + index_bytes + FOOTER_BYTES) as u64 + part_bytes.iter().sum::<u64>()
     }
 
-    /// Begins a part, whose blocks are written to `region`, in the file or elsewhere.
+    /// Begins to write the blocks of a part to `region`, in the file or elsewhere.
     ///
     /// # Panics
     /// If there is no such part.
@@ -129,7 +129,7 @@ impl Division {
     /// The first part with an invalid summary, with what was expected and what was found.
     ///
     /// # Panics
-    /// When there are not as many as parts.
+    /// If the number of summaries differs from the number of parts.
     pub fn whole(&self, summaries: Vec<Vec<u8>>) -> Result<CombinedParts, (usize, String, String)> {
         assert_eq!(summaries.len(), self.parts.len(), "a summary for each part");
         let mut index = Vec::with_capacity(self.content.layout.block_count() * INDEX_ENTRY_BYTES);

@@ -60,7 +60,7 @@ pub enum StoreError {
     },
     /// Another process writes to the file while it is read.
     #[error(
-        "{} changes while it is read, which no file of a run does: see what writes to it; then {}",
+        "{} changed while it was read, so another process writes to it: find and stop that process; then {}",
         path.display(),
         remedy(path)
     )]
@@ -71,7 +71,7 @@ pub enum StoreError {
         path.display()
     )]
     Archive { path: PathBuf },
-    /// The file is sound but holds something else.
+    /// The file is sound, but its identity is not the expected one.
     #[error(
         "{} is the wrong file: expected {expected}, found {found}; remove the file and rebuild it with `awari run \
          MANIFEST`",

@@ -83,7 +83,7 @@ impl Outline {
 }
 
 impl ContentHasher {
-    /// Nothing yet.
+    /// Creates a hasher of content that begins at byte 0.
     pub(crate) fn new() -> Self {
         ContentHasher::beginning_at(0)
     }
@@ -152,7 +152,7 @@ impl ContentHasher {
     /// part.
     ///
     /// # Panics
-    /// In the middle of a piece, if the part is said to begin with one.
+    /// If `part` contains whole pieces and does not follow the content so far.
     #[must_use]
     pub(crate) fn join(&mut self, part: &Range<u64>, encoded: &[u8]) -> bool {
         let outline = Outline::of(part);
@@ -172,7 +172,7 @@ impl ContentHasher {
         true
     }
 
-    /// The digest of all of it.
+    /// The digest of the whole content.
     ///
     /// # Panics
     /// If the beginning is missing.
@@ -190,7 +190,7 @@ impl ContentHasher {
         Digest(*merge_subtrees_root(&first.value, &right, Mode::Hash).as_bytes())
     }
 
-    /// Bytes that the pending piece has room for. A complete one is pushed first.
+    /// Returns the free bytes of the pending piece. Pushes the piece first if it is complete.
     fn room(&mut self) -> usize {
         let (held, value) = match &self.held {
             PendingPiece::Zeros(PIECE_BYTES) => (0, Some(value_of_zeros(self.pieces))),
@@ -275,7 +275,7 @@ fn value_of_zeros(piece: u64) -> ChainingValue {
     *known[at].get_or_insert_with(value)
 }
 
-/// Whether all bytes are zero. For other content the first few bytes decide.
+/// Whether all bytes are zero. Returns early for most other content.
 fn is_zeros(bytes: &[u8]) -> bool {
     bytes.chunks(512).all(|bytes| bytes.iter().fold(0, |any, byte| any | byte) == 0)
 }

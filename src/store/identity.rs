@@ -5,20 +5,20 @@ use std::fmt;
 use crate::error::StoreError;
 use crate::shape::SLABS_MAX;
 
-/// What the values of a file mean.
+/// The meaning of the values of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// The score of every position.
     Database,
-    /// The best score reachable by a capturing move, or a value that says there is none.
+    /// The best score reachable by a capturing move, or a value below all scores if there is no capture.
     Capture,
     /// Intermediate scores: a state to resume from, not a result.
     Snapshot,
     /// Bits, eight positions a byte, of an unfinished database.
     Plane {
-        /// What the bits say.
+        /// The meaning of the bits.
         role: Role,
-        /// The bound; 0 for all, or for none in particular.
+        /// The bound; 0 for files of all bounds, or without a bound.
         bound: u8,
     },
 }

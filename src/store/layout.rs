@@ -20,7 +20,7 @@ const BAND_POSITIONS: u64 = 1 << 20;
 /// Rows of a band of long rows: strips are 16 rows high, and their first rows have no neighbours above.
 const BAND_ROWS: u64 = 16;
 
-/// The same with floors, where models and strips are larger.
+/// As [`BAND_POSITIONS`], with floors, where models and strips are larger.
 const FLOORED_POSITIONS: u64 = 1 << 22;
 const FLOORED_ROWS: u64 = 40;
 

@@ -24,7 +24,7 @@ pub struct PageCounts {
     pub written: u64,
 }
 
-/// No page, or no slot.
+/// Marks the absence of a page or a slot.
 const NONE: u32 = u32::MAX;
 
 struct PageTable {
@@ -140,7 +140,7 @@ impl Pages<'_> {
 }
 
 impl PageTable {
-    /// The slot of a page, which is now the most recently used.
+    /// Returns the slot of a page, and makes it the most recently used one.
     #[inline]
     fn slot(&mut self, page: usize, page_words: usize, words: usize) -> usize {
         let slot = self.slot_of[page];

@@ -52,7 +52,7 @@ impl ValueRange {
             return None;
         }
         let outside = |value: u8| value.wrapping_sub(self.low as u8) > span;
-        // Without an early exit this runs at the speed of memory; the search below is the rare case.
+        // Without an early exit this runs at memory bandwidth; the search below runs only if a value is outside.
         let clean = values.iter().fold(0, |or, &value| or | u8::from(outside(value))) == 0;
         if clean {
             return None;

@@ -1,4 +1,4 @@
-//! A window of one thread on cached files: the blocks it read last, without locking.
+//! A per-thread, lock-free view of cached files that keeps the blocks read last.
 
 use std::sync::Arc;
 

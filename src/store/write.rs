@@ -96,8 +96,8 @@ impl<'d> Writer<'d> {
         self.blocks.next_band()
     }
 
-    /// Appends the scores of the next band to a file of the codec [`Floors`](Codec::Floors), each with a floor: a value
-    /// that the score is at least, or one below the range for none. Floors that equal many scores are the best. The
+    /// Appends the scores of the next band to a file of the codec [`Floors`](Codec::Floors), each with a floor: a lower
+    /// bound of the score, or a value below the range for no floor. Floors that equal many scores compress best. The
     /// reader must provide the same floors. Encodes on all threads of the current rayon pool.
     ///
     /// # Panics

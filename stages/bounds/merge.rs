@@ -19,7 +19,7 @@ const ROWS: usize = 64;
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
-    // The tables for pushing wins are large, and not needed here.
+    // Drops the tables for pushing wins: they are large, and this stage does not need them.
     build.forget_tables();
     build.slot().clear();
     let settings = build.settings();

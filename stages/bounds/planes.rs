@@ -1,7 +1,8 @@
 //! Files of planes: names, identities, readers and writers.
 //!
-//! A plane is stored as a matrix of bytes: a row of the file is a row of a slab, with little-endian words. A file of seeds
-//! has one plane for each bound, interleaved by groups of units: slabs, groups in a slab, descending bounds in a group.
+//! A plane is stored as a matrix of bytes: a row of the file is a row of a slab, with little-endian words. A file of
+//! seeds has one plane for each bound, interleaved by groups of units: slabs, groups in a slab, descending bounds in a
+//! group.
 
 use crate::files;
 use disk::{Digest, Disk, signed_of};
@@ -19,7 +20,7 @@ use store::{BlockRun, Codec, FileKind, Identity, Role, Scores, Shape, SlabShape,
 pub(crate) enum PlaneFile {
     /// By bound, the positions with a best capture of that score, `MoverMajor`.
     WinSeeds,
-    /// By bound, the positions whose captures no longer prevent a loss, `MoverMajor`.
+    /// By bound, the positions in which captures prevent a loss at higher bounds only, `MoverMajor`.
     CandidateSeeds,
     /// Positions that a capture wins at the bound but not at higher ones, `OpponentMajor`.
     Seed(u32),
@@ -125,9 +126,9 @@ impl PlaneFile {
 
 /// Consecutive words of a plane.
 pub(crate) enum PlanePortion<'a> {
-    /// This many words without a bit. At high bounds most are, and they cost almost nothing.
+    /// This many zero words. At high bounds most words are zero, and cost almost nothing.
     Zeros(usize),
-    /// Words with or without bits.
+    /// Words, which may be zero.
     Words(&'a mut [u64]),
 }
 
@@ -200,8 +201,8 @@ const RUN_BYTES: u64 = 64 << 10;
 /// The same for the only plane that a stage reads, in order: longer reads take less processor time.
 const LONG_RUN_BYTES: u64 = 512 << 10;
 
-/// The same for a file of seeds, of which one bound of a group is read: 15 KiB on average, 50 where most is decided. Other
-/// bounds follow in the file and are not read.
+/// The same for a file of seeds, of which one bound of a group is read: 15 KiB on average, 50 where most is decided.
+/// Other bounds follow in the file and are not read.
 const SEEDS_RUN_BYTES: u64 = 128 << 10;
 
 /// Reader of a file of planes, mostly in order. It holds the blocks of the last read, and one of them decoded.
@@ -209,7 +210,7 @@ pub(crate) struct PlaneReader {
     scores: Scores,
     run: Option<BlockRun>,
     run_bytes: u64,
-    /// Whether the words after those that are read will be read next.
+    /// Whether reads are sequential, so that reading ahead pays.
     reads_on: bool,
     block: Option<usize>,
     bytes: Vec<i8>,

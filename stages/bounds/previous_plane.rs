@@ -1,6 +1,6 @@
-//! A plane as it was when a bound began, to find the positions that the bound decided.
+//! A copy of a plane from the start of a bound, to find the positions that the bound decided.
 //!
-//! It is in memory if the budget has room, else in a scratch file.
+//! The copy is in memory if the budget has room, otherwise in a scratch file.
 
 use disk::{Disk, DiskError, ScratchFile};
 use engines::bounds::{PlaneLayout, PlaneUnit, Units, UnitsInMemory};
@@ -69,8 +69,8 @@ impl PreviousPlane {
         }
     }
 
-    /// Fills `lost` with the bits of a unit that are missing from `now`. A plane in memory becomes `lost`; either way the
-    /// unit must be set before the next call.
+    /// Fills `lost` with the bits of a unit that are missing from `now`. A plane in memory becomes `lost`; either way
+    /// the unit must be set before the next call.
     pub(super) fn lost(&self, unit: usize, now: &[u64], lost: &mut [u64]) -> Result<(), DiskError> {
         match &self.location {
             PlaneLocation::Memory(units) => units.visit(unit, &mut |previous| {
@@ -88,8 +88,8 @@ impl PreviousPlane {
         }
     }
 
-    /// Reads words of the units for which `has` is true, as zeros of others, and returns whether there are any such. The
-    /// plane must be in memory.
+    /// Reads words of the units for which `has` is true, and zeros for others; returns whether there are any such
+    /// units. The plane must be in memory.
     pub(super) fn read(&self, words: Range<usize>, into: &mut [u64], has: impl Fn(usize) -> bool) -> bool {
         let PlaneLocation::Memory(units) = &self.location else { unreachable!("only a plane in memory is read") };
         let first = self.units.partition_point(|unit| unit.words.end <= words.start);

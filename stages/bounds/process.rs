@@ -49,7 +49,7 @@ pub(crate) fn run(
     timer.restart();
     let solved = state.solver.solve(&watch, &mut || {
         timer.save_if_due(format_args!("process:{stones}:{bound}"), || snapshot.write(&state));
-        // Unlike a snapshot, bits that were lost on their way to or from the disk end the stage.
+        // Unlike a failed snapshot, a failure of the storage of the planes ends the stage.
         state.solver.check()
     });
     let report = match solved {
@@ -147,8 +147,8 @@ impl BoundSnapshot<'_> {
         Ok(true)
     }
 
-    /// Writes the snapshot, wins first: after a crash between the files, new wins beside old candidates are sound, but new
-    /// losses without the wins that follow from them would not be.
+    /// Writes the snapshot, wins first: after a crash between the files, new wins beside old candidates are sound, but
+    /// new losses without the wins that follow from them would not be.
     fn write(&self, state: &BoundState) -> Result<(), StageError> {
         let directory = self.context.snapshots().prepare()?.to_owned();
         let settings = self.build.settings();

@@ -1,8 +1,8 @@
 //! The stage `seeds:n`: the captures, sorted by the bound at which they begin to matter.
 //!
-//! A capture of score b > 0 wins from bound b down. A position can be lost at bound b if all its captures score at most -b:
-//! from the bound that is its best capture, negated, or from n if it has none. So a position is in one plane of win seeds or
-//! of candidate seeds at most, and all bounds together read each plane once.
+//! A capture of score b > 0 wins from bound b down. A position can be lost at bound b if all its captures score at most
+//! -b: from the bound that is its best capture, negated, or from n if it has none. So a position is in one plane of win
+//! seeds or of candidate seeds at most, and all bounds together read each plane once.
 
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
 use super::state::stop;
@@ -25,7 +25,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let path = context.input(&name);
     let captures = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, &index).map_err(damaged)?;
     let none = i32::from(engines::capture::none(stones));
-    // The index of a plane in a group, bounds descending; or the number of planes, for none.
+    // The index of a plane in a group, bounds descending; the number of planes if the position is in no plane.
     let targets = targets(stones, |best| match best {
         best if best == none => (CANDIDATES, 0),
         best if best < 0 => (CANDIDATES, stones as i32 + best),

@@ -1,4 +1,4 @@
-//! The state of a database between stages: the positions won and lost at the bounds so far.
+//! The state of a database between the stages of its bounds: the positions won and lost at the solved bounds.
 
 use super::bound_solver::BoundSolver;
 use super::plane_storage;
@@ -26,10 +26,10 @@ pub(crate) enum BoundProgress {
     Seeded(u32),
 }
 
-/// State of a database whose bounds are being solved.
+/// State of a database between the stages of its bounds.
 ///
-/// It has the planes as they were when the bound began, too, to find the positions that the bound decides. Only changed
-/// units of them are read and written.
+/// It also keeps copies of the planes from the start of the bound, to find the positions that the bound decides. Only
+/// changed units of them are read and written.
 pub(crate) struct BoundState {
     stones: u32,
     pub(crate) at: BoundProgress,
@@ -180,8 +180,8 @@ impl BoundState {
         Ok(self.solver.check()?)
     }
 
-    /// Adds the captures of `bound`, the next one. `wins` reads the winning captures of a group, and returns whether there
-    /// may be any; `new` receives those that were not won at a higher bound.
+    /// Adds the captures of `bound`, the next one. `wins` reads the winning captures of a group, and returns whether
+    /// there may be any; `new` receives those that were not won at a higher bound.
     pub(crate) fn seed(
         &mut self,
         build: &BuildContext,
@@ -313,7 +313,8 @@ impl BoundState {
         self.lost = Some(lost);
     }
 
-    /// Reads words of the plane lost at the last bound, which must be in memory, and returns whether any may have a bit.
+    /// Reads words of the plane lost at the last bound, which must be in memory, and returns whether any may have a
+    /// bit.
     pub(crate) fn read_lost(&self, words: Range<usize>, into: &mut [u64]) -> bool {
         self.candidates_before.read(words, into, |unit| self.stale[unit])
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum RankFailure {
     /// Known to all ranks, which continue with the next order.
     Agreed(StageError),
-    /// Known to this rank only: it lost contact with the others.
+    /// Known to this rank only: communication with the others failed.
     Isolated(StageError),
 }
 
@@ -27,8 +27,8 @@ impl RankFailure {
     }
 }
 
-/// Returns this rank's value if all ranks succeeded, else an error on each rank: its own, or the most severe one. Damage is
-/// more severe than any other error, and a request to stop less.
+/// Returns this rank's value if all ranks succeeded, else an error on each rank: its own, or the most severe one.
+/// Damage is more severe than any other error, and a request to stop less.
 pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, StageError>) -> Result<T, RankFailure> {
     let message = mine.as_ref().err().map(|error| message::encode(&RemoteError::of(error, communicator.rank())));
     let all = communicator.gather(0, message.unwrap_or_default()).map_err(RankFailure::lost)?;

@@ -1,9 +1,9 @@
 //! The method two-bit by all ranks of a job: the stages `preprocess:n:b` and `process:n:b`.
 //!
-//! Rank 0 alone sorts seeds, transposes and merges planes, as streams; its `preprocess` reads earlier wins from a scratch file.
-//! For `process` it sends a [`BoundTask`] to all ranks. Each loads its part of the planes, unless it has the state after the
-//! bound above. The ranks solve the bound, and rank 0 writes its planes, which equal those of one machine. They are the
-//! checkpoint: nothing is saved within a bound.
+//! Rank 0 alone sorts seeds, transposes and merges planes, as streams; its `preprocess` reads the wins of higher bounds
+//! from a scratch file. For `process` it sends a [`BoundTask`] to all ranks. Each loads its part of the planes, unless
+//! it has the state after the bound above. The ranks solve the bound, and rank 0 writes its planes, which equal those
+//! of one machine. They are the checkpoint: nothing is saved within a bound.
 
 use super::agreement::{RankFailure, agree};
 use super::bound_task::BoundTask;

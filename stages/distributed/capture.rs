@@ -1,7 +1,7 @@
-//! The stage `capture:n` by all ranks: each captures for some rows of every slab, and reads only what these rows lead to in
-//! the smaller databases. Rank 0 writes the pieces to the file in order.
+//! The stage `capture:n` by all ranks: each captures for some rows of every slab, and reads only what these rows lead
+//! to in the smaller databases. Rank 0 writes the pieces to the file in order.
 //!
-//! A rank is only a few pieces ahead of the file, so memory does not depend on the database.
+//! A rank runs at most a few pieces ahead of the writer, so memory does not depend on the database.
 
 use super::FollowerRank;
 use super::agreement::{RankFailure, agree};
@@ -129,8 +129,8 @@ impl CaptureRank<'_> {
     }
 }
 
-/// Sends the pieces of this rank to rank 0, at most `window` positions ahead of its replies. An empty message, which no piece
-/// is, ends the stream after an error or a request to stop.
+/// Sends the pieces of this rank to rank 0, at most `window` positions ahead of its replies. An empty message, which is
+/// never a piece, ends the stream after an error or a stop request.
 fn send(
     partition: &CapturePartition,
     index: &Index,
@@ -247,7 +247,8 @@ mod tests {
 
     const STONES: u32 = 5;
 
-    /// Returns whether each rank succeeds, and the captures written, if one rank fails at one of its pieces, or the file does.
+    /// Returns whether each rank succeeds, and the captures written, if one rank fails at one of its pieces, or the
+    /// file does.
     fn exchange(window: u64, ranks: usize, failing: Option<(usize, usize)>, full_at: usize) -> (Vec<bool>, Vec<Score>) {
         let index = Index::new(STONES, PositionSet::All);
         let partition = CapturePartition::new(index.slabs(), ranks);

@@ -1,11 +1,11 @@
 //! Snapshots of `counting` by all ranks, taken at a moment without updates in flight.
 //!
-//! A *set* has a file for each rank, `counts-SINCE-PROCESS-NUMBER-RANK-of-RANKS-by-PROCESSORS`: the start of the job, the
-//! process of its leader, the number of the set in that job, and the distribution of the database. Counts of different
-//! moments are inconsistent, so a job resumes from a whole set: the leader chooses the latest complete one; if each rank has
-//! a directory of its own, the ranks choose the latest one of which each finds its files. A rank removes a file of its own
-//! once the next set is complete, so a complete set exists unless writes fail. Units of positions do not depend on the
-//! distribution, so any number of ranks can resume.
+//! A *set* has a file for each rank, `counts-SINCE-PROCESS-NUMBER-RANK-of-RANKS-by-PROCESSORS`: the start of the job,
+//! the process of its leader, the number of the set in that job, and the distribution of the database. Counts of
+//! different moments are inconsistent, so a job resumes from a whole set: the leader chooses the latest complete one;
+//! if each rank has a directory of its own, the ranks choose the latest set for which each rank finds its files. A rank
+//! removes a file of its own once the next set is complete, so a complete set exists unless writes fail. Units of
+//! positions do not depend on the distribution, so any number of ranks can resume.
 
 use super::agreement::{RankFailure, agree};
 use super::message;
@@ -98,12 +98,14 @@ impl ResumePlan {
         Ok(plan)
     }
 
-    /// Returns the plan of the leader if each rank has a directory of its own, to be completed by [`settle`](Self::settle).
+    /// Returns the plan of the leader if each rank has a directory of its own, to be completed by
+    /// [`settle`](Self::settle).
     pub(super) fn on_local_disks() -> ResumePlan {
         ResumePlan { own: CountingJob { since: clock::now_seconds(), process: std::process::id() }, saved: None }
     }
 
-    /// Agrees with all ranks on the latest set of which each finds its files in its directory, and removes all others there.
+    /// Agrees with all ranks on the latest set of which each finds its files in its directory, and removes all others
+    /// there.
     pub(super) fn settle(
         self,
         disk: &dyn Disk,
@@ -166,8 +168,8 @@ impl SnapshotSeries {
         SnapshotSeries { plan, next: AtomicU64::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// Reads the saved counts into `rank_values`, which are zeros. Returns false if there are none, or they cannot be read; then
-    /// `rank_values` is arbitrary.
+    /// Reads the saved counts into `rank_values`, which are zeros. Returns false if there are none, or they cannot be
+    /// read; then `rank_values` is arbitrary.
     ///
     /// # Errors
     /// If the disk failed: the snapshot may be intact.
@@ -190,7 +192,7 @@ impl SnapshotSeries {
         }
     }
 
-    /// Saves the counts of this rank. All ranks call it at the same moment.
+    /// Saves the counts of this rank. All ranks call it between the same two supersteps.
     pub(super) fn save(&self, disk: &dyn Disk, directory: &Path, format: &CountsFormat, rank_values: &RankValues) {
         let number = self.next.fetch_add(1, Relaxed);
         let (ranks, processors) = (rank_values.ranks(), rank_values.processors());
@@ -404,7 +406,8 @@ mod tests {
         }
     }
 
-    /// With directories of their own, the same number of ranks resumes if each finds its own file, another if each finds all.
+    /// With directories of their own, the same number of ranks resumes if each finds its own file, another if each
+    /// finds all.
     #[test]
     fn ranks_agree_on_a_common_set() {
         let index = Index::new(9, PositionSet::All);

@@ -1,8 +1,8 @@
-//! Writing of a database by all ranks: each collects the scores of a part of the file, encodes its blocks and writes them;
-//! rank 0 adds header and index, and publishes the file, which equals that of one machine.
+//! Writing of a database by all ranks: each collects the scores of a part of the file, encodes its blocks and writes
+//! them; rank 0 adds header and index, and publishes the file, which equals that of one machine.
 //!
-//! Offsets of compressed blocks are known once all are encoded: until then each rank keeps its blocks in an unnamed file. The
-//! file gets its final name when all parts are durable. A rank whose disk fails ends the stage.
+//! Offsets of compressed blocks are known once all are encoded: until then each rank keeps its blocks in an unnamed
+//! file. The file gets its final name when all parts are durable. A rank whose disk fails ends the stage.
 
 use super::agreement::{RankFailure, agree};
 use super::job::is_shared;
@@ -56,7 +56,7 @@ impl DatabaseOutput<'_> {
         let encoded = match (failed, all.map_err(RankFailure::lost)?) {
             (Some(error), _) => Err(error),
             (None, true) => writer.finish().map(Some),
-            // The rank that broke off has the error.
+            // The rank that stopped the collection reports the error.
             (None, false) => Ok(None),
         };
         let unwritable = |error| files::unwritable_scores(self.index.stones(), error);
@@ -143,7 +143,7 @@ impl DatabaseOutput<'_> {
         Ok((joint, agree(communicator, region.map_err(StageError::Disk))?))
     }
 
-    /// Creates the file for the part of a rank whose offset is unknown.
+    /// Creates the unnamed file for the part of a rank, used while the offset of the part is unknown.
     fn keep(&self, division: &Division, rank: usize) -> Result<Region<'_>, StageError> {
         let bytes = division.part_bytes_max(rank);
         let name = self.path.file_name().unwrap_or_default().display();
@@ -177,7 +177,7 @@ fn copy_part<'d>(
         piece.resize((bytes - offset).min(MOVED_BYTES) as usize, 0);
         kept.read_at(offset, &mut piece)?;
         to.write(&piece)?;
-        // Shows the others that this rank is alive. An error shows again at the next message.
+        // Sends keep-alive messages. An error is returned again by the next message.
         let _ = communicator.poll();
     }
     Ok(to)

@@ -1,4 +1,4 @@
-//! The leader's end of a job.
+//! The job as controlled by its leader, rank 0.
 
 use super::order::JobOrder;
 use messaging::Communicator;
@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// Interval at which the leader handles messages while it does other work.
-const PULSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Positions of a database below which rank 0 alone is faster than the exchange of messages.
 const SHARED_POSITIONS_MIN: u64 = 1 << 16;
 
-/// A job, as seen by rank 0, its leader.
+/// The handle with which rank 0, the leader, controls a job.
 pub struct JobLeader {
     communicator: Arc<Mutex<Box<dyn Communicator>>>,
     ranks: usize,
@@ -31,7 +31,7 @@ impl JobLeader {
         let ranks = communicator.size();
         let communicator = Arc::new(Mutex::new(communicator));
         let weak = Arc::downgrade(&communicator);
-        std::thread::Builder::new().name("pulse".to_owned()).spawn(move || pulse(&weak))?;
+        std::thread::Builder::new().name("pulse".to_owned()).spawn(move || poll_until_dropped(&weak))?;
         Ok(JobLeader { communicator, ranks })
     }
 
@@ -72,13 +72,13 @@ impl fmt::Debug for JobLeader {
 }
 
 /// Handles messages while the leader does other work, until the job is dropped.
-fn pulse(communicator: &Weak<Mutex<Box<dyn Communicator>>>) {
+fn poll_until_dropped(communicator: &Weak<Mutex<Box<dyn Communicator>>>) {
     while let Some(communicator) = communicator.upgrade() {
         if let Ok(mut communicator) = communicator.try_lock() {
-            // The next receive returns the error again.
+            // Ignored: the next receive returns the error again.
             let _ = communicator.poll();
         }
         drop(communicator);
-        std::thread::sleep(PULSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -1,4 +1,4 @@
-//! Messages between the ranks of a job, as JSON. All ranks run the same program, so this is no file format.
+//! Messages between the ranks of a job, as JSON. All ranks run the same program, so the format is not versioned.
 
 use messaging::CommunicationError;
 use serde::Serialize;

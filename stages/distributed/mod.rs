@@ -1,7 +1,8 @@
 //! Stages that all ranks of a job work on.
 //!
-//! Rank 0 leads: only this rank runs the pipeline, writes the journal and publishes files. The others follow: each waits
-//! for a [`JobOrder`](order::JobOrder) and does its share. All ranks see the run directory and read their inputs there.
+//! Rank 0 leads: only this rank runs the pipeline, writes the journal and publishes files. The others follow: each
+//! waits for a [`JobOrder`](order::JobOrder) and does its share. All ranks see the run directory and read their inputs
+//! there.
 //!
 //! * `capture:n`: each rank captures for some rows of each slab and sends them to rank 0 ([`capture`]).
 //! * `sweep:n`, `counting:n`: each rank solves its part ([`solve`]), with snapshots on a local disk if it has one
@@ -51,6 +52,6 @@ const PROCESSORS_MAX: usize = 1 << 16;
 struct FollowerRank<'a> {
     plan: &'a BuildPlan,
     disk: &'a dyn Disk,
-    /// Set by a signal that asks to stop.
+    /// Set by a signal that requests a stop.
     stop: &'a AtomicBool,
 }

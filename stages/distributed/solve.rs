@@ -1,8 +1,9 @@
-//! The stages `sweep:n` and `counting:n` by all ranks of a job: each rank reads the captures of its positions, solves them,
-//! and writes a part of the database.
+//! The stages `sweep:n` and `counting:n` by all ranks of a job: each rank reads the captures of its positions, solves
+//! them, and writes a part of the database.
 //!
-//! A snapshot of `sweep` is a file for each rank, of any moment; any number of ranks resumes from the files that exist.
-//! Snapshots of `counting` must be of one moment, see [`counting_snapshots`](super::counting_snapshots).
+//! A snapshot of `sweep` is one file per rank, written at any time; any number of ranks resumes from the files that
+//! exist. Snapshots of `counting` must be taken at the same time, see
+//! [`counting_snapshots`](super::counting_snapshots).
 
 use super::FollowerRank;
 use super::RANKS_MAX;
@@ -161,7 +162,7 @@ struct SolveRank<'a> {
     disk: &'a dyn Disk,
     tables: &'a Tables,
     task: &'a SolveTask,
-    /// Directory of snapshots, if they are worth their time.
+    /// Directory of snapshots; `None` if solving again is faster than saving.
     snapshots: Option<PathBuf>,
     /// Snapshots of counting.
     series: Option<SnapshotSeries>,
@@ -305,7 +306,7 @@ impl<'a> SolveRank<'a> {
         file.map_err(|error| files::unreadable(&files::capture(self.task.stones), error))
     }
 
-    /// Returns the part of this rank, from a snapshot or 0, and its captures.
+    /// Returns the part of this rank, from a snapshot or all zeros, and its captures.
     fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(RankScores, RankCaptures), StageError> {
         let partition = Arc::new(ScorePartition::new(self.tables, index.slabs(), ranks));
         let mut part = RankScores::zeroed(self.tables, partition, rank).map_err(StageError::failed)?;
@@ -365,7 +366,7 @@ impl<'a> SolveRank<'a> {
     }
 }
 
-/// Returns the shape of a file with the scores of a part, whose rows are arbitrary.
+/// Returns the shape of a file with the scores of a part. Its rows have no meaning.
 fn shape(positions: u64) -> Shape {
     let (rows, rest) = (positions / u64::from(SNAPSHOT_COLUMNS), positions % u64::from(SNAPSHOT_COLUMNS));
     let slabs = [(rows as u32, SNAPSHOT_COLUMNS), (1, rest as u32)];
@@ -374,7 +375,7 @@ fn shape(positions: u64) -> Shape {
     Shape::new(slabs.collect()).expect("a part has positions, and no more than a database")
 }
 
-/// Error of reading the captures of a part.
+/// Error while preparing the part of a rank.
 enum Unprepared {
     Memory(io::Error),
     Captures(StoreError),

@@ -1,5 +1,5 @@
-//! The stage `verify:n` by all ranks: each checks a part of the checksums, counts and hashes the scores there, and derives a
-//! part of the positions. Rank 0 combines the results.
+//! The stage `verify:n` by all ranks: each checks a part of the checksums, counts and hashes the scores there, and
+//! derives a part of the positions. Rank 0 combines the results.
 //!
 //! Positions are derived in rounds, after each of which the ranks agree whether to continue.
 
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Positions that a thread derives in a round, about: some seconds of work.
+/// Approximate number of positions that a thread derives in a round: some seconds of work.
 const ROUND_POSITIONS: u64 = 1 << 22;
 
 /// Runs the stage, on rank 0.
@@ -35,7 +35,7 @@ pub(crate) fn run(
     let task = ReadTask { stones, threads: context.threads(), files: paths.collect() };
     let mut communicator = job.order(&JobOrder::Verify(task.clone()))?;
     context.progress().begin(extent(settings).count(settings.set.positions(stones)), "positions");
-    // All ranks derive about as many.
+    // All ranks derive about the same number of positions.
     let advance = |more| context.progress().advance(more * job.ranks() as u64);
     let (plan, disk, stop) = (build.plan(stones), context.disk(), context.stop_flag());
     let member = VerifyRank { settings, plan, disk, task: &task, stop, advance: &advance };

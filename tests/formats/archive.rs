@@ -26,7 +26,7 @@ fn archives_restore_the_same_bytes() {
         }
         // Their codec is another than the one asked for, and a command without one asks for none.
         let there = place.awari("restore --from kept --dir again --codec raw").is(0);
-        let there = there.says(&["databases 0..11 have the codec zstd and stay as they are"]);
+        let there = there.says(&["databases 0..11 have the codec zstd and are kept"]);
         assert_eq!(there.out, restored.replace(" written ", " identical "));
         assert_eq!(place.awari("restore --from kept --dir again").is(0).err, "");
         // A run takes them as they are: nothing is solved again.

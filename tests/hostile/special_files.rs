@@ -257,7 +257,7 @@ fn outputs_replace_regular_files_only() {
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
     let report = |out: &str| place.awari(&format!("report --dir done -o {out}"));
     for (out, expect) in [
-        ("no/where/page.html", "there is no directory no/where; make it first: mkdir -p no/where"),
+        ("no/where/page.html", "there is no directory no/where; create it with: mkdir -p no/where"),
         ("folder", "it is a directory"),
         ("dangling", "it is a symbolic link to absent, which is absent"),
         ("pipe", "nothing reads from it"),
@@ -294,7 +294,7 @@ fn outputs_replace_regular_files_only() {
             place.awari(&format!("{command} --dir done --out {out} {force}"))
         };
         let (code, said) = out("no/where", false);
-        assert!(code == 12 && said.contains("there is no directory no; make it first: mkdir -p no"), "{said}");
+        assert!(code == 12 && said.contains("there is no directory no; create it with: mkdir -p no"), "{said}");
         let (code, said) = out("file", false);
         assert!(code == 12 && said.contains("file"), "{code}: {said}");
         assert_eq!(out("made", false).0, 0);

@@ -152,7 +152,7 @@ fn run_directories_are_named_after_manifests() {
 fn databases_keep_their_codec_with_a_note() {
     let place = TestDirectory::built(3);
     let raw = "m.toml --set store.codec=raw";
-    let kept = "databases 0..3 (codec packed) stay as they are: the codec raw is for new ones";
+    let kept = "databases 0..3 (codec packed) stay as they are, because the codec raw applies to new databases only";
     let convert = "awari restore --from ARCHIVES --dir NEW --codec raw && awari run MANIFEST --dir NEW";
     place.awari(&format!("run {raw}")).is(0).says(&["nothing to do", kept, convert]);
     place.awari(&format!("plan {raw}")).is(0).says(&[kept]);
@@ -160,7 +160,7 @@ fn databases_keep_their_codec_with_a_note() {
     assert!(!place.awari("run m.toml").is(0).err.contains("0..2"));
     place.awari("archive --dir run --out archives").is(0);
     place.awari("restore --from archives --dir new --codec raw").is(0);
-    let one = "database 3 (codec raw) stays as it is: the codec packed is for new ones; to convert it:";
+    let one = "database 3 (codec raw) stays as it is, because the codec packed applies to new databases only; to convert it:";
     place.awari("run m.toml").is(0).says(&[one]);
     let again = place.awari(&format!("run {raw} --dir new")).is(0);
     assert!(!again.err.contains("stay as they are"), "{again:?}");

@@ -88,9 +88,9 @@ impl Need {
             Need::Numpy => no_module("numpy"),
             Need::Zstandard => no_module("zstandard"),
             Need::Blake3 => no_module("blake3"),
-            Need::Ring => MachineFacts::look().ring_refused,
+            Need::Ring => MachineFacts::inspect().ring_refused,
             Need::DirectFiles => {
-                let place = tempfile::tempdir().ok().and_then(|directory| FileSystem::look(directory.path()).ok());
+                let place = tempfile::tempdir().ok().and_then(|directory| FileSystem::inspect(directory.path()).ok());
                 let has_none = !place.is_some_and(|place| place.direct);
                 has_none.then(|| "the temporary directory has no files off the page cache".to_owned())
             }

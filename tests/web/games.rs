@@ -59,7 +59,7 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
         .is(0)
         .shows(&["South: 1 move, 1 judged", "North: 0 moves, "]);
     let empty = place.awari("analyze --dir run '[Event \"none\"]'").is(3).out;
-    assert_eq!(empty, "Event: none\nthe game has no moves: there is nothing to judge\n");
+    assert_eq!(empty, "Event: none\nthe game has no moves to analyze\n");
     // The same game from a pipe.
     let piped = place.shell("cat game.ogn | \"$AWARI\" analyze --dir run /dev/stdin").is(0);
     assert_eq!(piped.out, shown);

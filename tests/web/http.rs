@@ -229,7 +229,7 @@ fn the_page_shows_positions_without_a_script() {
             assert!(status == 400 && shown.contains(part), "{bad}: {shown}");
         }
         // Unfinished searches are not cached.
-        let busy = ServerLimits { searches_max: 0, turn: Duration::ZERO, ..ServerLimits::default() };
+        let busy = ServerLimits { searches_max: 0, queue_wait: Duration::ZERO, ..ServerLimits::default() };
         for (limits, codec, part) in [
             (ServerLimits::default(), Codec::Packed, "id=\"line\""),
             // The maps have the values, but the line needs a search.
@@ -339,7 +339,7 @@ impl axum::body::HttpBody for Stalled {
 #[test]
 fn the_server_matches_its_description() {
     let (plain, damaged) = (packed(), site(Codec::Packed, true, ServerLimits::default()));
-    let none = ServerLimits { searches_max: 0, turn: Duration::ZERO, ..ServerLimits::default() };
+    let none = ServerLimits { searches_max: 0, queue_wait: Duration::ZERO, ..ServerLimits::default() };
     let busy = site(Codec::Zstd, false, none);
     let slow = site(Codec::Packed, false, ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
     run(async {
@@ -661,7 +661,7 @@ fn connections_that_take_too_long_are_closed() {
     let short = Duration::from_millis(1);
     for limits in [
         ServerLimits { head: short, ..ServerLimits::default() },
-        ServerLimits { connection: short, farewell: short, ..ServerLimits::default() },
+        ServerLimits { connection: short, shutdown_grace: short, ..ServerLimits::default() },
     ] {
         let (address, end) = listening(limits);
         let mut slow = TcpStream::connect(address).unwrap();

@@ -61,13 +61,13 @@ pub(crate) struct RunArgs {
 /// The level of detail of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
-    /// Nothing
+    /// No log
     Off,
     /// Warnings and errors
     Warn,
     /// Each stage: reason, time, memory and snapshots
     Info,
-    /// Progress and passes too
+    /// As info, with progress and passes
     Debug,
 }
 
@@ -126,11 +126,11 @@ pub(crate) struct PlanArgs {
     #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones,
         conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"])]
     pub(crate) stones: Option<RangeInclusive<u32>>,
-    /// The earlier name of `--stones 0..N`
+    /// Deprecated alias of `--stones 0..N`
     #[arg(long, allow_hyphen_values = true, value_name = "N", hide = true, conflicts_with_all = ["stones", "until", "force", "frozen", "replace", "check", "all"],
         value_parser = values::number::<u32>(0..=game::STONES_MAX.into()))]
     pub(crate) up_to: Option<u32>,
-    /// Show what a job of N ranks takes to sweep each database, every rank on such a machine
+    /// Show the time and memory of a job of N ranks that sweeps each database, with one such machine per rank
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(1..=4096))]
     pub(crate) ranks: Option<u16>,
     /// Exit with 10 if any stage is to run
@@ -145,7 +145,7 @@ pub(crate) struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// The databases to predict, whatever is built already; none if the plan of a manifest is asked for.
+    /// Returns the databases to predict, built or not; `None` for the plan of a manifest.
     pub(crate) fn databases(&self) -> Option<RangeInclusive<u32>> {
         self.stones.clone().or(self.up_to.map(|stones| 0..=stones))
     }
@@ -158,7 +158,7 @@ Examples:
   awari status --dir runs/quickstart --json > status.json
   awari status --dir runs/small --watch
 
-Only reads, so another terminal may ask, or another machine that shares the directory.")]
+Writes nothing, so it can be used while a run is active, also from another machine that shares the directory.")]
 pub(crate) struct StatusArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -193,8 +193,8 @@ Examples:
   awari slurm-script manifests/cluster.toml --nodes 8 \\
     --threads 32 --memory 60GiB | sbatch -p long
 
-One rank a node, with the threads and the memory of the manifest. Ten minutes before its time limit the job stops as \
-with Ctrl-C, and requeues itself until all is built. It runs in the current directory.")]
+The job has one rank per node, with the threads and memory of the manifest. Ten minutes before its time limit it stops as \
+with Ctrl-C and requeues itself, until everything is built. It runs in the current directory.")]
 pub(crate) struct SlurmScriptArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
@@ -210,7 +210,7 @@ pub(crate) struct SlurmScriptArgs {
 #[command(after_help = "\
 Example:
   awari stage manifests/quickstart.toml sweep:12 \\
-    --scratch again
+    --scratch debug
 
 The run directory is only read. Inputs that were not kept are rebuilt in the scratch directory first.
 
@@ -256,8 +256,8 @@ pub(crate) struct ExplainArgs {
 Example:
   awari report --dir runs/quickstart -o report.html
 
-A self-contained HTML file: every run and restart, the stages over time, their rates, memory and traffic, the scores. \
-It may be written while a run is active.")]
+Writes a self-contained HTML file with every run and restart, the stages over time, their rates, memory and traffic, and the scores. \
+Can be used while a run is active.")]
 pub(crate) struct ReportArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -285,10 +285,10 @@ pub(crate) struct GcArgs {
     /// Delete the files
     #[arg(long)]
     pub(crate) delete: bool,
-    /// Include intermediate files that the manifest asks to keep; the next run makes them again
+    /// Include intermediate files that the manifest keeps; the next run rebuilds them
     #[arg(long)]
     pub(crate) kept: bool,
-    /// Include files that the manifest does not ask for: databases of more stones, planes of another method
+    /// Include files that the manifest does not request: databases of more stones, planes of another method
     #[arg(long)]
     pub(crate) unasked: bool,
     /// Print JSON
@@ -302,7 +302,7 @@ Examples:
   awari doctor --dir runs/quickstart
   awari doctor --dir runs/new --bytes 64MiB
 
-Measures the speed of the disk with a file that is removed afterwards. Exits with 12 if a run would be refused there.")]
+Measures the speed of the disk with a file that is removed afterwards. Exits with 12 if a run would be refused in the directory.")]
 pub(crate) struct DoctorArgs {
     /// Run directory; it need not exist yet [default: only the file system of the current directory is measured]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]

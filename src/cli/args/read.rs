@@ -38,12 +38,12 @@ Examples:
     --out scores
   awari verify --dir runs/quickstart --against-files scores
 
-Reads the databases, and in the journal which of them are finished. Damage is recorded in the journal, so that the next \
+Checks the databases that exist or are finished according to the journal. Damage is recorded in the journal, so that the next \
 `awari run` rebuilds the database.
 
 Always checks every checksum, every score (or a sample) against those of the children, and the published counts, where \
 they exist. This alone does not prove the scores: positions that lead to each other can agree on wrong scores. \
---certify proves them, if the databases from 0 stones up have no gap; published counts prove them for all positions of \
+--certify proves them, if no database from 0 stones up is missing; published counts prove them for all positions of \
 up to 16 stones.
 
 --against uses nothing in the directory: it rebuilds from 0 stones up, in a new directory inside the run directory (or \
@@ -59,14 +59,14 @@ result:
   certified  every win and loss is derived: a proof
   rebuilt    another method makes the same scores
   verified   every score follows from those of the children
-  sampled    the scores of a sample do
+  sampled    the same for the scores of a sample
   unchecked  smaller databases are missing or damaged
   missing    there is no such database
-  damaged    a checksum differs, or it cannot be read
+  damaged    a checksum differs, or the file is unreadable
   wrong      the file is intact, but scores are wrong
   differs    the file of --against-files has other scores
 
-Exits with 16 if a database is damaged, wrong or differs, or is missing though the journal calls it finished. Of two \
+Exits with 16 if a database is damaged, wrong or differs, or is missing although the journal lists it as finished. Of two \
 files that differ, either may be right.")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct VerifyArgs {
     /// Derive the scores of one position in N, and of at least 100,000 a database
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
     pub(crate) sample: Option<u64>,
-    /// Seed of the sample; runs sample with seed 0
+    /// Seed of the sample; `awari run` uses seed 0
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, requires = "sample",
         value_parser = values::number::<u64>(0..=u64::MAX))]
     pub(crate) seed: u64,
@@ -169,7 +169,7 @@ The positions of NN.raw are in canonical order; NN.json describes the file. scor
 to a, then from F back to A.
 
 Prints a line for each file: its path, written or identical, and its size in bytes. An existing file with the same \
-bytes stays; one with other bytes is an error, unless --force is given. Ctrl-C keeps the files that are complete.")]
+bytes is kept; one with other bytes is an error, unless --force is given. Ctrl-C keeps the completed files.")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) databases: DatabasesArgs,
@@ -197,7 +197,7 @@ Examples:
 NN.archive holds the scores of NN.awari in about two thirds of the space: each is coded given the best score that a \
 capture reaches, which follows from the databases of fewer stones. Both this command and `awari restore` need these.
 
-Prints a line for each file, like `awari export`. Takes a byte of memory a position.")]
+Prints a line for each file, like `awari export`. Needs one byte of memory per position.")]
 pub(crate) struct ArchiveArgs {
     #[command(flatten)]
     pub(crate) databases: DatabasesArgs,
@@ -217,7 +217,7 @@ Examples:
     --stones 0..8 --codec packed
 
 Writes databases/NN.awari for each NN.archive, from the fewest stones up, after comparing the digest of its scores. An \
-existing database with the same scores stays; one with other scores is an error. Ctrl-C keeps the databases that are \
+existing database with the same scores is kept; one with other scores is an error. Ctrl-C keeps the databases that are \
 complete; `awari run MANIFEST --dir DIR` adopts them.")]
 pub(crate) struct RestoreArgs {
     /// Directory of the archives
@@ -240,9 +240,9 @@ pub(crate) struct RestoreArgs {
 /// An export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// A signed byte a position
+    /// One signed byte per position
     Raw,
-    /// Text, a line a position
+    /// Text, one line per position
     Csv,
     /// A table
     Parquet,
@@ -264,7 +264,7 @@ pub(crate) struct ServeArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
-    /// Address to listen at: HOST:PORT, HOST or :PORT (this machine only); port 0 takes any free port
+    /// Address to listen on: HOST:PORT, HOST or :PORT (this machine only); port 0 takes any free port
     #[arg(long, value_name = "HOST:PORT", default_value_t)]
     pub(crate) listen: Listen,
 }
@@ -279,7 +279,7 @@ Examples:
 
 A game is a list of moves such as F4 f4 B5 d5 E5x2, or a file in the Oware Game Notation. A move names its pit, A to F \
 for South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out. A \
-position of more stones than the largest database is judged if a search finds its value.")]
+position with more stones than the largest database is valued only if a search finds its exact score.")]
 pub(crate) struct AnalyzeArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -308,7 +308,7 @@ pub(crate) struct PlayArgs {
     /// Playing strength of the program
     #[arg(long, value_name = "LEVEL", default_value_t = Level::Perfect, value_parser = values::levels())]
     pub(crate) level: Level,
-    /// Side that you play; none is the program against itself
+    /// Side that you play; with none the program plays against itself
     #[arg(long, value_name = "SIDE", default_value = "south")]
     pub(crate) side: PlaySide,
     /// First position: twelve numbers, the form with stores, or random:STONES [default: the opening]
@@ -319,7 +319,7 @@ pub(crate) struct PlayArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// The side of the person.
+/// The side that the user plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlaySide {
     /// A to F, the side that begins

@@ -115,7 +115,7 @@ impl FromStr for Listen {
     }
 }
 
-/// Parses a time limit, which must leave time before the signal to stop.
+/// Parses a time limit of at least 20 minutes: the job receives the signal to stop ten minutes before the limit.
 pub(super) fn time_limit(text: &str) -> Result<String, String> {
     const SECONDS_MIN: u64 = 20 * 60;
     match limit_seconds(text) {

@@ -25,7 +25,7 @@ struct DatabaseTally {
     stones: u32,
     seconds: f64,
     positions: u64,
-    /// The position of the run after the last of them.
+    /// The position of the run after the last finished stage.
     count: String,
 }
 

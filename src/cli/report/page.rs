@@ -15,7 +15,7 @@ use pipeline::status::RunState;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The most remarks on the page, the latest ones.
+/// The maximum number of messages on the page; older ones are omitted.
 const REMARKS_MAX: usize = 50;
 
 /// The data of the page.
@@ -135,11 +135,11 @@ fn runs(seen: &ObservedRun, history: &History) -> Markup {
 
 fn databases(seen: &ObservedRun) -> Markup {
     let Some(request) = &seen.request else {
-        return html! { p { "There is no manifest.toml, so the databases are not known." } };
+        return html! { p { "There is no manifest.toml, so the databases of the build are unknown." } };
     };
     let summary = DatabaseSummary::new(request.settings(), &seen.status);
     if summary.is_empty() {
-        return html! { p { "No database yet." } };
+        return html! { p { "No database is finished." } };
     }
     html! {
         div.scroll { pre { (summary.table(Width { columns: usize::MAX, wraps: false })) } }
@@ -203,7 +203,7 @@ fn charts(history: &History) -> Markup {
         }
     }
     let budget = history.runs.last().map(|run| run.memory_bytes as f64);
-    // A budget far above the use would flatten the bars.
+    // A memory limit far above the measured use would flatten the bars.
     let highest = peaks.iter().flatten().copied().fold(0.0, f64::max);
     let budget = budget.filter(|budget| *budget <= 4.0 * highest);
     let bytes = |value: f64| Budget::show(value as u64);
@@ -253,11 +253,11 @@ fn remarks(history: &History, journal: &Contents) -> Markup {
         section {
             h2 { "Failures and damage" }
             @if lines.is_empty() && history.remarks.is_empty() {
-                p { "Nothing failed, and nothing was found damaged." }
+                p { "No stage failed, and no file was found damaged." }
             }
             ul {
                 @for line in &lines { li { (line) } }
-                @if skipped > 0 { li { (skipped) " earlier remarks are left out" } }
+                @if skipped > 0 { li { (skipped) " earlier messages are omitted" } }
                 @for remark in &history.remarks[skipped..] {
                     li.bad[remark.is_bad] { (clock::utc(remark.at)) " " (remark.what) }
                 }

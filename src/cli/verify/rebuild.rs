@@ -27,7 +27,7 @@ const CACHE_BYTES_MAX: u64 = 1 << 20;
 
 /// The requested rebuild.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RebuildOrder {
+pub(crate) struct RebuildRequest {
     /// The rules of the databases under test.
     pub(crate) rules: Rules,
     /// Their position set.
@@ -41,7 +41,7 @@ pub(crate) struct RebuildOrder {
 /// Rebuilds databases on demand, from smaller to larger.
 pub(crate) struct Rebuild<'a> {
     disk: &'a dyn Disk,
-    order: RebuildOrder,
+    request: RebuildRequest,
     work: Awari,
     options: RunOptions,
     directory: RebuildDirectory<'a>,
@@ -82,15 +82,15 @@ impl<'a> Rebuild<'a> {
     /// Prepares a rebuild, and checks that memory and disk suffice.
     ///
     /// # Errors
-    /// [`CliError::Disk`] if the directory cannot be used; [`pipeline::PipelineError::Preflight`] if resources are short;
-    /// [`CliError::CommandLine`] if no database with this number of stones can be built.
+    /// [`CliError::Disk`] if the directory cannot be used; [`pipeline::PipelineError::Preflight`] if resources are
+    /// short; [`CliError::CommandLine`] if no database with this number of stones can be built.
     pub(crate) fn new(
         disk: &'a dyn Disk,
-        order: RebuildOrder,
+        request: RebuildRequest,
         args: &VerifyArgs,
         stop: &'a AtomicBool,
     ) -> Result<Rebuild<'a>, CliError> {
-        let manifest = manifest(order, args)?;
+        let manifest = manifest(request, args)?;
         let work = Awari::new(Settings::new(&manifest));
         let settings = work.settings();
         let options = RunOptions { keep: Keep::Targets, ..run_options(settings) };
@@ -103,10 +103,10 @@ impl<'a> Rebuild<'a> {
         let orchestrator = Orchestrator::new(disk, &path, &work, options.clone());
         let plan = orchestrator.plan()?;
         orchestrator.preflight(&plan)?;
-        let range = quantity::ranges(&(0..=order.stones_max).collect::<Vec<_>>(), |stones| stones + 1);
+        let range = quantity::ranges(&(0..=request.stones_max).collect::<Vec<_>>(), |stones| stones + 1);
         say(format_args!(
             "rebuilding {range} by {} in {}: about {}, {} of disk space, {} of memory",
-            order.method,
+            request.method,
             path.display(),
             quantity::about(plan.prediction.seconds),
             Budget::show(plan.prediction.disk_bytes),
@@ -115,15 +115,15 @@ impl<'a> Rebuild<'a> {
         // Each database has its own run, and is reported after its verification.
         let unasked = if std::io::stderr().is_terminal() { ProgressMode::Bar } else { ProgressMode::None };
         let progress = args.progress.unwrap_or(unasked);
-        Ok(Rebuild { disk, order, work, options, directory, stop, progress })
+        Ok(Rebuild { disk, request, work, options, directory, stop, progress })
     }
 
     /// Returns the method.
     pub(crate) fn method(&self) -> Method {
-        self.order.method
+        self.request.method
     }
 
-    /// Rebuilds the databases of up to `stones` stones that are not there yet.
+    /// Rebuilds the missing databases of up to `stones` stones.
     ///
     /// # Errors
     /// [`CheckError::Stopped`], or the error of the run.
@@ -151,17 +151,17 @@ impl<'a> Rebuild<'a> {
         if rebuilt.digest() == scores.digest() {
             return Ok(RebuildComparison::Same(rebuilt.digest()));
         }
-        let mut expected = Databases::new(self.order.rules, self.order.set);
+        let mut expected = Databases::new(self.request.rules, self.request.set);
         expected.insert(stones, CachedScores::new(rebuilt, CACHE_BYTES_MAX))?;
         Ok(RebuildComparison::Differs(check::differences(found, expected.get(stones)?)?))
     }
 }
 
 /// Makes the manifest of a rebuild, without checks.
-fn manifest(order: RebuildOrder, args: &VerifyArgs) -> Result<Manifest, CliError> {
+fn manifest(request: RebuildRequest, args: &VerifyArgs) -> Result<Manifest, CliError> {
     let mut text = format!(
         "[game]\nrules = \"{}\"\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = {}\n",
-        order.rules.name, order.set, order.stones_max, order.method, args.databases.threads
+        request.rules.name, request.set, request.stones_max, request.method, args.databases.threads
     );
     text.push_str("[check]\nverify = \"none\"\npublished = false\n");
     let changes: Vec<KeyOverride> = args.memory.map(KeyOverride::memory).into_iter().collect();

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::faults::Dice;
+use super::faults::RandomBits;
 
 /// The bytes that a disk writes as a unit: all or none.
 const SECTOR_BYTES: usize = 512;
-/// What an operating system writes at once, as a rule.
+/// The bytes that an operating system usually writes as a unit: a page.
 const PAGE_BYTES: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct FileContents {
     pub(super) bytes: Vec<u8>,
     durable: Vec<u8>,
     pub(super) bytes_reserved: u64,
-    /// Sectors that a failed sync gave up: a later one believes them written.
+    /// Sectors dropped by a failed sync: later syncs treat them as already written.
     given_up: BTreeSet<usize>,
 }
 
@@ -28,7 +28,7 @@ impl FileContents {
         FileContents { bytes: vec![0; bytes as usize], ..FileContents::default() }
     }
 
-    /// Cuts it off, or makes zeros follow, durably; what was written before is durable then, too.
+    /// Truncates the file or extends it with zeros, durably; earlier writes become durable as well.
     pub(super) fn resize(&mut self, bytes: u64) {
         self.bytes.resize(bytes as usize, 0);
         self.given_up.clear();
@@ -36,7 +36,7 @@ impl FileContents {
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) {
-        // A sector written again is one to be synced again.
+        // A rewritten sector is dirty again.
         self.given_up.remove(&(self.bytes.len() / SECTOR_BYTES));
         self.bytes.extend_from_slice(bytes);
     }
@@ -56,13 +56,13 @@ impl FileContents {
         self.durable = synced;
     }
 
-    /// A sync that fails: of what was to be written some is, and the rest is given up. The operating system forgets that
-    /// it was to be written, and may or may not go on showing it to processes (LWN 752063, "PostgreSQL's fsync() surprise").
-    pub(super) fn fail_to_sync(&mut self, dice: &mut Dice) {
-        let forgets = dice.coin();
+    /// Fails a sync: some dirty sectors become durable, the others are dropped. The operating system marks them clean,
+    /// and processes may or may not continue to read their content (LWN 752063, "PostgreSQL's fsync() surprise").
+    pub(super) fn fail_to_sync(&mut self, random: &mut RandomBits) {
+        let forgets = random.coin();
         for sector in 0..self.bytes.len().div_ceil(SECTOR_BYTES) {
             let place = sector_of(&self.bytes, sector);
-            if self.durable.get(place.clone()) != Some(&self.bytes[place.clone()]) && dice.coin() {
+            if self.durable.get(place.clone()) != Some(&self.bytes[place.clone()]) && random.coin() {
                 self.given_up.insert(sector);
             }
         }
@@ -73,14 +73,14 @@ impl FileContents {
         }
     }
 
-    /// Loses power on a disk that kept no more than it promised.
+    /// Simulates a loss of power after which only synced bytes remain.
     pub(super) fn crash(&mut self) {
         self.bytes = self.durable.clone();
         self.given_up.clear();
         self.bytes_reserved = 0;
     }
 
-    /// Loses power on a disk that kept the first `bytes_max` of the bytes appended and not synced.
+    /// Simulates a loss of power after which the first `bytes_max` of the unsynced appended bytes remain.
     pub(super) fn crash_torn(&mut self, bytes_max: usize) {
         if self.bytes.starts_with(&self.durable) {
             let kept = self.bytes.len().min(self.durable.len() + bytes_max);
@@ -90,30 +90,30 @@ impl FileContents {
         self.crash();
     }
 
-    /// Loses power on a disk that kept any part of what was not synced.
-    pub(super) fn crash_anyhow(&mut self, dice: &mut Dice) {
+    /// Simulates a loss of power after which a random part of the unsynced writes remains.
+    pub(super) fn crash_anyhow(&mut self, random: &mut RandomBits) {
         if self.bytes != self.durable {
             let (old, new) = (self.durable.len(), self.bytes.len());
-            match dice.up_to(4) {
+            match random.up_to(4) {
                 0 => {}
                 1 => self.durable = self.bytes.clone(),
                 // The length and the first of the new bytes.
                 2 => {
-                    let kept = old.min(new) + dice.up_to(new.abs_diff(old));
+                    let kept = old.min(new) + random.up_to(new.abs_diff(old));
                     self.keep(kept, 1, &mut |_| true);
                 }
                 // Sectors or pages in any order, for either length.
                 way => {
                     let unit = if way == 3 { SECTOR_BYTES } else { PAGE_BYTES };
-                    let length = old.min(new) + dice.up_to(new.abs_diff(old));
-                    self.keep(length, unit, &mut |_| dice.coin());
+                    let length = old.min(new) + random.up_to(new.abs_diff(old));
+                    self.keep(length, unit, &mut |_| random.coin());
                 }
             }
         }
         self.crash();
     }
 
-    /// Makes the file `length` bytes long, of which the units for which `is_kept` says so are the new ones.
+    /// Sets the length of the file, and keeps the new bytes of the units for which `is_kept` returns true.
     fn keep(&mut self, length: usize, unit: usize, is_kept: &mut dyn FnMut(usize) -> bool) {
         let mut bytes = vec![0; length];
         for start in (0..length).step_by(unit) {
@@ -129,7 +129,7 @@ fn sector_of(bytes: &[u8], sector: usize) -> Range<usize> {
     sector * SECTOR_BYTES..bytes.len().min((sector + 1) * SECTOR_BYTES)
 }
 
-/// Copies a place from another version of the file; beyond its end there are zeros.
+/// Copies a range from another version of the file; bytes beyond the end of that version are zeros.
 fn copy_or_zero(into: &mut [u8], place: Range<usize>, from: &[u8]) {
     let end = place.end.min(from.len()).max(place.start);
     let known = from.get(place.start..end).unwrap_or(&[]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{DiskError, Operation};
 
-/// How an operation is made to fail.
+/// The kind of an injected failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The disk is full (`ENOSPC`).
@@ -16,7 +16,7 @@ pub enum Fault {
     ReadOnly,
     /// The permissions forbid it (`EACCES`).
     PermissionDenied,
-    /// The device fails.
+    /// The device reports an error.
     Io,
     /// Sectors cannot be read (`EIO`).
     Unreadable,
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-/// The operations among which a fault counts.
+/// The operations that a planned fault counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationSet {
     /// All.
@@ -46,9 +46,9 @@ pub enum OperationSet {
     Scratch(Operation),
     /// Those of one kind on files somewhere below a folder of this name.
     Below(Operation, &'static str),
-    /// All that change the disk, and that a full or read-only disk refuses.
+    /// Operations that change the disk, which a full or read-only disk refuses.
     Changes,
-    /// All that take space: creating, reserving, writing.
+    /// Operations that take space: create, reserve, write.
     Room,
 }
 
@@ -77,11 +77,11 @@ impl OperationSet {
 pub struct PlannedFault {
     /// The operations that are counted.
     pub among: OperationSet,
-    /// The ordinal of the first that fails.
+    /// The ordinal of the first failing operation.
     pub first: u64,
-    /// The number of failing operations from there on.
+    /// The number of consecutive failing operations.
     pub count: u64,
-    /// How.
+    /// The kind of failure.
     pub fault: Fault,
 }
 
@@ -90,21 +90,21 @@ pub struct PlannedFault {
 pub struct InjectedFault {
     /// The operation.
     pub operation: Operation,
-    /// To which file.
+    /// The file that it operated on.
     pub path: PathBuf,
     /// How it failed.
     pub fault: Fault,
 }
 
-/// The fate of an operation.
-pub(super) enum Fate {
-    /// Nothing unusual.
+/// The simulated outcome of an operation.
+pub(super) enum OperationOutcome {
+    /// It succeeds.
     Fine,
-    /// It fails, and some of it may have been done.
+    /// It fails, possibly after a partial effect.
     Fails(DiskError),
-    /// The process dies in it: some of it may have been done.
+    /// The process dies during it, possibly after a partial effect.
     Dies(DiskError),
-    /// The process is dead: nothing of it is done.
+    /// The process is already dead: the operation has no effect.
     Dead(DiskError),
 }
 
@@ -112,8 +112,8 @@ pub(super) enum Fate {
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     planned: Vec<(PlannedFault, u64)>,
-    /// Operations until the process dies.
-    left_to_live: Option<u64>,
+    /// The number of operations until the process dies.
+    operations_until_death: Option<u64>,
     pub(super) injected: Vec<InjectedFault>,
     counts: Vec<(Operation, bool, u64)>,
 }
@@ -124,29 +124,29 @@ impl FaultPlan {
     }
 
     pub(super) fn die_after(&mut self, operations: u64) {
-        self.left_to_live = Some(operations);
+        self.operations_until_death = Some(operations);
     }
 
     pub(super) fn clear(&mut self) {
         self.planned.clear();
-        self.left_to_live = None;
+        self.operations_until_death = None;
     }
 
-    /// Counts an operation and returns its fate.
-    pub(super) fn meet(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> Fate {
+    /// Counts an operation and returns its outcome.
+    pub(super) fn next_outcome(&mut self, operation: Operation, path: &Path, is_scratch: bool) -> OperationOutcome {
         let same = |(kind, scratch, _): &&mut (Operation, bool, u64)| *kind == operation && *scratch == is_scratch;
         match self.counts.iter_mut().find(same) {
             Some((_, _, count)) => *count += 1,
             None => self.counts.push((operation, is_scratch, 1)),
         }
-        if let Some(left) = &mut self.left_to_live {
+        if let Some(left) = &mut self.operations_until_death {
             let dead = || DiskError::from_io(operation, path, io::Error::other("the process is dead"));
             if *left == 0 {
-                return Fate::Dead(dead());
+                return OperationOutcome::Dead(dead());
             }
             *left -= 1;
             if *left == 0 {
-                return Fate::Dies(dead());
+                return OperationOutcome::Dies(dead());
             }
         }
         let mut met = None;
@@ -159,9 +159,9 @@ impl FaultPlan {
             }
             *seen += 1;
         }
-        let Some(fault) = met else { return Fate::Fine };
+        let Some(fault) = met else { return OperationOutcome::Fine };
         self.injected.push(InjectedFault { operation, path: path.to_path_buf(), fault });
-        Fate::Fails(DiskError::from_io(operation, path, fault.source()))
+        OperationOutcome::Fails(DiskError::from_io(operation, path, fault.source()))
     }
 
     /// The number of operations so far; files below a folder are not counted.
@@ -175,13 +175,13 @@ impl FaultPlan {
 
 /// A small seeded generator (SplitMix64, Steele, Lea & Flood 2014).
 #[derive(Debug)]
-pub(super) struct Dice {
+pub(super) struct RandomBits {
     state: u64,
 }
 
-impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
-        Dice { state: seed }
+impl RandomBits {
+    pub(super) fn new(seed: u64) -> RandomBits {
+        RandomBits { state: seed }
     }
 
     fn bits(&mut self) -> u64 {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::MutexGuard;
 
-use super::faults::{Dice, Fate};
+use super::faults::{OperationOutcome, RandomBits};
 use super::{MemoryDisk, MemoryState};
 use crate::error::{DiskError, Operation};
 use crate::real::folder::parent;
@@ -33,15 +33,15 @@ impl MemoryOutput {
 impl OutputFile for MemoryOutput {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let mut state = self.state(Operation::Write)?;
-        let written = match state.meet(Operation::Write, &self.path, false) {
-            Fate::Fine => state.claim(Operation::Write, &self.path, self.file, bytes.len() as u64),
-            Fate::Fails(error) | Fate::Dies(error) => Err(error),
-            Fate::Dead(error) => return Err(error),
+        let written = match state.outcome_of(Operation::Write, &self.path, false) {
+            OperationOutcome::Fine => state.claim(Operation::Write, &self.path, self.file, bytes.len() as u64),
+            OperationOutcome::Fails(error) | OperationOutcome::Dies(error) => Err(error),
+            OperationOutcome::Dead(error) => return Err(error),
         };
-        let kept = match (&written, &mut state.dice) {
+        let kept = match (&written, &mut state.random) {
             (Ok(()), _) => bytes,
             (Err(_), None) => &bytes[..bytes.len() / 2],
-            (Err(_), Some(dice)) => &bytes[..dice.up_to(bytes.len())],
+            (Err(_), Some(random)) => &bytes[..random.up_to(bytes.len())],
         };
         state.traffic.written_bytes += kept.len() as u64;
         state.files[self.file].append(kept);
@@ -61,17 +61,17 @@ impl OutputFile for MemoryOutput {
     fn sync(&mut self) -> Result<(), DiskError> {
         let mut guard = self.state(Operation::Sync)?;
         let state = &mut *guard;
-        let fate = state.meet(Operation::Sync, &self.path, false);
+        let outcome = state.outcome_of(Operation::Sync, &self.path, false);
         let file = &mut state.files[self.file];
-        match fate {
-            Fate::Fine => {}
-            Fate::Fails(error) => {
-                if let Some(dice) = &mut state.dice {
-                    file.fail_to_sync(dice);
+        match outcome {
+            OperationOutcome::Fine => {}
+            OperationOutcome::Fails(error) => {
+                if let Some(random) = &mut state.random {
+                    file.fail_to_sync(random);
                 }
                 return Err(error);
             }
-            Fate::Dies(error) | Fate::Dead(error) => return Err(error),
+            OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => return Err(error),
         }
         file.bytes_reserved = 0;
         file.sync();
@@ -95,33 +95,33 @@ pub(super) struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// Counts an operation and applies `then` to the bytes at an offset: to all of them, or with dice if it fails.
+    /// Counts an operation and applies `then` to the bytes at an offset; if it fails, to a random part of them.
     fn at(
         &self,
         operation: Operation,
         offset: u64,
         len: usize,
-        then: impl FnOnce(&mut [u8], Option<&mut Dice>),
+        then: impl FnOnce(&mut [u8], Option<&mut RandomBits>),
     ) -> Result<(), DiskError> {
         let mut guard = self.disk.state();
         let state = &mut *guard;
         let failed = |source| DiskError::from_io(operation, &self.path, source);
-        let fate = state.meet(operation, &self.path, self.is_scratch);
+        let outcome = state.outcome_of(operation, &self.path, self.is_scratch);
         if state.crashes != self.crashes {
             return Err(failed(io::Error::other("the process that opened it has crashed")));
         }
         let bytes = &mut state.files[self.file].bytes;
         let end = offset.checked_add(len as u64).filter(|&end| end <= bytes.len() as u64);
         let end = end.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()));
-        match fate {
-            Fate::Fine => then(&mut bytes[offset as usize..end? as usize], None),
-            Fate::Fails(error) => {
-                if let (Ok(end), Some(dice)) = (end, &mut state.dice) {
-                    then(&mut bytes[offset as usize..end as usize], Some(dice));
+        match outcome {
+            OperationOutcome::Fine => then(&mut bytes[offset as usize..end? as usize], None),
+            OperationOutcome::Fails(error) => {
+                if let (Ok(end), Some(random)) = (end, &mut state.random) {
+                    then(&mut bytes[offset as usize..end as usize], Some(random));
                 }
                 return Err(error);
             }
-            Fate::Dies(error) | Fate::Dead(error) => return Err(error),
+            OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => return Err(error),
         }
         match operation {
             Operation::Write => state.traffic.written_bytes += len as u64,
@@ -140,8 +140,8 @@ impl InputFile for MemoryFile {
         self.at(Operation::Read, offset, into.len(), |bytes, failing| match failing {
             None => into.copy_from_slice(bytes),
             // A failed read leaves unspecified bytes.
-            Some(dice) => {
-                let read = dice.up_to(into.len());
+            Some(random) => {
+                let read = random.up_to(into.len());
                 into[..read].iter_mut().zip(bytes).for_each(|(into, byte)| *into = !*byte);
             }
         })
@@ -152,7 +152,7 @@ impl ScratchFile for MemoryFile {
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DiskError> {
         assert!(offset + from.len() as u64 <= self.bytes, "a scratch file does not grow");
         self.at(Operation::Write, offset, from.len(), |bytes, failing| {
-            let written = failing.map_or(from.len(), |dice| dice.up_to(from.len()));
+            let written = failing.map_or(from.len(), |random| random.up_to(from.len()));
             bytes[..written].copy_from_slice(&from[..written]);
         })
     }
@@ -160,21 +160,21 @@ impl ScratchFile for MemoryFile {
     fn sync(&self) -> Result<(), DiskError> {
         let mut guard = self.disk.state();
         let state = &mut *guard;
-        let fate = state.meet(Operation::Sync, &self.path, self.is_scratch);
+        let outcome = state.outcome_of(Operation::Sync, &self.path, self.is_scratch);
         if state.crashes != self.crashes {
             let source = io::Error::other("the process that opened it has crashed");
             return Err(DiskError::from_io(Operation::Sync, &self.path, source));
         }
         let file = &mut state.files[self.file];
-        match fate {
-            Fate::Fine => file.sync(),
-            Fate::Fails(error) => {
-                if let Some(dice) = &mut state.dice {
-                    file.fail_to_sync(dice);
+        match outcome {
+            OperationOutcome::Fine => file.sync(),
+            OperationOutcome::Fails(error) => {
+                if let Some(random) = &mut state.random {
+                    file.fail_to_sync(random);
                 }
                 return Err(error);
             }
-            Fate::Dies(error) | Fate::Dead(error) => return Err(error),
+            OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => return Err(error),
         }
         Ok(())
     }

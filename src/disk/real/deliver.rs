@@ -1,6 +1,6 @@
-//! Files that a user names, such as reports and games.
+//! Output to paths given by the user, such as reports and games.
 //!
-//! | what has the name | what is done |
+//! | existing file at the path | action |
 //! |---|---|
 //! | nothing, a regular file | a complete file takes the name, as [`Staged`] does |
 //! | a link of the user's own or of root | the same to what it leads to; the link stays |
@@ -38,7 +38,7 @@ enum DeliveryTarget {
     Stream(PathBuf),
 }
 
-/// Writes a file that a user has named.
+/// Writes a file to a path given by the user.
 pub(super) fn deliver(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     match target(path)? {
         DeliveryTarget::Path(path) => {
@@ -190,7 +190,7 @@ mod tests {
             ("socket", "it is a socket"),
             ("pipe", "nothing reads from it"),
             ("no/x", "there is no directory"),
-            ("folder/no/x", "make it first: mkdir -p"),
+            ("folder/no/x", "create it with: mkdir -p"),
         ] {
             let kind = fs::symlink_metadata(path(name)).map(|found| found.file_type()).ok();
             let error = deliver(&path(name)).unwrap_err();

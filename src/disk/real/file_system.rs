@@ -48,7 +48,7 @@ pub(crate) const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 impl FileSystem {
     /// Inspects the file system of an existing directory.
-    pub fn look(directory: &Path) -> Result<FileSystem, DiskError> {
+    pub fn inspect(directory: &Path) -> Result<FileSystem, DiskError> {
         let failed = |source: std::io::Error| DiskError::from_io(Operation::FreeSpace, directory, source);
         let kind = file_system(directory).map_err(failed)?;
         let room = rustix::fs::statvfs(directory).map_err(|errno| failed(errno.into()))?;

@@ -76,7 +76,7 @@ impl Folder {
             Err(Errno::LOOP) => {
                 return Err(io::Error::other("it is a symbolic link, which is not followed to write; remove the link"));
             }
-            // A pipe that nothing reads, or a socket.
+            // ENXIO: a pipe without a reader, or a socket.
             Err(Errno::NXIO) => return Err(not_a_file()),
             Err(errno) => return Err(errno.into()),
         };
@@ -141,12 +141,12 @@ impl Folder {
         Ok(rustix::fs::renameat(&self.0, name, &to.0, new)?)
     }
 
-    /// Removes a name; an absent one is fine.
+    /// Removes a file; no error if it is absent.
     pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
         absent_is_fine(rustix::fs::unlinkat(&self.0, name, AtFlags::empty()))
     }
 
-    /// Removes a directory with its content, or any other file; an absent one is fine.
+    /// Removes a directory with its content, or any other file; no error if it is absent.
     pub(crate) fn remove_all(&self, name: &OsStr) -> io::Result<()> {
         remove_tree(&self.0, name)
     }

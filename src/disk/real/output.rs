@@ -41,13 +41,13 @@ pub(crate) struct RealOutput {
     /// The directory has not been synced since the file was created.
     name_is_new: bool,
     route: WriteRoute,
-    /// The error number of a failed asynchronous write. Nothing is written any more.
+    /// The error number of a failed asynchronous write. All later writes fail.
     broken: Option<i32>,
 }
 
 /// The way in which bytes are written.
 enum WriteRoute {
-    /// Not decided before the first write.
+    /// Not chosen until the first write.
     Undecided,
     /// Through the page cache.
     Cached,
@@ -88,7 +88,7 @@ impl RealOutput {
         error.with_shortage(bytes, free_bytes(parent(&self.path)).ok())
     }
 
-    /// Decides for asynchronous writes, if the file supports direct access and a queue is left.
+    /// Chooses asynchronous writes if the file supports direct access and a queue is free.
     fn decide(&mut self) -> io::Result<()> {
         if let WriteRoute::Undecided = self.route {
             self.route = WriteRoute::Cached;
@@ -133,12 +133,12 @@ impl RealOutput {
         Ok(())
     }
 
-    /// Reports the error of an asynchronous write, at every call: no sync may follow it.
+    /// Returns the error of a failed asynchronous write, on every call: no later sync may succeed.
     fn check(&self) -> io::Result<()> {
         self.broken.map_or(Ok(()), |code| Err(io::Error::from_raw_os_error(code)))
     }
 
-    /// The piece to fill: the current one, or an idle one, waited for if necessary.
+    /// Returns the piece to fill: the current one, or an idle one, after blocking until there is one.
     fn piece(&mut self) -> io::Result<(usize, usize)> {
         loop {
             let WriteRoute::Behind(behind) = &mut self.route else { unreachable!("asked for on this route only") };
@@ -148,7 +148,7 @@ impl RealOutput {
             match behind.queue.idle() {
                 Some(piece) => behind.filling = Some((piece, 0)),
                 None => {
-                    self.harvest()?;
+                    self.wait_one()?;
                 }
             }
         }
@@ -177,7 +177,7 @@ impl RealOutput {
     }
 
     /// Waits for an asynchronous write. Returns whether there was one.
-    fn harvest(&mut self) -> io::Result<bool> {
+    fn wait_one(&mut self) -> io::Result<bool> {
         let WriteRoute::Behind(behind) = &mut self.route else { return Ok(false) };
         let Some((piece, request, mut result)) = behind.queue.finish()? else { return Ok(false) };
         if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput) {
@@ -213,7 +213,7 @@ impl RealOutput {
         }
         if let WriteRoute::Behind(_) = self.route {
             let left = self.start()?;
-            while self.harvest()? {}
+            while self.wait_one()? {}
             direct::turn_off(&self.file)?;
             // Returns the queue to the pool.
             self.route = WriteRoute::Cached;
@@ -274,7 +274,7 @@ impl OutputFile for RealOutput {
 
 impl Drop for RealOutput {
     fn drop(&mut self) {
-        // Nothing was promised, and there may be an error on its way already.
+        // The file was not synced, so nothing was promised; another error may already be propagating.
         let _ = self.settle();
     }
 }

@@ -1,6 +1,6 @@
 //! The queues of a disk: some that threads share for reads and scratch files, and some that outputs hold while open.
 //!
-//! Bounded by [`POOL_BYTES_MAX`], because runs work inside memory limits of 64 MiB, and created on demand.
+//! Queues are created on demand, and bounded by [`POOL_BYTES_MAX`] because runs must fit in 64 MiB of memory.
 
 use std::cell::Cell;
 use std::io;
@@ -73,12 +73,12 @@ impl Pool {
         Ok(spare.pop().expect("a page has shares"))
     }
 
-    /// Lends a queue for one operation: that of this thread, or another if that is in use, or waits for it.
+    /// Lends a queue for one operation: the queue of this thread, else any idle one; blocks if all are in use.
     pub(crate) fn share(&self) -> io::Result<SharedQueue<'_>> {
-        let home = home();
+        let home = preferred_queue();
         let free = (0..SHARED_MAX).find_map(|step| match self.shared[(home + step) % SHARED_MAX].try_lock() {
             Ok(guard) => Some(guard),
-            // `SharedQueue` has drained it while the panic went by.
+            // `SharedQueue` drained it when the panic unwound.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         });
@@ -89,7 +89,7 @@ impl Pool {
         Ok(SharedQueue { guard })
     }
 
-    /// Lends a queue until it is dropped, if one is left.
+    /// Lends a queue until it is dropped, if one is free.
     pub(crate) fn lend(self: &Arc<Self>) -> io::Result<Option<OwnedQueue>> {
         let more = |lent| (lent < OWNED_MAX).then_some(lent + 1);
         if self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
@@ -107,7 +107,7 @@ impl Pool {
 }
 
 /// The index of the queue that a thread tries first.
-fn home() -> usize {
+fn preferred_queue() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static HOME: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % SHARED_MAX);

@@ -1,7 +1,7 @@
 //! Queues of requests for whole blocks: through a ring, or one at a time.
 //!
-//! Both have the same interface. A caller takes an idle piece, fills it (to write), starts a request on it, and later
-//! receives it finished. One at a time, a request is finished when it is started.
+//! Both kinds have the same interface. A caller takes an idle piece, fills it (for a write), starts a request on it,
+//! and later receives the finished piece. A queue without a ring finishes each request as it starts it.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -23,17 +23,17 @@ pub(crate) enum Queue {
 pub(crate) struct SingleQueue {
     memory: QueueMemory,
     over: Option<(BlockRequest, io::Result<()>)>,
-    /// As for a ring.
+    /// See [`Ring::ask_bytes_max`](super::ring::Ring::ask_bytes_max).
     ask_bytes_max: usize,
 }
 
 impl Queue {
-    /// A queue over a ring.
+    /// Creates a queue with a ring.
     pub(crate) fn ring(memory: QueueMemory) -> io::Result<Queue> {
         Ok(Queue::Ring(Box::new(Ring::new(memory)?)))
     }
 
-    /// A queue without one.
+    /// Creates a queue without a ring.
     pub(crate) fn single(memory: QueueMemory) -> Queue {
         Queue::Single(SingleQueue { memory, over: None, ask_bytes_max: QUEUE_BYTES })
     }
@@ -50,7 +50,7 @@ impl Queue {
         matches!(self, Queue::Ring(_))
     }
 
-    /// Limits the bytes of one request to the kernel, so that all come back short.
+    /// Limits the bytes of one request to the kernel, so that all transfers are short.
     #[cfg(test)]
     pub(crate) fn set_ask_bytes_max(&mut self, bytes: usize) {
         match self {

@@ -29,14 +29,14 @@ impl QueueMemory {
     pub(crate) fn page() -> io::Result<[QueueMemory; SHARES]> {
         let pages = MmapMut::map_anon(2 * PAGE_BYTES)?;
         let first = pages.as_ptr().align_offset(PAGE_BYTES);
-        // Refused where the kernel has none; then it is only slower. What is around the page is never touched.
+        // Kernels without huge pages refuse this, which only costs speed. Memory around the page is never accessed.
         let _ = pages.advise_range(Advice::HugePage, first, PAGE_BYTES);
         let pages = Arc::new(MmapRaw::from(pages));
         let share = |at| QueueMemory { pages: pages.clone(), offset: first + at * MEMORY_BYTES };
         Ok(std::array::from_fn(share))
     }
 
-    /// Where its bytes begin.
+    /// The address of the first byte.
     pub(crate) fn address(&self) -> *mut u8 {
         assert!(self.offset + MEMORY_BYTES <= self.pages.len(), "it lies within its pages");
         // SAFETY: within `pages`, as asserted.

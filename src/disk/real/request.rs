@@ -1,4 +1,4 @@
-//! Requests for whole blocks, and what a short or failed transfer makes of them.
+//! Requests for whole blocks, and their state after a short or failed transfer.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) struct BlockRequest {
     pub(crate) file: Arc<File>,
     pub(crate) direction: Direction,
     pub(crate) offset: u64,
-    /// Whole blocks, and at most a piece.
+    /// A multiple of `block`, at most a piece.
     pub(crate) bytes: usize,
     /// Bytes that are needed: a file may end within its last block.
     pub(crate) needed: usize,
@@ -30,7 +30,7 @@ pub(crate) struct BlockRequest {
 pub(crate) enum Advance {
     /// The rest must be requested.
     Again,
-    /// It is over.
+    /// The request is complete, or has failed.
     Done(io::Result<()>),
 }
 

@@ -16,7 +16,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 use super::queue_memory::{MEMORY_BYTES, QueueMemory};
 use super::request::{Advance, BlockRequest, Direction};
 
-/// Pieces of a ring, and so the most requests in flight.
+/// Pieces of a ring, which is also the maximum number of requests in flight.
 pub(crate) const PIECES: usize = 4;
 
 /// Bytes of a piece. In large pages, beside a loop of requests of 1 MiB that read 2.2 GB/s and wrote 2.6: rings of 4
@@ -167,7 +167,7 @@ impl Ring {
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Short of memory for a moment: requests in flight will free some.
+                // A temporary shortage of memory: completed requests free some.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) => {
                     std::thread::yield_now();
                 }

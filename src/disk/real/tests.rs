@@ -6,7 +6,7 @@ use super::*;
 use crate::Staged;
 
 #[test]
-fn write_append_cut_read() {
+fn files_are_written_appended_truncated_and_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a/b/c");
     assert_eq!(RealDisk::default().bytes(&path).unwrap(), None);
@@ -131,7 +131,7 @@ fn sync_gives_reserved_space_back() {
 }
 
 #[test]
-fn absent_things() {
+fn absent_files_and_directories_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("none/at/all");
     assert!(RealDisk::default().read(&path, 1).unwrap_err().is_not_found());

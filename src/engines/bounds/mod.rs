@@ -12,7 +12,7 @@
 //! A candidate is lost if all its quiet moves lead to wins. It then leaves the plane, and its parents win. Both steps
 //! are local to rows: a row of candidates reads one row of wins for each move of its half, and the parents of its
 //! positions lie in one row of wins for each number of crossing stones. The different orientations of the two planes
-//! are what Lincke (2002, section 2.5) calls dual indexing; what he found for caches holds for registers.
+//! are what Lincke (2002, section 2.5) calls dual indexing; his result for caches holds for registers as well.
 //!
 //! **Order.** A pass takes slab after slab, in each the last rows first. A move that stays in the mover's half raises
 //! the half's rank and leaves the other half alone, so rows of candidates depend, by such moves of both players, on

@@ -53,7 +53,7 @@ const TO_TEST: u64 = (1 << PARTS) - 1;
 /// Multiplied by a mask of parts: these parts wait for the children of all six moves.
 const WAITING: u64 = 0x0001_0101_0101_0100;
 
-/// Rows with new wins from outside whose parents are queued together.
+/// Number of rows with wins from outside the solver that are collected before their parents are queued.
 const QUEUED_ROWS: usize = 64;
 
 /// Most words of a row that are prefetched; longer runs are left to the hardware prefetcher.
@@ -279,7 +279,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         self.set_needs(u64::MAX);
     }
 
-    /// Forgets all changes, for planes that are known to be at a fixpoint.
+    /// Clears all change marks, for planes that are known to be at a fixpoint.
     pub fn settle(&self) {
         self.set_needs(!TO_TEST);
     }
@@ -495,7 +495,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
 
     /// Adds the wins of the parents that have a quiet move to one of the lost positions of a row.
     fn notify_parents(&self, slab: usize, row: usize, workspace: &mut SolverBuffers, any: &AtomicBool) {
-        // The parents' opponent has this half less what crossed. A move that leaves nothing is not quiet.
+        // The parents' opponent has this half minus the stones that crossed. A move that leaves no stones is not quiet.
         let mut half = self.index.halves().unrank(slab as u32, row as u32);
         let after = half;
         let opponent = self.index.stones() - slab as u32;

@@ -39,11 +39,11 @@ pub trait Sequential: Sync {
 }
 
 /// As [`capture`](super::capture()), with as many captures at a time as `stripe` has room for, and beside them at most
-/// a quarter as many scores: what a stripe leads to of the smaller databases is read for each anew. With room for all
+/// a quarter as many scores: each stripe reads the rows of the smaller databases that it leads to. With room for all
 /// captures, the whole database is one stripe.
 ///
 /// # Panics
-/// As that, and when a row does not fit the stripe.
+/// As [`capture`](super::capture()), and when a row does not fit the stripe.
 pub fn capture_in_stripes<S: Sequential>(
     tables: &Tables,
     index: &Index,
@@ -90,7 +90,7 @@ struct CaptureStripe<'a> {
     tables: &'a Tables,
     index: &'a Index,
     pieces: Vec<(&'a Slab, Range<u32>)>,
-    /// Its first position, and behind its last.
+    /// Its first position.
     first: u64,
     end: u64,
 }

@@ -12,7 +12,7 @@
 //!
 //! Results are delivered in batches, so memory does not depend on the size of the database.
 //!
-//! Terminal positions are included: a mover without stones loses the remaining ones, and a mover all of whose moves
+//! Terminal positions are included: a mover without stones loses the remaining ones, and a mover for whom all moves
 //! leave the opponent without stones takes all.
 
 mod by_children;
@@ -284,7 +284,7 @@ impl CaptureUnit<'_> {
         Ok(())
     }
 
-    /// Fills in what needs no smaller database.
+    /// Initializes the captures that need no smaller database.
     fn begin(&self, best: &mut [Score]) {
         if self.slab.mover_stones == 0 {
             best.fill(-(self.index.stones() as Score));

@@ -134,7 +134,7 @@ fn assign_cells(weights: &[u64], ranks: usize) -> Vec<usize> {
     let mut assigned = vec![0u64; ranks];
     let next = |&weight: &u64| {
         let after = |rank: usize| u128::from(assigned[rank] + weight);
-        // The rank that would have the least of its share; shares are at least 1 here.
+        // Selects the rank with the smallest fraction of its share; shares are at least 1 here.
         let mut least = ranks - 1;
         for rank in (0..ranks).rev().filter(|&rank| shares[rank] > 0) {
             if after(rank) * u128::from(shares[least]) <= after(least) * u128::from(shares[rank]) {

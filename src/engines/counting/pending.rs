@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_bit_put_in_comes_out_once() {
+    fn each_inserted_place_is_taken_once() {
         let mut pending = Pending::new(64 * 64 * 3 + 1);
         let places = [0, 5, 63, 64, 4095, 4096, 9000, 64 * 64 * 3];
         for round in 0..3 {

@@ -1,5 +1,5 @@
-//! Kernels on rows of bits: which candidates of a row are lost ([`BitKernel::pull`]), and which parents win by that
-//! ([`BitKernel::push`]).
+//! Kernels on rows of bits: find the lost candidates of a row ([`BitKernel::pull`]) and the parents that win through
+//! them ([`BitKernel::push`]).
 
 mod bytes;
 mod transpose;
@@ -95,7 +95,7 @@ impl BitKernel {
         BitKernel::available().rfind(|kernel| *kernel <= most).unwrap_or(BitKernel::Portable)
     }
 
-    /// Returns the kernel for the same generation of processors.
+    /// Returns the bit kernel for the same generation of processors as a score kernel.
     fn beside(kernel: Kernel) -> BitKernel {
         match kernel {
             Kernel::Portable => BitKernel::Portable,

@@ -1,4 +1,4 @@
-//! What the processor can do: feature detection and prefetching.
+//! Processor feature detection and prefetching.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 

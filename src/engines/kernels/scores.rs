@@ -200,7 +200,7 @@ impl Kernel {
         CHOSEN.get().copied().unwrap_or_else(|| Kernel::available().next_back().unwrap_or(Kernel::Portable))
     }
 
-    /// Makes this process use a kernel, and no faster one on bits: `detect` returns it from here on.
+    /// Sets the kernel of this process, which `detect` returns from then on, and limits bit kernels to its generation.
     ///
     /// # Panics
     /// If the processor does not support it, or another kernel was chosen before.

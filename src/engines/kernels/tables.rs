@@ -302,7 +302,7 @@ pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]
 }
 
 impl Gather {
-    /// Columns that are found where they are, those that are quiet.
+    /// Builds the gather of a class that maps each quiet column to itself.
     pub(crate) fn in_place(map: &SowMap) -> Gather {
         let chunks = map.quiet.len() as u32;
         let piece = |(chunk, &mask): (usize, &u64)| GatherPiece {

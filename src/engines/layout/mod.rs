@@ -1,4 +1,4 @@
-//! Where the rows of a database are in memory: bytes ([`ScoreRows`]) and bits ([`PlaneLayout`]).
+//! Memory layouts of the rows of a database: bytes ([`ScoreRows`]) and bits ([`PlaneLayout`]).
 
 pub(crate) mod plane;
 pub(crate) mod rows;

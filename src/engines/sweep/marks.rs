@@ -21,7 +21,7 @@ pub(crate) struct Marks {
 }
 
 struct SlabMarks {
-    /// First word, as if there were words for all chunks of the first row.
+    /// Index that the first word would have if the first row had words for all chunks.
     first: usize,
     /// Words of a row.
     stride: usize,

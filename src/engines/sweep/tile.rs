@@ -33,8 +33,8 @@ const BAND_CHUNKS_MIN: usize = 4;
 /// more.
 const TILE_CHUNKS_MAX: usize = 63;
 
-/// A thread keeps the next tile of a pair, whose inputs are in its cache, unless its load exceeds its share of the wave
-/// by this factor.
+/// A thread keeps the next tile of a pair, since its cache holds the inputs, unless the load of the thread exceeds its
+/// share of the wave by this factor.
 const STAYS_BELOW: f64 = 1.3;
 
 /// Most rounds of a tile in one pass.
@@ -66,7 +66,7 @@ pub(crate) struct Tiles<'a> {
     kernel: Kernel,
     /// Waves: blocks of different pairs whose bases are computed together.
     waves: Vec<Vec<TileBlock>>,
-    /// By pair, the thread of its last tile.
+    /// By pair, the thread that processed its last tile.
     had: Vec<usize>,
     /// By thread, the buffer for the bases of its tiles.
     bases: Vec<Vec<i8>>,
@@ -286,8 +286,8 @@ impl<'a> Tiles<'a> {
             let threads = rayon::current_num_threads();
             let shares = if left.load(Relaxed) < threads { threads * SHARES_PER_THREAD } else { 1 };
             let mut shares = side.split_columns(shares, write, &mut changed[at]);
-            for_each_piece(&mut shares, |for_each_piece| turn.take(for_each_piece, read, &self.rooms));
-            all = shares.iter().fold(all, |all, for_each_piece| all.add(for_each_piece.done));
+            for_each_piece(&mut shares, |share| turn.take(share, read, &self.rooms));
+            all = shares.iter().fold(all, |all, share| all.add(share.done));
         }
         all
     }
@@ -313,22 +313,15 @@ struct SideTurn<'t, 'a, 'b, F> {
 
 impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
     /// Processes a share, reading from a slab that no thread writes.
-    fn take(&self, for_each_piece: &mut ColumnShare, read: &[i8], rooms: &TileBuffers) {
+    fn take(&self, share: &mut ColumnShare, read: &[i8], rooms: &TileBuffers) {
         let mut staged: Vec<i8> = pop(&rooms.staged);
         staged.resize(UNIT_BYTES_MAX, 0);
-        let first_column = for_each_piece.columns.start * CHUNK;
+        let first_column = share.columns.start * CHUNK;
         for (unit, base) in &self.side.units {
-            if let Some(unit) = unit.within(&for_each_piece.columns).and_then(|unit| self.wanted(unit)) {
+            if let Some(unit) = unit.within(&share.columns).and_then(|unit| self.wanted(unit)) {
                 self.recompute(&unit, base, read, &mut staged);
-                let done = self.apply(
-                    &unit,
-                    &staged,
-                    for_each_piece.write,
-                    first_column,
-                    for_each_piece.changed,
-                    first_column,
-                );
-                for_each_piece.done = for_each_piece.done.add(done);
+                let done = self.apply(&unit, &staged, share.write, first_column, share.changed, first_column);
+                share.done = share.done.add(done);
             }
         }
         push(&rooms.staged, staged);

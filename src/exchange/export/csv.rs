@@ -1,5 +1,5 @@
 //! Export as text: `position,score`, a line for each position in canonical order. A position is written as twelve
-//! numbers from A round to f, separated by spaces, as every command accepts it.
+//! numbers, A to F of the mover and then a to f, separated by spaces; every command accepts this form.
 
 use super::Exporter;
 use crate::ExchangeError;

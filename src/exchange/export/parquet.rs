@@ -150,7 +150,8 @@ fn encode(
     Ok((Bytes::from(sink.into_inner()?), close))
 }
 
-/// A sink as the encoder requires it. Errors are kept here, for the encoder passes on only their texts.
+/// Adapter from [`ExportSink`] to the writer that the encoder requires. It keeps errors, because the encoder returns
+/// only their text.
 struct EncoderSink<'a> {
     sink: ExportSink<'a>,
     failure: Arc<Mutex<Option<ExchangeError>>>,

@@ -151,7 +151,7 @@ fn step_among(mpi: &mut MpiCommunicator, first: usize) -> Result<(), Communicati
     Ok(())
 }
 
-/// The last rank leaves in order while the others still wait for it. Its earlier messages arrive.
+/// The last rank leaves the job properly while the others wait for it. The messages that it sent arrive.
 fn leave(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     let last = mpi.size() - 1;
     if mpi.rank() == last {
@@ -179,7 +179,7 @@ fn unread(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
     Ok(())
 }
 
-/// The last rank disappears without a farewell; the others wait for it.
+/// The last rank disappears without leaving the job; the others wait for it.
 fn vanish(mpi: &mut MpiCommunicator, how: impl Fn()) -> Result<(), CommunicationError> {
     mpi.set_patience(PATIENCE);
     let last = mpi.size() - 1;

@@ -1,4 +1,4 @@
-//! All calls of MPI that this crate makes.
+//! Safe wrappers of all MPI calls of this crate.
 //!
 //! A buffer that the library reads or writes belongs to its [`Transfer`] from the call that starts it until the call
 //! that reports its completion. A buffer that never completes is leaked, since MPI may still access it.
@@ -15,7 +15,7 @@ use mpi::ffi;
 
 use crate::CommunicationError;
 
-/// MPI of this process, from initialization to finalization, with a communicator of its own.
+/// The initialized MPI of this process, with a private communicator. Only one exists.
 #[derive(Debug)]
 pub(super) struct MpiLibrary {
     communicator: ffi::MPI_Comm,
@@ -37,7 +37,7 @@ pub(super) struct Transfer {
     complete: bool,
 }
 
-// SAFETY: as for `MpiLibrary`, without which nothing can be done with a transfer: requests are valid in all threads.
+// SAFETY: as for `MpiLibrary`, which every operation on a transfer needs: requests are valid in all threads.
 unsafe impl Send for Transfer {}
 
 /// Kind of a message; the number is its tag.
@@ -45,9 +45,9 @@ unsafe impl Send for Transfer {}
 pub(super) enum MessageKind {
     /// Message of the program.
     Message = 0,
-    /// Sign of life; without bytes, like those below.
-    Alive = 1,
-    /// The sender leaves the job in order, and sends no more messages.
+    /// Keep-alive message; without bytes, like those below.
+    KeepAlive = 1,
+    /// The sender leaves the job properly, and sends no more messages.
     Farewell = 2,
     /// The sender has received all farewells and messages.
     Settled = 3,
@@ -193,7 +193,7 @@ impl MpiLibrary {
         let from = usize::try_from(status.MPI_SOURCE).ok().filter(|&from| from < self.size);
         let kind = [
             MessageKind::Message,
-            MessageKind::Alive,
+            MessageKind::KeepAlive,
             MessageKind::Farewell,
             MessageKind::Settled,
             MessageKind::Broken,

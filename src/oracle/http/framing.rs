@@ -1,9 +1,9 @@
-//! Detects requests whose end is ambiguous.
+//! Detection of requests with an ambiguous end.
 //!
-//! hyper drops a `Content-Length` beside a `Transfer-Encoding` before a service can see it. A proxy in front of the server
-//! may use the dropped header, and take the rest of a body for the next request (RFC 9112, section 6.1). So this module
-//! parses the bytes of a connection on their way to hyper. Bodies with a `Transfer-Encoding` are not parsed: the server
-//! closes the connection after such a request.
+//! hyper drops a `Content-Length` beside a `Transfer-Encoding` before a service can see it. A proxy in front of the
+//! server may use the dropped header, and take the rest of a body for the next request (RFC 9112, section 6.1). So this
+//! module parses the bytes of a connection on their way to hyper. Bodies with a `Transfer-Encoding` are not parsed: the
+//! server closes the connection after such a request.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

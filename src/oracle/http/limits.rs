@@ -24,9 +24,9 @@ pub struct ServerLimits {
     /// Time for the body of a request to arrive.
     pub body: Duration,
     /// Time that a search may wait to start.
-    pub turn: Duration,
-    /// Time that the page waits for the principal line, which it can do without.
-    pub glance: Duration,
+    pub queue_wait: Duration,
+    /// Time that the page waits for the principal line, which is optional.
+    pub line_wait: Duration,
     /// Time of a whole request.
     pub request: Duration,
     /// Time after which a batch starts no more positions.
@@ -34,7 +34,7 @@ pub struct ServerLimits {
     /// Time of a connection, so that a client that reads nothing cannot hold it forever.
     pub connection: Duration,
     /// Time for active requests to finish after a stop request.
-    pub farewell: Duration,
+    pub shutdown_grace: Duration,
 }
 
 impl Default for ServerLimits {
@@ -49,12 +49,12 @@ impl Default for ServerLimits {
             searches_max: std::thread::available_parallelism().map_or(2, usize::from),
             head: Duration::from_secs(20),
             body: Duration::from_secs(10),
-            turn: Duration::from_secs(5),
-            glance: Duration::from_secs(2),
+            queue_wait: Duration::from_secs(5),
+            line_wait: Duration::from_secs(2),
             request: Duration::from_secs(30),
             batch: Duration::from_secs(5),
             connection: Duration::from_secs(600),
-            farewell: Duration::from_secs(10),
+            shutdown_grace: Duration::from_secs(10),
         }
     }
 }

@@ -93,7 +93,7 @@ fn finished(mut response: Response, method: &Method, asked: &HeaderMap, tag: &He
     response
 }
 
-/// Whether a list of tags has this one.
+/// Whether the header, a list of entity tags, contains the tag.
 fn names(known: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(known), Ok(tag)) = (known.to_str(), tag.to_str()) else { return false };
     known.split(',').map(str::trim).any(|one| one.trim_start_matches("W/") == tag)

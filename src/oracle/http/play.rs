@@ -110,7 +110,7 @@ pub(super) struct ChooseQuery {
 struct ChosenMove {
     position: String,
     level: &'static str,
-    /// The seed, which chooses the same move again.
+    /// The seed; the same seed chooses the same move.
     seed: u32,
     /// `None` if the player to move cannot move.
     #[serde(rename = "move")]

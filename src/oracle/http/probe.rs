@@ -1,7 +1,7 @@
 //! The answer for a position as JSON.
 //!
-//! The shape is that of the lichess tablebase API: the position, and its moves, best first. Unlike there, the value and the
-//! category of a move are from the point of view of the mover.
+//! The format follows the lichess tablebase API: the position, and its moves, best first. Unlike in that API, the value
+//! and the category of a move are from the point of view of the mover.
 
 use crate::{Answer, AnswerSource, Bounds, ValuedMove};
 use game::notation::{MoveText, PositionText, Seats, Side};
@@ -119,7 +119,7 @@ pub(crate) fn category(score: Bounds) -> &'static str {
     }
 }
 
-/// Returns the stones that a move loses against the best move.
+/// Returns the stones that a move loses compared with the best move.
 pub(crate) fn loss(score: Bounds, one: &ValuedMove) -> ScoreValue {
     if one.is_best {
         return ScoreValue::Exact(0);

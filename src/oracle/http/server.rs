@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 /// Time to wait after a failure to accept a connection, usually for want of file descriptors.
-const AGAIN: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Time that an idle search thread is kept: forever.
 const KEPT: Duration = Duration::from_secs(u32::MAX as u64);
@@ -45,7 +45,7 @@ impl ServerStop {
 }
 
 impl Server {
-    /// Listens at the first address that can be bound; port 0 is any free port.
+    /// Listens on the first address that can be bound; port 0 is any free port.
     ///
     /// # Errors
     /// If the address is in use, is not an address of this machine, or needs a privilege.
@@ -55,7 +55,7 @@ impl Server {
         Ok(Server { listener, limits, stop: ServerStop(Arc::new(watch::Sender::new(false))) })
     }
 
-    /// Returns the address at which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -67,7 +67,7 @@ impl Server {
 
     /// Serves until stopped, on its own threads.
     pub fn run(self, router: Router) -> io::Result<()> {
-        let farewell = self.limits.farewell;
+        let shutdown_grace = self.limits.shutdown_grace;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_io()
             .enable_time()
@@ -76,11 +76,11 @@ impl Server {
             .thread_keep_alive(KEPT)
             .build()?;
         for _ in 0..self.limits.searches_max {
-            runtime.spawn_blocking(|| std::thread::sleep(AGAIN));
+            runtime.spawn_blocking(|| std::thread::sleep(ACCEPT_RETRY_DELAY));
         }
         let done = runtime.block_on(self.accept(router));
-        // An abandoned search ends with the process.
-        runtime.shutdown_timeout(farewell);
+        // Searches that are unfinished by then end with the process.
+        runtime.shutdown_timeout(shutdown_grace);
         done
     }
 
@@ -100,7 +100,7 @@ impl Server {
                 Either::Right(_) => break,
             };
             let Ok((stream, _)) = accepted else {
-                sleep(AGAIN).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             };
             let service = TowerToHyperService::new(router.clone());
@@ -113,7 +113,7 @@ impl Server {
         drop(listener);
         // Every connection holds a place until it ends.
         let all = u32::try_from(limits.connections_max).unwrap_or(u32::MAX);
-        let _ = timeout(limits.farewell, places.acquire_many(all)).await;
+        let _ = timeout(limits.shutdown_grace, places.acquire_many(all)).await;
         Ok(())
     }
 }
@@ -125,7 +125,7 @@ async fn connection(
     limits: ServerLimits,
     mut stopped: watch::Receiver<bool>,
 ) {
-    // Answers are small and must not wait for more data.
+    // Disables Nagle's algorithm: answers are small.
     let _ = stream.set_nodelay(true);
     let (stream, two_lengths) = Followed::new(stream, limits.head_bytes_max);
     let marked = service_fn(move |mut request: http::Request<_>| {
@@ -149,7 +149,7 @@ async fn connection(
     let until = timeout(limits.connection, until_stopped(&mut stopped));
     if let Either::Right(_) = either(connection.as_mut(), until).await {
         connection.as_mut().graceful_shutdown();
-        let _ = timeout(limits.farewell, connection).await;
+        let _ = timeout(limits.shutdown_grace, connection).await;
     }
 }
 

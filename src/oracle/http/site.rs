@@ -1,4 +1,4 @@
-//! The state of a site: an oracle, the catalogue of its databases, and what requests share.
+//! The state that all requests share: an oracle, the catalogue of its databases, limits and permits.
 
 use super::catalogue::{Catalogue, ScoreCount};
 use super::limits::ServerLimits;
@@ -48,18 +48,18 @@ impl Site {
         })
     }
 
-    /// Builds the tables of all databases, which would delay the first questions.
+    /// Builds the tables of all databases in advance, since they would delay the first queries.
     pub fn warm(&self) {
         self.oracle.warm();
     }
 
-    /// Runs blocking work once a permit is free. Abandoned work keeps its permit until it is done, which bounds the number of
-    /// threads.
+    /// Runs blocking work once a permit is free. Abandoned work keeps its permit until it is done, which bounds the
+    /// number of threads.
     pub(super) async fn search<T: Send + 'static>(
         self: &Arc<Site>,
         work: impl FnOnce(&Site) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
-        let turn = timeout(self.limits.turn, Arc::clone(&self.searches).acquire_owned()).await;
+        let turn = timeout(self.limits.queue_wait, Arc::clone(&self.searches).acquire_owned()).await;
         let Ok(Ok(permit)) = turn else { return Err(Refusal::busy()) };
         let site = Arc::clone(self);
         let done = spawn_blocking(move || {
@@ -80,7 +80,7 @@ impl Site {
     /// Returns the principal line of a position, unless it takes longer than the page waits.
     pub(crate) async fn line(self: &Arc<Site>, board: Board, moves_max: usize) -> Option<PrincipalLine> {
         let line = self.search(move |site| site.oracle.line(&board, moves_max));
-        timeout(self.limits.glance, line).await.ok()?.ok()?.ok()
+        timeout(self.limits.line_wait, line).await.ok()?.ok()?.ok()
     }
 
     /// Returns the histogram of scores for a number of stones, ascending, if known.

@@ -1,4 +1,4 @@
-// The page: a board to play on, with the value of every move. Its address is its whole state.
+// The script of the page: a board to play on, with the value of every move. The URL holds the whole state.
 //
 // The server renders the parts below the board (line, table of moves, histogram) and parses and formats games.
 
@@ -62,7 +62,7 @@ function fromAddress() {
 
 // ---- requests
 
-/** Returns a cached answer, or finds one and caches it unless the server was busy. */
+/** Returns a cached answer, or requests one and caches it unless the server was busy. */
 async function remembered(key, find) {
   if (answers.has(key)) return answers.get(key);
   const answer = await find();
@@ -89,7 +89,7 @@ const rendered = (position) => remembered(`page ${written(position)}`, async () 
   const response = await fetch(`./?pos=${written(position)}`);
   if (!response.ok) return { code: "busy" };
   const parts = partsOf(new DOMParser().parseFromString(await response.text(), "text/html"));
-  // The server gave up on a part, and may succeed the next time.
+  // A part timed out on the server; a later request may succeed.
   return response.headers.get("cache-control") === "no-store" ? { ...parts, code: "busy" } : parts;
 });
 
@@ -153,7 +153,7 @@ async function answerOfComputer(ticket) {
   const all = moves(position);
   if (answer.code === "unknown-position") {
     play(all[Math.floor(Math.random() * all.length)].pit, "reply");
-    notice = "No database has this position: the computer chose at random.";
+    notice = "No database has this position, so the computer chose a move at random.";
     return banner();
   }
   const seed = Math.floor(Math.random() * 2 ** 32);
@@ -175,7 +175,7 @@ async function importGame() {
   else {
     Object.assign(state, { start: read(found.start), letters, at: letters.length, computer: "", editing: false });
     changed();
-    if (letters.length < found.moves.length) notice = `The game was over after move ${letters.length}; the rest is left out.`;
+    if (letters.length < found.moves.length) notice = `The game was over after move ${letters.length}; later moves were ignored.`;
   }
   banner();
 }

@@ -1,6 +1,6 @@
-//! Files that the page loads.
+//! Scripts and style sheet of the page.
 
-/// The program of the page.
+/// The main script.
 pub(crate) const SCRIPT: &str = include_str!("app.js");
 
 /// The rules and the text of positions, which the program imports.

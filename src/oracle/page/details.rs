@@ -1,5 +1,5 @@
-//! The details below the board: principal line, table of moves and histogram of scores. Each is an element with an id, which
-//! the script copies.
+//! The details below the board: principal line, table of moves and histogram of scores. Each is an element with an id,
+//! which the script copies.
 
 use super::{PageState, signed, stones, worth};
 use crate::http::{STARVES, ScoreCount, ScoreValue, Site, best_first, category, loss};
@@ -32,7 +32,7 @@ impl Details<'_> {
         Details { answer, line, histogram: site.histogram(answer.board.stones()).unwrap_or_default() }
     }
 
-    /// Whether nothing is missing because it took too long.
+    /// Whether all details are present; some are omitted if they take too long.
     pub(super) fn is_whole(&self) -> bool {
         self.line.is_some() || !has_line(self.answer)
     }

@@ -65,7 +65,7 @@ export function moves(position) {
   return feeding.length > 0 ? feeding : all;
 }
 
-/** Returns the positions of a game and its outcome, if it is over. Throws at an illegal move. */
+/** Returns the positions of a game, and its outcome if it is over. Throws an error at an illegal move. */
 export function replay(start, letters) {
   const positions = [start];
   const seen = new Set();
@@ -81,7 +81,7 @@ export function replay(start, letters) {
   return { positions, outcome };
 }
 
-/** Returns the outcome at a position after those seen, if the game is over: the reason, and the lead of South. */
+/** Returns the outcome if a position, given the previous ones, ends the game: the reason, and the lead of South. */
 function over(now, seen) {
   const lead = now.stores[0] - now.stores[1];
   if (starved(now)) {

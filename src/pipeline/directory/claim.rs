@@ -1,12 +1,12 @@
 //! The ownership of a directory: keeps a run from overwriting foreign files.
 //!
-//! The first file of a new run directory is `lock`. It is durable before anything else is written, and begins like no
-//! foreign file. So a directory belongs to a run if its `lock` or its `journal` does, if it holds artifacts, which may
-//! have been copied or restored without either, or if it holds a manifest that a run has written, and logs. Any other
-//! directory is used only if it holds nothing that a run could replace: a crash before the lock is durable leaves empty
-//! files, zeros and temporary files.
+//! The first file of a new run directory is `lock`. It is durable before anything else is written, and begins unlike
+//! any foreign file. So a directory belongs to a run if its `lock` or its `journal` does, if it holds artifacts, which
+//! may have been copied or restored without either, or if it holds a manifest that a run has written, and logs. Any
+//! other directory is used only if it holds nothing that a run could replace: a crash before the lock is durable leaves
+//! empty files, zeros and temporary files.
 //!
-//! In a directory that belongs to a run, a foreign file under one of the run's names (such as a diary called `journal`) is
+//! In a directory that belongs to a run, a foreign file under one of the names that a run uses (such as `journal`) is
 //! renamed and keeps its content.
 
 #[cfg(test)]
@@ -174,7 +174,8 @@ pub(crate) fn keep_others(disk: &dyn Disk, directory: &Path) -> Result<(), DiskE
     Ok(())
 }
 
-/// Renames a foreign `manifest.toml`. Manifests of older versions have no [`MANIFEST_MARK`]; they are recognised by `text`.
+/// Renames a foreign `manifest.toml`. Manifests of older versions have no [`MANIFEST_MARK`]; they are recognised by
+/// `text`.
 pub(crate) fn keep_manifest(disk: &dyn Disk, directory: &Path, text: &str) -> Result<(), DiskError> {
     let path = manifest_path(directory);
     let is_ours = |bytes: &[u8]| bytes.starts_with(MANIFEST_MARK.as_bytes()) || bytes == text.as_bytes();

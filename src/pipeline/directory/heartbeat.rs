@@ -1,7 +1,7 @@
-//! The heartbeat file: what a run is doing now.
+//! The heartbeat file: the current stage and progress of an active run.
 //!
-//! `heartbeat` in the run directory is one JSON object, replaced every second and removed when the run ends. Nothing depends
-//! on it: whether a run is in progress, the lock decides.
+//! `heartbeat` in the run directory is one JSON object, replaced every second and removed when the run ends. Nothing
+//! depends on it: the lock determines whether a run is active.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ pub const SILENT_SECONDS_MAX: u64 = 30;
 /// Seconds without progress after which a stage counts as stalled.
 pub const IDLE_SECONDS_MAX: u64 = 300;
 
-/// A longer file is not a heartbeat.
+/// The maximum length of a heartbeat file, in bytes.
 const BYTES_MAX: u64 = 4096;
 
-/// What a run is doing now.
+/// The current stage and progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// The number of the run.

@@ -1,7 +1,7 @@
 //! Disk space that a run directory already takes and that planned stages reuse.
 //!
-//! An interrupted stage continues in its files, and new files replace old ones. Sizes are allocated bytes, not lengths: a
-//! file may have holes, or be preallocated.
+//! An interrupted stage continues in its files, and new files replace old ones. Sizes are allocated bytes, not lengths:
+//! a file may have holes, or be preallocated.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct Space {
     pub(crate) leftover_bytes: u64,
 }
 
-/// Folders of snapshots hold files, and a folder with files for each rank.
+/// Depth of the search: folders of snapshots hold files, and a folder with files for each rank.
 const DEPTH_MAX: u32 = 4;
 
 impl Space {
@@ -52,7 +52,7 @@ impl Space {
     }
 
     /// Measures an artifact again.
-    pub(crate) fn look(&mut self, disk: &dyn Disk, directory: &Path, name: &ArtifactName) -> Result<(), DiskError> {
+    pub(crate) fn measure(&mut self, disk: &dyn Disk, directory: &Path, name: &ArtifactName) -> Result<(), DiskError> {
         self.artifacts.insert(name.clone(), disk.allocated_bytes(&name.below(directory))?);
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Space {
         self.snapshots.get(&stage.name.file_name()).copied().unwrap_or(0)
     }
 
-    /// Returns the bytes of the predicted space of a stage that are already taken.
+    /// Returns the bytes of the predicted disk space of a stage that its files already take.
     pub(crate) fn there(&self, stage: &StageSpec) -> u64 {
         let below = stage.folder.iter().flat_map(|folder| {
             let is_below = move |name: &ArtifactName| name.as_str().starts_with(folder.as_str());
@@ -81,8 +81,8 @@ impl Space {
         below.map(|(_, bytes)| *bytes).fold(self.of_snapshots(stage), u64::saturating_add)
     }
 
-    /// Returns the bytes that a stage frees when its outputs replace older files. Intermediates are excluded: the stages
-    /// that need them count their space.
+    /// Returns the bytes that a stage frees when its outputs replace older files. Intermediates are excluded: the
+    /// stages that need them count their space.
     pub(crate) fn replaced(&self, graph: &Graph, stage: &StageSpec) -> u64 {
         let outputs = graph.outputs(stage).filter(|output| output.kind != ArtifactKind::Intermediate);
         outputs.map(|output| self.of(&output.name)).fold(0, u64::saturating_add)

@@ -1,8 +1,8 @@
 //! The stop request: a file in the run directory that asks the active run to stop.
 //!
-//! `stop` holds the number of the run in decimal digits. A run reads it with each heartbeat, so the request may come from
-//! another machine. It is removed when a run starts, obeys it, or ends; the next run has another number and ignores a
-//! request that came too late.
+//! `stop` holds the number of the run in decimal digits. A run reads it with each heartbeat, so the request may come
+//! from another machine. It is removed when a run starts, stops on request, or ends; the next run has another number
+//! and ignores a late request.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use disk::{Disk, DiskError};
 
 use crate::directory::layout::stop_path;
 
-/// A longer file is not a stop request.
+/// The maximum length of a stop request, in bytes.
 const BYTES_MAX: u64 = 32;
 
 /// A request that a run stop at the end of the current unit.
@@ -32,7 +32,7 @@ impl StopRequest {
         Some(StopRequest { run: std::str::from_utf8(&bytes).ok()?.trim().parse().ok()? })
     }
 
-    /// Removes the request. One that cannot be removed names an old run soon, and is ignored.
+    /// Removes the request. A failure is harmless, since the next run ignores requests for other runs.
     pub(crate) fn remove(disk: &dyn Disk, directory: &Path) {
         let _ = disk.remove(&stop_path(directory));
     }

@@ -16,23 +16,23 @@ pub type Inspections = BTreeMap<ArtifactName, Inspection>;
 pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Inspections, PipelineError> {
     let mut found = Inspections::new();
     for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
-        found.insert(artifact.name.clone(), look(disk, directory, work, artifact)?);
+        found.insert(artifact.name.clone(), inspect_artifact(disk, directory, work, artifact)?);
     }
     Ok(found)
 }
 
 /// Inspects the file of an artifact.
-pub(crate) fn look(
+pub(crate) fn inspect_artifact(
     disk: &dyn Disk,
     directory: &Path,
     work: &dyn Work,
     artifact: &ArtifactSpec,
 ) -> Result<Inspection, PipelineError> {
     let path = artifact.name.below(directory);
-    let look = || work.inspect(disk, &path, artifact);
-    let found = match look() {
+    let inspect = || work.inspect(disk, &path, artifact);
+    let found = match inspect() {
         // A file that cannot be read twice in a row is rebuilt; other failures are for the user to fix.
-        Err(error) if error.is_unreadable() => match look() {
+        Err(error) if error.is_unreadable() => match inspect() {
             Err(error) if error.is_unreadable() => Ok(Inspection::Unreadable(error.to_string())),
             found => found,
         },

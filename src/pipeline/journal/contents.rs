@@ -9,8 +9,8 @@
 //! | 8 | the first 8 bytes of the BLAKE3 digest of length and payload |
 //! | n | payload: one [`Entry`] as JSON |
 //!
-//! [`Contents::read`] skips a torn end. If bytes in the middle are damaged, reading continues at the next valid record: a
-//! lost record costs time, never data. Readers accept any bytes.
+//! [`Contents::read`] skips a torn end. If bytes in the middle are damaged, reading continues at the next valid record:
+//! a lost record costs time, never data. Readers accept any bytes.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const HEADER_BYTES: usize = 16;
 /// The longest payload. Records take a few kilobytes; a stage with hundreds of outputs takes some hundred.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
-/// The largest number of a run that is accepted, so that later runs can have larger ones.
+/// The largest accepted run number, so that later runs can have larger numbers.
 const RUN_MAX: u64 = 1 << 32;
 
 /// The longest journal that is read: several hundred thousand records.
@@ -54,7 +54,7 @@ pub enum JournalError {
     )]
     Overtaken {
         path: PathBuf,
-        /// What happened to it.
+        /// What happened to the journal.
         what: String,
     },
     /// The record cannot be encoded as JSON.
@@ -135,15 +135,15 @@ fn frame(bytes: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let payload = bytes.get(HEADER_BYTES..HEADER_BYTES + length)?;
-    // No text contains this byte, so records do not nest, and each byte is digested a few times at most, whatever the
-    // bytes pretend.
+    // No text contains this byte, so records do not nest, and each byte is digested a few times at most, even if the
+    // lengths are forged.
     if payload.contains(&MAGIC[0]) {
         return None;
     }
     (checksum == checksum_of(payload)).then_some(payload)
 }
 
-/// Whether a record begins anywhere in `bytes`: they are a journal, however damaged.
+/// Whether the magic of a record occurs in `bytes`, so that they are a journal, possibly damaged.
 pub(crate) fn holds_record(bytes: &[u8]) -> bool {
     bytes.windows(MAGIC.len()).any(|window| window == MAGIC)
 }

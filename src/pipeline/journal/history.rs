@@ -1,7 +1,7 @@
 //! The history of a run directory: every run and stage in order.
 //!
-//! Where [`JournalState`](crate::journal::JournalState) keeps the latest fact about everything, the history keeps all of
-//! them: restarts, repeated stages, failures.
+//! [`JournalState`](crate::journal::JournalState) keeps the latest state of each artifact and stage; the history keeps
+//! every event: restarts, repeated stages, failures.
 
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub struct RunSpan {
 /// One attempt at a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageSpan {
-    /// Which.
+    /// The stage.
     pub stage: StageName,
     /// Why it ran.
     pub reason: String,
@@ -53,7 +53,7 @@ pub struct StageSpan {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StageOutcome {
-    /// It was done, at this cost.
+    /// The stage was completed, at this cost.
     Done(Box<Measured>),
     /// It failed, with this error.
     Failed(String),
@@ -64,7 +64,7 @@ pub enum StageOutcome {
 /// A noteworthy event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// When, in seconds since 1970.
+    /// The time of the event, in seconds since 1970.
     pub at: u64,
     /// The event, in words.
     pub what: String,
@@ -92,9 +92,9 @@ impl History {
     }
 
     /// Adds a sign of life of a run, in seconds since 1970. Ignored if the run has ended.
-    pub fn add_sign(&mut self, run: u64, at: f64) {
+    pub fn add_heartbeat(&mut self, run: u64, at: f64) {
         if let Some(run) = self.runs.iter_mut().find(|span| span.number == run && span.end.is_none()) {
-            run.add_sign(at);
+            run.add_heartbeat(at);
         }
     }
 
@@ -104,7 +104,7 @@ impl History {
         let remark = match (&entry.record, run) {
             (Record::RunStarted { command, program, host, threads, memory_bytes, killed, .. }, _) => {
                 if let Some(sign) = killed {
-                    self.add_sign(sign.run, (sign.at as f64).min(entry.seconds()));
+                    self.add_heartbeat(sign.run, (sign.at as f64).min(entry.seconds()));
                 }
                 self.runs.push(RunSpan {
                     number: entry.run,
@@ -122,7 +122,7 @@ impl History {
             }
             (record, run) => {
                 if let Some(run) = run {
-                    run.add_sign(entry.seconds());
+                    run.add_heartbeat(entry.seconds());
                     run.take(record);
                 }
                 match record {
@@ -150,7 +150,7 @@ impl RunSpan {
     }
 
     /// Extends the run and its current attempt to a time in seconds since 1970.
-    fn add_sign(&mut self, at: f64) {
+    fn add_heartbeat(&mut self, at: f64) {
         self.last_at = self.last_at.max(at);
         let now = self.last_at - self.began_at;
         if let Some(span) = self.stages.last_mut().filter(|span| span.outcome == StageOutcome::Unfinished) {
@@ -195,7 +195,7 @@ impl RunSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::record::LastSign;
+    use crate::journal::record::LastHeartbeat;
     use disk::Digest;
 
     fn entry(run: u64, at: u64, record: Record) -> Entry {
@@ -274,20 +274,20 @@ mod tests {
         let begins = |run, at| entry(run, at, Record::StageStarted { stage: stage.clone(), reason: String::new() });
         let mut second = started(2, 500);
         let Record::RunStarted { killed, .. } = &mut second.record else { unreachable!() };
-        *killed = Some(LastSign { run: 1, at: 147 });
+        *killed = Some(LastHeartbeat { run: 1, at: 147 });
         let mut history = History::of(&[started(1, 100), begins(1, 101), second, begins(2, 501)]);
         assert_eq!((history.runs[0].seconds(), history.runs[0].stages[0].end_seconds), (47.0, 47.0));
         assert_eq!(history.runs[1].seconds(), 1.0);
-        history.add_sign(2, 530.0);
+        history.add_heartbeat(2, 530.0);
         assert_eq!((history.runs[1].seconds(), history.runs[1].stages[0].end_seconds), (30.0, 30.0));
         // A sign of a run that has ended, of none, or from after the next run began, is none.
         let ended = entry(2, 502, Record::RunEnded { how: RunEnd::Stopped });
         let mut later = started(2, 500);
         let Record::RunStarted { killed, .. } = &mut later.record else { unreachable!() };
-        *killed = Some(LastSign { run: 1, at: u64::MAX });
+        *killed = Some(LastHeartbeat { run: 1, at: u64::MAX });
         let mut history = History::of(&[started(1, 100), later, ended]);
-        history.add_sign(2, 600.0);
-        history.add_sign(9, 600.0);
+        history.add_heartbeat(2, 600.0);
+        history.add_heartbeat(9, 600.0);
         assert_eq!((history.runs[0].seconds(), history.runs[1].seconds()), (400.0, 2.0));
     }
 }

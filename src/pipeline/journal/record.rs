@@ -21,7 +21,7 @@ pub struct Entry {
     /// Milliseconds of that second; 0 in records of older versions, which ignore the field.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub millis: u16,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub record: Record,
 }
@@ -39,7 +39,7 @@ fn is_zero(millis: &u16) -> bool {
 
 /// The last heartbeat of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastSign {
+pub struct LastHeartbeat {
     /// The run.
     pub run: u64,
     /// Seconds since 1970.
@@ -64,7 +64,7 @@ pub enum Record {
         manifest: Digest,
         /// The last heartbeat of a killed run, if it left one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        killed: Option<LastSign>,
+        killed: Option<LastHeartbeat>,
     },
     /// A stage begins.
     StageStarted { stage: StageName, reason: String },
@@ -78,8 +78,8 @@ pub enum Record {
     DamageFound {
         artifact: ArtifactName,
         what: String,
-        /// Whether stages read the artifact without noticing, so that what was made from it may be wrong too. Assumed in
-        /// records of the first versions, which lack the field.
+        /// Whether stages read the artifact without noticing, so that what was made from it may be wrong too. Assumed
+        /// in records of the first versions, which lack the field.
         #[serde(default = "yes")]
         silent: bool,
     },
@@ -93,7 +93,7 @@ pub enum Record {
         /// Whether only a sample was checked. A full check that passes clears earlier damage.
         sampled: bool,
     },
-    /// Files that were no longer needed were removed.
+    /// Unneeded files were removed.
     Removed { artifacts: Vec<ArtifactName> },
     /// The run is over. Absent if it was killed.
     RunEnded { how: RunEnd },
@@ -119,8 +119,8 @@ pub struct Measured {
     pub wall_seconds: f64,
     /// Processor seconds of all threads.
     pub cpu_seconds: f64,
-    /// Peak resident memory of the process during the stage, where known; since its start, where the kernel cannot reset
-    /// the peak.
+    /// Peak resident memory of the process during the stage, where known; since its start, where the kernel cannot
+    /// reset the peak.
     pub memory_peak_bytes: Option<u64>,
     /// Bytes read, without mapped files; `None` in records of older versions.
     #[serde(default)]
@@ -146,9 +146,9 @@ impl Measured {
 pub enum RunEnd {
     /// Everything requested is built.
     Done,
-    /// On request; it can be resumed.
+    /// It was stopped on request, and can be resumed.
     Stopped,
-    /// With this error.
+    /// It failed with this error.
     Failed(String),
 }
 

@@ -1,4 +1,4 @@
-//! The state that the records of a journal add up to: the latest fact about every artifact, stage and run.
+//! The state after replaying a journal: the latest facts about every artifact, stage and run.
 
 use std::collections::BTreeMap;
 
@@ -68,9 +68,9 @@ pub struct StageHistory {
 /// The end of an attempt at a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StageEnd {
-    /// With success.
+    /// It succeeded.
     Done,
-    /// With this error.
+    /// It failed with this error.
     Failed(String),
 }
 
@@ -132,8 +132,8 @@ impl JournalState {
         self.damage.get(name)
     }
 
-    /// Whether damage to an artifact was found after `built` was made, repaired since or not: earlier checks of it no
-    /// longer count.
+    /// Whether damage to an artifact was found after `built` was made, even if it was repaired since: checks made
+    /// before that damage are void.
     pub fn damaged_after(&self, name: &ArtifactName, built: &BuiltArtifact) -> bool {
         let found = self.damage_found.get(name);
         found.is_some_and(|sequence| *sequence > built.sequence)

@@ -7,7 +7,7 @@ use disk::{Digest, Disk, Fault, MemoryDisk};
 use proptest::prelude::*;
 
 use crate::fingerprint::Fingerprint;
-use crate::journal::record::{ArtifactRecord, LastSign, Measured, Record, RunEnd};
+use crate::journal::record::{ArtifactRecord, LastHeartbeat, Measured, Record, RunEnd};
 use crate::journal::state::JournalState;
 use crate::journal::{Contents, Journal, JournalError, PAYLOAD_BYTES_MAX};
 use crate::report::StageReport;
@@ -37,7 +37,7 @@ fn records() -> Vec<Record> {
             threads: 2,
             memory_bytes: 1 << 40,
             manifest: Digest::of(b"manifest"),
-            killed: Some(LastSign { run: 4, at: 5 }),
+            killed: Some(LastHeartbeat { run: 4, at: 5 }),
         },
         Record::StageStarted { stage: stage(), reason: "forced".to_owned() },
         Record::StageDone {
@@ -249,8 +249,8 @@ fn two_holders(disk: &MemoryDisk) -> [Journal<'_>; 2] {
     [first, open()]
 }
 
-/// Two runs in one directory, as on a file system whose locks do not reach the other machine: the later run continues, the
-/// earlier one writes no more.
+/// Two runs in one directory, as on a file system whose locks do not reach the other machine: the later run continues,
+/// the earlier one writes no more.
 #[test]
 fn an_overtaken_run_writes_no_more() {
     let (disk, _) = written();
@@ -291,7 +291,7 @@ fn a_late_record_of_an_earlier_run_is_ignored() {
 }
 
 #[test]
-fn a_journal_that_goes_is_not_begun_anew() {
+fn a_removed_journal_is_not_recreated() {
     let (disk, _) = written();
     let path = Path::new(PATH);
     let mut journal = Journal::open(&disk, path).unwrap();
@@ -303,7 +303,7 @@ fn a_journal_that_goes_is_not_begun_anew() {
 }
 
 #[test]
-fn bounds() {
+fn payloads_and_run_numbers_are_bounded() {
     let disk = MemoryDisk::new();
     let mut journal = Journal::open(&disk, Path::new(PATH)).unwrap();
     let long = Record::RunEnded { how: RunEnd::Failed("x".repeat(PAYLOAD_BYTES_MAX)) };

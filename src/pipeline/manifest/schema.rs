@@ -23,15 +23,15 @@ pub struct ManifestKey {
     /// Its table and name: `build.memory`.
     pub(crate) path: String,
     pub(crate) r#type: ValueType,
-    /// The default, as after `--set KEY=`; `None` if the key is required.
+    /// The default, in the syntax of `--set KEY=VALUE`; `None` if the key is required.
     pub(crate) default: Option<String>,
     pub(crate) doc: String,
     pub(crate) check: Option<Check>,
 }
 
 impl ManifestKey {
-    /// Makes a key with a default, written as after `--set KEY=`. `path` is its table and name: `build.memory`. A table by
-    /// range has the default `{}`.
+    /// Makes a key with a default in the syntax of `--set KEY=VALUE`. `path` is its table and name: `build.memory`. A
+    /// table by range has the default `{}`.
     pub fn new(path: &str, r#type: ValueType, default: &str, doc: &str) -> Self {
         ManifestKey { default: Some(default.to_owned()), ..ManifestKey::required(path, r#type, doc) }
     }

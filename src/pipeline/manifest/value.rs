@@ -156,8 +156,8 @@ impl Value {
         }
     }
 
-    /// Reads one entry of a [`ValueType::ByRange`] from its key and an argument, which begins at `start` of the text that
-    /// spans refer to.
+    /// Reads one entry of a [`ValueType::ByRange`] from its key and an argument, which begins at `start` of the text
+    /// that spans refer to.
     pub(crate) fn of_entry_argument(
         r#type: &ValueType,
         key: &Spanned<std::borrow::Cow<'_, str>>,
@@ -292,7 +292,7 @@ fn range(text: &str, limits: &RangeInclusive<u32>) -> Result<RangeInclusive<u32>
     let number = |text: &str| {
         let text = text.trim();
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        // A number of too many digits is out of every limit.
+        // A number with too many digits exceeds every limit.
         digits.then(|| text.parse::<u32>().unwrap_or(u32::MAX))
     };
     let (first, last) = text.split_once("..").unwrap_or((text, text));

@@ -32,7 +32,7 @@ pub struct Explanation {
 /// An output, compared field by field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainedArtifact {
-    /// Which.
+    /// The artifact.
     pub artifact: ArtifactName,
     /// Its purpose.
     pub kind: ArtifactKind,
@@ -40,7 +40,7 @@ pub struct ExplainedArtifact {
     pub stale: Option<String>,
     /// The stage that made it; `None` if not recorded, or adopted.
     pub made_by: Option<StageName>,
-    /// When, in seconds since 1970.
+    /// The time when it was made, in seconds since 1970.
     pub made_at: Option<u64>,
     /// The fields that decide whether it is fresh.
     pub fields: Vec<ComparedField>,
@@ -149,7 +149,7 @@ fn explained(
         let was = recorded.and_then(|of| of.inputs.get(*name)).map(short);
         let is = source.digest().as_ref().map(short);
         let agrees = recorded.is_none() || is.is_some() && was == is;
-        let asked = is.or_else(|| Some("not known yet".to_owned()));
+        let asked = is.or_else(|| Some("unknown until it is made".to_owned()));
         fields.push(ComparedField { field: format!("reads {name}"), recorded: was, on_disk: None, asked, agrees });
     }
     let content_digest = built.map(|built| short(&built.artifact.digest));

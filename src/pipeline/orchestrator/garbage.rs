@@ -1,9 +1,9 @@
-//! Garbage: files in a run directory that nothing needs.
+//! Garbage collection of the unneeded files of a run directory.
 //!
-//! A run removes what it no longer needs itself. It leaves files that the manifest requested before it was changed, files
-//! that the manifest asks to keep, snapshots of stages of another method, and files that were published but never recorded.
-//! Garbage collection classifies every file of the directory as needed, as garbage with a reason, or as strange: strange
-//! files are identified by neither manifest, journal nor header, and are listed but never removed.
+//! A run removes its intermediates once no stage needs them. It leaves files that only a previous manifest requested,
+//! files that the manifest asks to keep, snapshots of stages of another method, and files that were published but never
+//! recorded. Garbage collection classifies every file of the directory as needed, as garbage with a reason, or as
+//! strange: strange files are identified by neither manifest, journal nor header, and are listed but never removed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub enum GarbageReason {
     Snapshot,
     /// It is an intermediate that no stage will read, and the manifest does not keep it.
     Unread,
-    /// It is an intermediate that no stage will read. The manifest keeps it: the next run makes it again.
+    /// It is an intermediate that no stage will read. The manifest keeps it, so the next run would rebuild it.
     Kept,
     /// The manifest does not request it.
     Unasked,

@@ -23,11 +23,11 @@ pub struct HeartbeatObserver<'a> {
     directory: PathBuf,
     inner: &'a dyn Observer,
     stop: &'a AtomicBool,
-    pulse: Mutex<Pulse<'a>>,
+    state: Mutex<HeartbeatState<'a>>,
 }
 
 /// The state of the run.
-struct Pulse<'a> {
+struct HeartbeatState<'a> {
     begun: Stopwatch<'a>,
     forecast: Forecast,
     /// `None` before the first stage.
@@ -51,7 +51,7 @@ impl<'a> HeartbeatObserver<'a> {
         stop: &'a AtomicBool,
     ) -> HeartbeatObserver<'a> {
         let now = Stopwatch::start(disk.clock());
-        let pulse = Pulse {
+        let state = HeartbeatState {
             begun: now,
             forecast: Forecast::default(),
             heartbeat: None,
@@ -61,7 +61,7 @@ impl<'a> HeartbeatObserver<'a> {
             written: None,
             forwarded: now,
         };
-        HeartbeatObserver { disk, directory: directory.to_path_buf(), inner, stop, pulse: Mutex::new(pulse) }
+        HeartbeatObserver { disk, directory: directory.to_path_buf(), inner, stop, state: Mutex::new(state) }
     }
 
     /// Starts a stopwatch.
@@ -74,63 +74,63 @@ impl<'a> HeartbeatObserver<'a> {
         self.disk.clock().utc().as_secs()
     }
 
-    fn beat(&self, pulse: &mut Pulse<'a>) {
-        if pulse.written.is_some_and(|at| at.elapsed() < INTERVAL) {
+    fn beat(&self, state: &mut HeartbeatState<'a>) {
+        if state.written.is_some_and(|at| at.elapsed() < INTERVAL) {
             return;
         }
-        let Some(heartbeat) = &mut pulse.heartbeat else { return };
+        let Some(heartbeat) = &mut state.heartbeat else { return };
         let Heartbeat { seconds, .. } = *heartbeat;
         heartbeat.at = self.now_seconds();
-        heartbeat.stage_left_seconds = pulse.reading.left_seconds(seconds);
-        let elapsed = pulse.begun.elapsed().as_secs_f64();
-        heartbeat.run_left_seconds = pulse.forecast.left(pulse.reading.at_hand(), seconds, elapsed);
+        heartbeat.stage_left_seconds = state.reading.left_seconds(seconds);
+        let elapsed = state.begun.elapsed().as_secs_f64();
+        heartbeat.run_left_seconds = state.forecast.left(state.reading.at_hand(), seconds, elapsed);
         heartbeat.memory_bytes = clock::resident_bytes();
-        // A failure only delays observers; the run finds a failing disk by itself.
+        // A failure only delays observers; the stages detect a failing disk.
         if let Ok(text) = serde_json::to_vec(heartbeat) {
             let _ = self.disk.post(&heartbeat_path(&self.directory), &text);
         }
-        pulse.written = Some(self.stopwatch());
-        if StopRequest::read(self.disk, &self.directory) == Some(StopRequest { run: pulse.run }) {
+        state.written = Some(self.stopwatch());
+        if StopRequest::read(self.disk, &self.directory) == Some(StopRequest { run: state.run }) {
             self.stop.store(true, Ordering::Relaxed);
             StopRequest::remove(self.disk, &self.directory);
             tracing::warn!("stop requested; finishing the current step");
         }
-        if let Some(run) = self.later_run(pulse) {
+        if let Some(run) = self.later_run(state) {
             self.stop.store(true, Ordering::Relaxed);
-            tracing::warn!("run {run} has taken over the directory; this run, {}, ends", pulse.run);
+            tracing::warn!("run {run} has taken over the directory, so this run ({}) ends", state.run);
         }
     }
 
     /// Returns a later run in the journal. The fence keeps this run from writing; here it notices early.
-    fn later_run(&self, pulse: &mut Pulse) -> Option<u64> {
+    fn later_run(&self, state: &mut HeartbeatState) -> Option<u64> {
         let path = journal_path(&self.directory);
         let found = self.disk.open(&path).ok()?.bytes();
-        if found <= pulse.journal_bytes {
+        if found <= state.journal_bytes {
             return None;
         }
-        let more = self.disk.read(&path, JOURNAL_BYTES_MAX).ok()?.split_off(pulse.journal_bytes as usize);
+        let more = self.disk.read(&path, JOURNAL_BYTES_MAX).ok()?.split_off(state.journal_bytes as usize);
         let contents = Contents::decode(&more);
-        pulse.journal_bytes += contents.valid_bytes;
-        contents.entries.iter().map(|entry| entry.run).find(|&run| run > pulse.run)
+        state.journal_bytes += contents.valid_bytes;
+        contents.entries.iter().map(|entry| entry.run).find(|&run| run > state.run)
     }
 }
 
 impl Observer for HeartbeatObserver<'_> {
     fn notice(&self, event: &Event) {
-        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_forwarded = true;
         match event {
             Event::RunStarted { run, seconds, .. } => {
-                pulse.run = *run;
-                // A request cannot be for this run: the journal does not have it yet.
+                state.run = *run;
+                // This run is not in the journal, so no request can name it.
                 StopRequest::remove(self.disk, &self.directory);
-                (pulse.begun, pulse.forecast) = (self.stopwatch(), Forecast::new(*seconds));
+                (state.begun, state.forecast) = (self.stopwatch(), Forecast::new(*seconds));
             }
             Event::StageStarted { stage, number, steps, cost, .. } => {
-                pulse.forecast.begin(cost.seconds);
+                state.forecast.begin(cost.seconds);
                 let now = self.now_seconds();
-                pulse.heartbeat = Some(Heartbeat {
-                    run: pulse.run,
+                state.heartbeat = Some(Heartbeat {
+                    run: state.run,
                     at: now,
                     stage: stage.clone(),
                     number: *number,
@@ -146,14 +146,14 @@ impl Observer for HeartbeatObserver<'_> {
                     run_left_seconds: None,
                     memory_bytes: None,
                 });
-                pulse.reading = ProgressReading::default();
-                pulse.forwarded = self.stopwatch();
-                self.beat(&mut pulse);
+                state.reading = ProgressReading::default();
+                state.forwarded = self.stopwatch();
+                self.beat(&mut state);
             }
             Event::Progress { reading, seconds, .. } => {
                 let ProgressReading { done, total, unit, bound, pass } = *reading;
-                pulse.reading = *reading;
-                if let Some(heartbeat) = &mut pulse.heartbeat {
+                state.reading = *reading;
+                if let Some(heartbeat) = &mut state.heartbeat {
                     let number = |pass: Option<PassReading>| pass.map(|pass| pass.number);
                     let seen = (heartbeat.done, heartbeat.total, heartbeat.bound, number(heartbeat.pass));
                     if seen != (done, total, bound, number(pass)) {
@@ -163,25 +163,25 @@ impl Observer for HeartbeatObserver<'_> {
                     (heartbeat.bound, heartbeat.pass) = (bound, pass);
                     unit.clone_into(&mut heartbeat.unit);
                 }
-                self.beat(&mut pulse);
-                is_forwarded = pulse.forwarded.elapsed() >= self.inner.interval();
+                self.beat(&mut state);
+                is_forwarded = state.forwarded.elapsed() >= self.inner.interval();
                 if is_forwarded {
-                    pulse.forwarded = self.stopwatch();
+                    state.forwarded = self.stopwatch();
                 }
             }
-            Event::StageDone { .. } => pulse.forecast.end(),
+            Event::StageDone { .. } => state.forecast.end(),
             Event::RunEnded { .. } => {
-                // The files of a later run stay.
-                if Heartbeat::read(self.disk, &self.directory).is_none_or(|found| found.run <= pulse.run) {
+                // The heartbeat and stop request of a later run are not removed.
+                if Heartbeat::read(self.disk, &self.directory).is_none_or(|found| found.run <= state.run) {
                     let _ = self.disk.remove(&heartbeat_path(&self.directory));
                 }
-                if StopRequest::read(self.disk, &self.directory).is_none_or(|found| found.run <= pulse.run) {
+                if StopRequest::read(self.disk, &self.directory).is_none_or(|found| found.run <= state.run) {
                     StopRequest::remove(self.disk, &self.directory);
                 }
             }
             _ => {}
         }
-        drop(pulse);
+        drop(state);
         if is_forwarded {
             self.inner.notice(event);
         }
@@ -236,7 +236,7 @@ mod tests {
         let seen = Heartbeat::read(&disk, directory).unwrap();
         assert_eq!((seen.run, &seen.stage, seen.number, seen.done), (7, &stage, 2, 0));
         assert_eq!(seen.run_left_seconds, Some(100.0));
-        beating.pulse.lock().unwrap().written = None;
+        beating.state.lock().unwrap().written = None;
         let pass = PassReading { number: 3, changed_share: Some(0.5), is_last: false, left_seconds: None };
         let reading = ProgressReading { done: 30, total: 40, unit: "rows", ..ProgressReading::default() };
         beating.notice(&Event::Progress { stage: stage.clone(), reading, seconds: 6.0 });
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!((seen.done, seen.total, seen.stage_left_seconds), (30, 40, Some(2.0)));
         assert_eq!(seen.run_left_seconds, Some(70.0));
         // Passes without an estimate, longer than the predicted time of the stage.
-        beating.pulse.lock().unwrap().written = None;
+        beating.state.lock().unwrap().written = None;
         let reading = ProgressReading { pass: Some(pass), ..reading };
         beating.notice(&Event::Progress { stage, reading, seconds: 1e6 });
         let seen = Heartbeat::read(&disk, directory).unwrap();
@@ -292,7 +292,7 @@ mod tests {
 
     /// Makes a heartbeat due. Returns whether the run is to stop.
     fn beat(beating: &HeartbeatObserver, stop: &AtomicBool) -> bool {
-        beating.pulse.lock().unwrap().written = None;
+        beating.state.lock().unwrap().written = None;
         let stage = "sweep:9".parse().unwrap();
         let reading = ProgressReading { done: 1, total: 2, unit: "rows", ..ProgressReading::default() };
         beating.notice(&Event::Progress { stage, reading, seconds: 1.0 });

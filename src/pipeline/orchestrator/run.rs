@@ -9,13 +9,15 @@ use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
 
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::{
-    Heartbeat, Inspections, MANIFEST_MARK, Snapshots, Space, is_leftover_of, keep_manifest, look, manifest_path,
-    snapshots_path, survey,
+    Heartbeat, Inspections, MANIFEST_MARK, Snapshots, Space, inspect_artifact, is_leftover_of, keep_manifest,
+    manifest_path, snapshots_path, survey,
 };
 use crate::error::{PipelineError, unusable};
 use crate::exit::Exit;
 use crate::graph::Graph;
-use crate::journal::{ArtifactRecord, FenceGuard, Journal, JournalError, LastSign, Measured, Record, RunEnd, clip};
+use crate::journal::{
+    ArtifactRecord, FenceGuard, Journal, JournalError, LastHeartbeat, Measured, Record, RunEnd, clip,
+};
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{execute, fingerprints_of};
@@ -55,9 +57,9 @@ impl RunSummary {
 /// A completed stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompletedStage {
-    /// Which.
+    /// The stage.
     pub stage: StageName,
-    /// Why.
+    /// The reason why it ran.
     pub reason: Reason,
     /// Its measured cost.
     pub measured: Measured,
@@ -65,7 +67,7 @@ pub struct CompletedStage {
     pub artifacts: Vec<ArtifactRecord>,
 }
 
-/// A stage that needs less is not probed for: the probe at the start of the run suffices.
+/// Stages that need less disk space than this are not probed: the probe at the start of the run suffices.
 const PROBED_BYTES_MIN: u64 = 64 << 20;
 
 impl Orchestrator<'_> {
@@ -118,7 +120,7 @@ impl Orchestrator<'_> {
         Ok(RunSummary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
     }
 
-    /// Reserves bytes for a moment: a quota may forbid this process to use free space.
+    /// Checks that bytes can be reserved: a quota may forbid this process to use free space.
     fn probe(&self, bytes: u64) -> Result<(), PipelineError> {
         let directory = &self.directory;
         let probed = self.disk.probe(directory, bytes);
@@ -201,7 +203,7 @@ impl ActiveRun<'_, '_, '_> {
             if !plan.removable.is_empty() {
                 self.remove(&plan.removable)?;
                 if plan.steps.is_empty() {
-                    // The removed files are now not needed, instead of up to date.
+                    // Reclassifies the makers of the removed files from up to date to not needed.
                     continue;
                 }
             }
@@ -220,7 +222,7 @@ impl ActiveRun<'_, '_, '_> {
 
     fn plan(&mut self) -> Result<Plan, PipelineError> {
         let options = self.orchestrator.plan_options(self.forced.clone());
-        self.freshness.look(self.touched, self.journal.state(), &self.found);
+        self.freshness.evaluate_from(self.touched, self.journal.state(), &self.found);
         self.touched = self.graph.stages().len();
         let made = plan_of(self.graph, &self.freshness, &self.found, &self.space, &options);
         debug_assert_eq!(
@@ -275,7 +277,7 @@ impl ActiveRun<'_, '_, '_> {
             // Only a killed run leaves a heartbeat; the next heartbeat of this run replaces it.
             killed: Heartbeat::read(orchestrator.disk, &orchestrator.directory)
                 .filter(|heartbeat| heartbeat.run < self.journal.run())
-                .map(|heartbeat| LastSign { run: heartbeat.run, at: heartbeat.at }),
+                .map(|heartbeat| LastHeartbeat { run: heartbeat.run, at: heartbeat.at }),
         })?;
         self.started = true;
         orchestrator.write_manifest().map_err(unusable)
@@ -287,8 +289,8 @@ impl ActiveRun<'_, '_, '_> {
         let mut synced = BTreeSet::new();
         for one in adopted {
             let path = one.artifact.below(&orchestrator.directory);
-            // A run that was killed may have renamed it without a sync of its directory, which this does. What it was made
-            // from is removed afterwards.
+            // A run that was killed may have renamed it without a sync of its directory, which this does. What it was
+            // made from is removed afterwards.
             if synced.insert(path.parent().map(Path::to_path_buf)) {
                 orchestrator.disk.rename(&path, &path)?;
             }
@@ -313,7 +315,7 @@ impl ActiveRun<'_, '_, '_> {
             bytes += orchestrator.disk.bytes(&path)?.unwrap_or(0);
             orchestrator.disk.remove(&path)?;
             self.found.insert(name.clone(), Inspection::Absent);
-            self.space.look(orchestrator.disk, &orchestrator.directory, name)?;
+            self.space.measure(orchestrator.disk, &orchestrator.directory, name)?;
         }
         // The folders at the top stay: every run directory has them.
         let nested = names.iter().filter(|name| name.as_str().matches('/').count() > 1);
@@ -339,9 +341,9 @@ impl ActiveRun<'_, '_, '_> {
             if spec.kind != ArtifactKind::Target {
                 continue;
             }
-            let look = look(orchestrator.disk, &orchestrator.directory, orchestrator.work, spec)?;
-            if self.found.get(&spec.name) != Some(&look) {
-                self.found.insert(spec.name.clone(), look);
+            let inspection = inspect_artifact(orchestrator.disk, &orchestrator.directory, orchestrator.work, spec)?;
+            if self.found.get(&spec.name) != Some(&inspection) {
+                self.found.insert(spec.name.clone(), inspection);
                 self.touched = self.graph.maker(&spec.name).map_or(0, |maker| maker.min(self.touched));
                 exchanged.get_or_insert_with(|| spec.name.clone());
             }
@@ -441,7 +443,7 @@ impl ActiveRun<'_, '_, '_> {
         self.append(Record::StageDone { stage: name.clone(), artifacts, measured }, &stage.outputs)?;
         self.forced.remove(&name.to_string());
         for name in done.found.keys() {
-            self.space.look(disk, directory, name)?;
+            self.space.measure(disk, directory, name)?;
         }
         self.space.forget_snapshots(stage);
         self.found.extend(done.found);

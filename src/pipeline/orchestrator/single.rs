@@ -1,7 +1,7 @@
 //! Reruns a single stage from its recorded inputs in a scratch directory.
 //!
-//! Intermediates that were not kept are rebuilt there first. The run directory is only read: it may be read-only, or in use
-//! by a run. The outputs are compared with the recorded ones by content digest.
+//! Intermediates that were not kept are rebuilt there first. The run directory is only read: it may be read-only, or in
+//! use by a run. The outputs are compared with the recorded ones by content digest.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub struct StageRerun {
 /// An output of a single stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StageOutput {
-    /// Which.
+    /// The output.
     pub artifact: ArtifactName,
     /// The digest of its content.
     pub digest: Digest,

@@ -1,12 +1,12 @@
 //! Freshness: whether an artifact exists and is up to date.
 //!
-//! An artifact is *fresh* if its file exists undamaged, and its fingerprint in the journal agrees with the declaration and
-//! with the actual or expected digests of its sources. One that is not in the journal is *adopted* if its header holds all
-//! of its identity and agrees. A verification has no file: it is fresh if its fingerprint agrees and no damage to its
-//! targets was found since.
+//! An artifact is *fresh* if its file exists undamaged, and its fingerprint in the journal agrees with the declaration
+//! and with the actual or expected digests of its sources. One that is not in the journal is *adopted* if its header
+//! holds all of its identity and agrees. A verification has no file: it is fresh if its fingerprint agrees and no
+//! damage to its targets was found since.
 //!
-//! An artifact is *doubtful* if a source of it was found wrong later and was not known to be good after the artifact was
-//! made: the fingerprint holds the digest that the source should have had, not the one it had. Damage that every reader
+//! An artifact is *doubtful* if a source of it was found wrong later and was not known to be good after the artifact
+//! was made: the fingerprint holds the expected digest of the source, not the actual one. Damage that every reader
 //! notices casts no doubt, since nothing can have been made from it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(crate) enum Freshness {
         /// For an adopted file, the fingerprint to record.
         adopted: Option<Fingerprint>,
     },
-    /// To be made, if wanted; with this digest, if it is known in advance.
+    /// To be made if it is needed. `expected` is its digest, if known in advance.
     Stale { reason: Reason, expected: Option<Digest> },
 }
 
@@ -66,7 +66,7 @@ impl<'g> FreshnessTable<'g> {
     }
 
     /// Evaluates the outputs of the stages from position `from` on. Those before it are unchanged.
-    pub(crate) fn look(&mut self, from: usize, state: &JournalState, found: &Inspections) {
+    pub(crate) fn evaluate_from(&mut self, from: usize, state: &JournalState, found: &Inspections) {
         let suspects = Suspects::new(self.graph, state);
         for at in from..self.graph.stages().len() {
             let sources = Sources::of(at, self);
@@ -113,7 +113,7 @@ impl Index<&ArtifactName> for FreshnessTable<'_> {
 /// Evaluates every artifact of a graph.
 pub(crate) fn evaluate<'g>(graph: &'g Graph, state: &JournalState, found: &Inspections) -> FreshnessTable<'g> {
     let mut evaluated = FreshnessTable::none(graph);
-    evaluated.look(0, state, found);
+    evaluated.evaluate_from(0, state, found);
     evaluated
 }
 
@@ -221,7 +221,7 @@ fn after(graph: &Graph, name: &ArtifactName) -> Reason {
     Reason::After { stage: graph.stages()[maker].name.clone(), artifact: name.clone() }
 }
 
-/// Returns the first target of a verification whose file is damaged or unreadable, and will be replaced.
+/// Returns the first target of a verification with a damaged or unreadable file, which will be replaced.
 fn broken(spec: &ArtifactSpec, all: &FreshnessTable) -> Option<ArtifactName> {
     let is_broken =
         |name: &&ArtifactName| matches!(all[*name].reason(), Some(Reason::Damaged { .. } | Reason::Unreadable { .. }));
@@ -276,7 +276,7 @@ fn file(spec: &ArtifactSpec, sources: &Sources, state: &JournalState, found: &In
     for (key, is) in &spec.identity {
         if let Some(was) = identity.get(key).filter(|was| !spec.is_satisfied(key, was)) {
             if known.is_some() && expected.is_some() {
-                // It is not the file that the stage made.
+                // The file was replaced after the stage made it.
                 let what = format!("it is for {key} {was}, but the journal records {key} {is}");
                 return stale(Reason::Unreadable { artifact: artifact(), what });
             }

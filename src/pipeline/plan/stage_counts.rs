@@ -63,7 +63,7 @@ pub struct StageCounts {
     pub not_needed: usize,
     /// Stages that are not requested.
     pub not_requested: usize,
-    /// Those of the stages that are up to date whose outputs are adopted.
+    /// Stages that are up to date because their outputs are adopted; part of `up_to_date`.
     pub adopted: usize,
 }
 

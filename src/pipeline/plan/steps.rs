@@ -42,7 +42,7 @@ pub struct Plan {
     pub fresh: Vec<SettledStage>,
     /// Files to adopt by their headers.
     pub adopted: Vec<AdoptedArtifact>,
-    /// Intermediates that are no longer needed.
+    /// Intermediates that no stage will read.
     pub removable: Vec<ArtifactName>,
     /// Finished files for other parameters that the steps replace.
     pub replaced: Vec<ReplacedArtifact>,
@@ -55,7 +55,7 @@ pub struct Plan {
 pub struct PlannedStage {
     /// Which.
     pub stage: StageName,
-    /// Why.
+    /// The reason why it runs.
     pub reason: Reason,
     /// The predicted cost.
     pub cost: Cost,
@@ -68,7 +68,7 @@ pub struct PlannedStage {
 pub struct SettledStage {
     /// Which.
     pub stage: StageName,
-    /// Why it need not run.
+    /// The reason why it need not run.
     pub why: SettledReason,
 }
 

@@ -25,7 +25,7 @@ fn check(bench: &Bench, toy: &Toy, expect: &str) {
 }
 
 #[test]
-fn nothing_there() {
+fn an_empty_directory_needs_every_stage() {
     let design = Design { last: 1, ..Design::default() };
     check(
         &Bench::default(),
@@ -42,7 +42,7 @@ fn nothing_there() {
 }
 
 #[test]
-fn everything_there() {
+fn a_complete_directory_needs_no_stage() {
     let bench = built();
     check(&bench, &toy(), "");
     let plan = bench.plan(&toy()).unwrap();
@@ -270,7 +270,7 @@ fn an_exchanged_file_is_noticed_by_its_digest() {
 }
 
 #[test]
-fn a_full_check_does_for_a_sample_and_not_the_other_way() {
+fn a_full_check_satisfies_a_sample_but_not_the_reverse() {
     let bench = built();
     let sample = Design { check: "sample", ..Design::default() };
     check(&bench, &sample.toy(), "");

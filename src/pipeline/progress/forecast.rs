@@ -1,6 +1,6 @@
 //! Forecast of the time left of a run: the prediction of the plan, corrected by the progress so far.
 
-/// The shortest time that measures the speed of the machine.
+/// The shortest elapsed time from which the speed of the machine is estimated.
 const SECONDS_MIN: f64 = 1.0;
 
 /// The forecast of a run.
@@ -21,7 +21,7 @@ pub enum StepProgress {
     Share(f64),
     /// The seconds left.
     Left(f64),
-    /// Unknown.
+    /// Neither is known.
     Unknown,
 }
 
@@ -41,8 +41,8 @@ impl Forecast {
         self.done += std::mem::take(&mut self.current);
     }
 
-    /// Estimates the seconds left, after `elapsed` seconds, `elapsed_at_hand` of them in the current step. `None` if the
-    /// current step has unknown progress and exceeds its prediction.
+    /// Estimates the seconds left, after `elapsed` seconds, `elapsed_at_hand` of them in the current step. `None` if
+    /// the current step has unknown progress and exceeds its prediction.
     pub fn left(&self, at_hand: StepProgress, elapsed_at_hand: f64, elapsed: f64) -> Option<f64> {
         let others = (self.total - self.done - self.current).max(0.0);
         let elapsed_before = elapsed - elapsed_at_hand;

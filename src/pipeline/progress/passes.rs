@@ -1,15 +1,15 @@
 //! Estimates the time left of a stage that repeats passes until one changes nothing.
 //!
-//! The changes of a pass fall roughly geometrically, so the number of remaining passes follows from the last changes and
-//! their ratio. Full passes take equal times; later passes, which recompute only what may have changed, shorten roughly
-//! geometrically too. There is no estimate until the changes fall.
+//! The changes of a pass fall roughly geometrically, so the number of remaining passes follows from the last changes
+//! and their ratio. Full passes take equal times; later passes, which recompute only what may have changed, shorten
+//! roughly geometrically too. There is no estimate until the changes fall.
 
 /// A completed pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassSample {
     /// Whether it recomputed everything.
     pub is_full: bool,
-    /// Whether the next one does.
+    /// Whether the next pass recomputes everything.
     pub is_next_full: bool,
     /// The number of changes, in the same unit for all passes.
     pub changed: u64,
@@ -86,10 +86,10 @@ impl Passes {
             let full_seconds = full * last.seconds;
             return Some(full_seconds + REST_SHARE * (so_far + full_seconds));
         }
-        // The pass that changes nothing included.
+        // Includes the last pass, which changes nothing.
         let passes = passes_until(1.0).floor().max(0.0) + 1.0;
         let same = self.ended.iter().rev().take_while(|pass| !pass.is_full).count();
-        // Half the changes take more than half the time: more must be recomputed than changes.
+        // Time falls more slowly than changes: more positions are recomputed than change.
         let seconds = self.ratio(same, |pass| pass.seconds).unwrap_or(0.0).max(ratio.sqrt());
         let seconds = seconds.clamp(SECONDS_RATIOS.0, SECONDS_RATIOS.1);
         Some(last.seconds * seconds * (1.0 - seconds.powf(passes)) / (1.0 - seconds))

@@ -1,4 +1,4 @@
-//! The form of a block: how its bytes are stored, as its index entry says.
+//! The form of a block: the encoding of its bytes, recorded in its index entry.
 
 use super::Codec;
 

@@ -55,7 +55,7 @@ pub(crate) enum Context {
 pub(crate) const HEAD_FIXED_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 10;
 
-/// Strips that a thread counts or codes at a time.
+/// Strips that a thread counts or encodes at a time.
 const STRIPS_A_TASK: usize = 8;
 
 /// The decoded head of a block.

@@ -4,9 +4,9 @@
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 1 for 8 groups | a bit a group, the lowest first: whether it has such bytes |
-//! | 8 | of each group that has, a bit a byte: whether it is not zero |
-//! | up to 64 | these bytes, followed by the next group that has such |
+//! | 1 for 8 groups | one bit per group, lowest bit first: set if the group has nonzero bytes |
+//! | 8 | of each group with nonzero bytes: one bit per byte, set if the byte is not zero |
+//! | up to 64 | the nonzero bytes, followed by the next group with nonzero bytes |
 //!
 //! Planes are written once and read once or twice, so encoding must take no longer than hashing. At 20 stones Zstandard
 //! makes them a third as long, but took a quarter of the processor time of `two-bit` to write and a tenth to read.
@@ -23,14 +23,14 @@ pub(crate) const GROUP: usize = 64;
 /// Encodes a block.
 pub(crate) fn encode(values: &[u8]) -> Vec<u8> {
     thread_local! {
-        /// Reused from block to block: most of the worst-case room is never touched, and would be cleared each time.
-        static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+        /// Reused from block to block: most of the worst-case buffer is never touched, and would be cleared each time.
+        static ENCODE_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
-    let mut room = ROOM.take();
-    room.resize(room.len().max(bytes_max(values.len())), 0);
-    let bytes = avx512::encode(values, &mut room).unwrap_or_else(|| encode_with(values, &mut room, compress));
-    let block = room[..bytes].to_vec();
-    ROOM.set(room);
+    let mut buffer = ENCODE_BUFFER.take();
+    buffer.resize(buffer.len().max(bytes_max(values.len())), 0);
+    let bytes = avx512::encode(values, &mut buffer).unwrap_or_else(|| encode_with(values, &mut buffer, compress));
+    let block = buffer[..bytes].to_vec();
+    ENCODE_BUFFER.set(buffer);
     block
 }
 
@@ -66,7 +66,7 @@ fn encode_with(values: &[u8], block: &mut [u8], compress: impl Fn(&[u8; GROUP], 
     let mut end = zeros_bytes(values.len());
     block[..end].fill(0);
     let mut append = |number: usize, group: &[u8; GROUP]| {
-        let place = block[end + size_of::<u64>()..].first_chunk_mut().expect("each group has this room");
+        let place = block[end + size_of::<u64>()..].first_chunk_mut().expect("each group has this buffer");
         let mask = compress(group, place);
         if mask != 0 {
             block[end..end + size_of::<u64>()].copy_from_slice(&mask.to_le_bytes());
@@ -162,9 +162,9 @@ mod tests {
             for rarity in [1, 2, 10, 100, 100_000] {
                 let values = sparse(len, rarity);
                 let block = encode(&values);
-                let mut room = vec![9; bytes_max(len)];
-                let bytes = encode_with(&values, &mut room, compress);
-                assert_eq!(block, room[..bytes], "{len}, {rarity}");
+                let mut buffer = vec![9; bytes_max(len)];
+                let bytes = encode_with(&values, &mut buffer, compress);
+                assert_eq!(block, buffer[..bytes], "{len}, {rarity}");
                 let mut out = vec![9; len];
                 decode(&block, len, 0, &mut out).unwrap();
                 assert_eq!(out, values);

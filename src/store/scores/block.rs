@@ -17,10 +17,10 @@ impl Scores {
     /// Decodes all scores of a block.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the block is; `out` then holds anything.
+    /// [`StoreError::Damaged`] if the block is damaged; the content of `out` is then unspecified.
     ///
     /// # Panics
-    /// If there is no such block or `out` is not as long as it.
+    /// If there is no such block, or `out` does not have its length.
     pub fn decode_block(&self, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
         assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
         self.settled(|| self.decode_stored(block, 0, out))
@@ -171,7 +171,7 @@ impl Scores {
         self.verified.get(block / 64).is_some_and(|word| word.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
     }
 
-    /// Verifies the stored bytes of a block, and notes it if they are mapped.
+    /// Verifies the stored bytes of a block, and records the verification if they are mapped.
     #[cold]
     pub(super) fn check<'s>(
         &self,
@@ -188,14 +188,14 @@ impl Scores {
         Ok(stored)
     }
 
-    /// Notes that a block was verified in an edition, unless there is a new one meanwhile.
+    /// Records that a block was verified in an edition, unless there is a newer edition.
     fn note_verified(&self, block: usize, edition: u64) {
         let Some(word) = self.verified.get(block / 64) else { return };
         if self.latest_edition() != edition {
             return;
         }
         word.fetch_or(1 << (block % 64), Ordering::SeqCst);
-        // A thread that finds a later edition raises its number first and clears all bits then: one of the two threads
+        // A thread that finds a later edition first raises its number and then clears all bits: one of the two threads
         // clears this bit.
         if self.edition() != edition {
             word.fetch_and(!(1 << (block % 64)), Ordering::SeqCst);

@@ -31,13 +31,13 @@ pub(crate) enum BlockPart {
     Values { first: u32, end: u32 },
     /// A strip, row by row.
     Strip(u32),
-    /// Nothing: the value is read in place.
+    /// No part is decoded: the value is read in place.
     InPlace,
     /// The head of a block of strips, without values.
     Head,
 }
 
-/// How scores are read.
+/// The access pattern of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessPattern {
     /// Single scores.

@@ -40,7 +40,7 @@ impl Scores {
     /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
     ///
     /// # Panics
-    /// If `out` is not as long as there are positions.
+    /// If the length of `out` is not the number of positions.
     pub fn read_into(&self, out: &mut [i8]) -> Result<(), StoreError> {
         assert_eq!(out.len() as u64, self.shape().positions(), "as many scores as positions");
         self.read_range(0..self.shape().positions(), out)
@@ -53,7 +53,7 @@ impl Scores {
     /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
     ///
     /// # Panics
-    /// If the positions are not there or `out` is not as long as they are many.
+    /// If the range exceeds the file, or `out` does not have its length.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
         self.settled(|| self.read_range_once(positions.clone(), out))
     }
@@ -98,7 +98,7 @@ impl Scores {
     /// [`StoreError::Damaged`] if the block is; `out` then holds anything.
     ///
     /// # Panics
-    /// If the run does not have the block, or `out` is not as long as it.
+    /// If the run does not contain the block, or `out` does not have its length.
     pub fn decode_block_of(&self, run: &BlockRun, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
         assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
         self.decode_of_run(run, block, 0, out)

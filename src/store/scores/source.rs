@@ -3,8 +3,8 @@
 //! Every touched page of a map counts as memory of the process until the system reclaims it. Reads on demand take only
 //! the requested bytes, at the price of a copy.
 //!
-//! A mapped file may be changed by other processes, or become unreadable, at any time. Each time that this is noticed
-//! the file gets another *edition*, and earlier reads are no longer known to be right. A map with a page that could not
+//! A mapped file may be changed by other processes, or become unreadable, at any time. Each time that this is detected,
+//! the file gets a new *edition*, and earlier reads may be wrong. A map with a page that could not
 //! be provided is lost: from then on the file is read on demand.
 
 use std::borrow::Cow;
@@ -46,7 +46,7 @@ impl FileSource {
         }
     }
 
-    /// Whether bytes are read where they lie.
+    /// Whether the file is mapped.
     #[inline]
     pub(crate) fn is_mapped(&self) -> bool {
         self.in_place().is_some()
@@ -60,8 +60,8 @@ impl FileSource {
         Some(mapped.edition.load(Ordering::SeqCst) | lost)
     }
 
-    /// The bytes of a map that is not lost, with the last known edition. What was read from them is right if the edition
-    /// is the same afterwards.
+    /// The bytes of a map that is not lost, with the last known edition. What was read from them is right if the
+    /// edition is the same afterwards.
     #[inline]
     pub(crate) fn in_place(&self) -> Option<(&[u8], u64)> {
         let FileSource::Mapped(mapped) = self else { return None };

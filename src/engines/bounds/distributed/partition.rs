@@ -53,7 +53,7 @@ impl RowPartition {
             for two in (one..=stones).rev() {
                 for three in (two..=stones).rev() {
                     for leading in (three..=stones).rev() {
-                        // The run of a rank ends before the unit whose middle is beyond its share.
+                        // The run of a rank ends before the first unit with its middle beyond the share of the rank.
                         let middle = u128::from(2 * taken + weights[leading as usize]) * ranks as u128;
                         while first.len() < ranks && middle >= 2 * first.len() as u128 * u128::from(total) {
                             first.push(end.clone());

@@ -1,7 +1,7 @@
 //! The wins that a rank keeps: the `OpponentMajor` rows that moves from its own rows lead to.
 //!
 //! A new win is sent to every rank that keeps its row. A row to which no move leads is kept by one rank, since the
-//! database has it. Of the ranks that keep a row one *reports* it: it logs the wins of a bound.
+//! database contains it. One of the ranks that keep a row *reports* it, that is, logs its wins of a bound.
 
 use super::log::DecisionLog;
 use super::message::BoundMessage;

@@ -64,7 +64,7 @@ pub(crate) fn transpose_gfni(block: &mut [u64; CHUNK]) {
         }
         turned
     };
-    /// The same, the bytes of each eight in reverse: the first row of a matrix is its highest byte.
+    /// As [`TURNED`], with each group of eight bytes reversed: the first row of a matrix is its highest byte.
     const TURNED_UP: [u8; CHUNK] = {
         let (mut turned, mut at) = ([0; CHUNK], 0);
         while at < CHUNK {
@@ -88,7 +88,7 @@ pub(crate) fn transpose_gfni(block: &mut [u64; CHUNK]) {
             let matrices = _mm512_permutexvar_epi8(turned_up, eight);
             *rows = _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(ONES), matrices);
         }
-        // Then eight by eight of these: pairs, and fours of pairs.
+        // Then transposes the 8 by 8 blocks, in pairs and then in groups of four pairs.
         let mut b = [_mm512_setzero_si512(); 8];
         for pair in 0..4 {
             b[2 * pair] = _mm512_unpacklo_epi64(a[2 * pair], a[2 * pair + 1]);

@@ -161,7 +161,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         std::thread::scope(|scope| {
             let thread = &thread;
             for buffer in &self.buffers[..threads] {
-                // The threads that exist do all jobs.
+                // If a thread cannot be started, the existing threads execute all jobs.
                 if std::thread::Builder::new().spawn_scoped(scope, move || thread(buffer)).is_err() {
                     thread(buffer);
                     break;
@@ -299,7 +299,7 @@ impl<'a, W: CellFile> Cells<'a, W> {
         time: u32,
         buffer: &mut [i8],
     ) -> Result<(), W::Error> {
-        // The second half is for cells that are read because they have other columns too.
+        // The second half holds cells that must be read first because they also contain other columns.
         let (buffer, others) = buffer.split_at_mut(buffer.len() / 2);
         let at_once = buffer.len() / slab.cell_bytes;
         let first_row = part.groups.start * slab.height;

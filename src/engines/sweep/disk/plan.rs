@@ -107,8 +107,8 @@ pub struct PassBytes {
 /// Block size of direct I/O; the captures of a task start at a block.
 const PLACE_BYTES: u64 = 4096;
 
-/// Bytes a half of a slab: moves, rank, pits, children from a block, and state; and some more for those of a task while
-/// it is read.
+/// Bytes of memory per half of a slab: moves, rank, pits, children from a block, and state, with a reserve for the
+/// halves of a task while it is read.
 const HALF_BYTES: usize = 72;
 
 /// Alignment of strips: a cache line.
@@ -344,9 +344,9 @@ struct HighAndLow {
 
 /// Returns the pairs in the order of a pass: the most unequal players first, since crossing moves from few stones lead
 /// there. At 12 stones this takes 22 passes; the reverse order 26, alternating orders 24, and slab by slab without
-/// pairs
-/// 83. Interleaving bases, which are bound by I/O, with blocks of the previous pair, which are bound by computation,
-///   would use cores and drive at the same time, but takes 19 passes at 20 stones instead of 14.
+/// pairs 83.
+/// Interleaving bases, which are bound by I/O, with blocks of the previous pair, which are bound by computation,
+/// would use cores and drive at the same time, but takes 19 passes at 20 stones instead of 14.
 fn pairs(stones: u32) -> impl Iterator<Item = HighAndLow> {
     let stones = stones as usize;
     (stones.div_ceil(2)..=stones).rev().map(move |mover| {
@@ -379,7 +379,7 @@ impl ColumnStrip {
     }
 }
 
-/// Returns the arena of the smallest tasks.
+/// Returns the arena size, in bytes, of the smallest possible tasks.
 fn least(layout: &CellLayout) -> usize {
     let of_pair = |pair: HighAndLow| {
         let low = &layout.slabs[pair.opponent];

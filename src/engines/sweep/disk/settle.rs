@@ -67,7 +67,7 @@ impl TaskSlab<'_> {
         let jobs = out[first * to.stride..end * to.stride].par_chunks_mut(chunks * CHUNK * to.stride);
         jobs.zip(changed[..end - first].par_chunks_mut(chunks * CHUNK)).enumerate().for_each(|(at, (out, changed))| {
             let count = out.len() / to.stride;
-            // As if these were all columns.
+            // A view in which these are all columns of the slab.
             let alone = SlabWork { to: SlabRows { rows: count, ..to }, children: Vec::new(), ..self.work };
             let first_chunk = at * chunks;
             let mut staged = staged(self.buffers);

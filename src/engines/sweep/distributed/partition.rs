@@ -98,7 +98,7 @@ impl ScorePartition {
                             end[large] += large as u64 - u64::from(leading) + 1;
                             weight += with_others(large, end[large]) - with_others(large, before[large]);
                         }
-                        // The run of a rank ends before the halves whose middle is beyond its share.
+                        // The run of a rank ends before the first chunk with its middle beyond the share of the rank.
                         let middle = u128::from(2 * taken + weight) * ranks as u128;
                         while first.len() < ranks && middle >= 2 * first.len() as u128 * u128::from(total) {
                             first.push(in_chunks(&before));

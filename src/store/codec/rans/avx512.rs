@@ -25,7 +25,7 @@ pub(crate) fn steps(
     if is_portable() || !*IS_THERE {
         return (usize::from(above.is_none()), 0);
     }
-    // SAFETY: the processor and the system have what the function enables, as was found out just now.
+    // SAFETY: the check above has detected the features that the function enables.
     unsafe { steps_avx512(states, words, classes, slots, above, row) }
 }
 
@@ -129,12 +129,13 @@ impl Lanes<'_> {
         let class = _mm512_permutex2var_epi32(self.parts[0], part, self.parts[1]);
         let at = _mm512_and_si512(self.state, number(SLOTS - 1));
         let class = _mm512_add_epi32(class, roughness);
-        // SAFETY: parts are below 25 and roughnesses below 5, so that a class times `SLOTS` and less than that again is an
-        // index of the table, which goes on for three bytes.
+        // SAFETY: parts are below 25 and roughnesses below 5, so that a class times `SLOTS` and less than that again is
+        // an index of the table, which is padded with three bytes.
         let found = unsafe { _mm512_i32gather_epi32::<1>(_mm512_add_epi32(class, at), self.codes.as_ptr().cast()) };
         let found = _mm512_and_si512(found, number(0xFF));
         let index = _mm512_add_epi32(_mm512_srl_epi32(class, self.class_shift), found);
-        // SAFETY: and this is one of the other, for a class has as many places there as a power of two above all codes.
+        // SAFETY: the index is within the other table, in which each class has a power of two of entries, more than
+        // there are codes.
         let start = unsafe { _mm512_i32gather_epi32::<4>(index, self.starts.as_ptr().cast()) };
         let first = _mm512_and_si512(start, number(0xFFFF));
         let frequency = _mm512_srli_epi32::<16>(start);

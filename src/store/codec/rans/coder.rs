@@ -76,7 +76,7 @@ pub(crate) struct OutputWindow {
     pub(crate) origin: usize,
 }
 
-/// Writes the values of a strip to their places in `out`, as far as these exist. The inverse of [`gather`].
+/// Writes the values of a strip to `out`; values outside of `out` are skipped. The inverse of [`gather`].
 pub(crate) fn scatter(strip: &Strip, steps: &[Step], low: u8, place: OutputWindow, out: &mut [u8]) {
     let width = strip.cell_columns;
     // Sixteen steps of all lanes are sixteen values of each: a matrix to be transposed.
@@ -351,8 +351,8 @@ impl<'a> Decoder<'a> {
     fn lane(&mut self, lane: usize, class: usize, ahead: &mut Ahead) -> u8 {
         let state = self.states[lane];
         let at = state % SLOTS;
-        let (code, start) = self.slots.look(class, at);
-        // At most 1024 times 2^22 - 1, and 1023.
+        let (code, start) = self.slots.find(class, at);
+        // Cannot overflow: at most 1024 * (2^22 - 1) + 1023.
         let state = (start >> 16) * (state >> SLOT_BITS) + (at - start % (1 << 16));
         let filled = state << 16 | u32::from(u16::from_le_bytes(ahead.words[ahead.used % LANES]));
         let is_short = state < STATE_MIN;

@@ -107,7 +107,7 @@ impl FlooredClasses {
     #[inline(always)]
     pub(crate) fn symbol(&self, code: u8, floor: u8) -> u8 {
         match floor < self.codes {
-            // A code below its floor is unusual, but possible.
+            // A code below its floor is rare, but valid.
             true if code < floor => self.codes - (floor - code),
             true => code - floor,
             false => code,

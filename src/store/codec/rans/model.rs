@@ -42,10 +42,10 @@ pub(crate) const ROUGHNESSES: usize = ROUGHNESS_BOUNDS.len() + 2;
 /// Classes in a table of the decoder, a power of two.
 pub(crate) const CLASSES_MAX: usize = 128;
 const _: () = assert!(CLASSES <= CLASSES_MAX);
-// As `Classes::parts` has it.
+// The split that `Classes::parts` assumes.
 const _: () = assert!(GUESSES <= 2 * LANES && ROUGHNESS_BOUNDS[2] < LANES as u32);
 
-/// Which neighbours a value has, for [`Classes::of`].
+/// The neighbours that a value has, as the parameter of [`Classes::of`].
 pub(crate) const NONE: u8 = 0;
 pub(crate) const LEFT: u8 = 1;
 pub(crate) const UPPER: u8 = 2;
@@ -140,7 +140,7 @@ impl Classes {
 }
 
 impl FrequencyModel {
-    /// Counts of zero.
+    /// Returns counts that are all zero.
     pub(crate) fn no_counts(classes: usize) -> Box<Counts> {
         vec![0; classes << 8].into()
     }
@@ -233,7 +233,7 @@ impl Slots {
 
     /// The code in a slot of a class, its frequency times 2^16 and its first slot.
     #[inline(always)]
-    pub(crate) fn look(&self, class: usize, slot: u32) -> (u8, u32) {
+    pub(crate) fn find(&self, class: usize, slot: u32) -> (u8, u32) {
         let code = self.codes[class << SLOT_BITS | (slot % SLOTS) as usize];
         (code, self.starts[class << self.code_bits | usize::from(code)])
     }
@@ -369,11 +369,11 @@ mod tests {
                 assert_eq!(frequency > 0, counts[class << 8 | code] > 0);
                 sum += frequency;
                 for at in start..start + frequency {
-                    assert_eq!(slots.look(class, at), (code as u8, starts[class << 8 | code]));
+                    assert_eq!(slots.find(class, at), (code as u8, starts[class << 8 | code]));
                 }
             }
             assert_eq!(sum, if class == 7 { 0 } else { SLOTS });
         }
-        assert!((0..SLOTS).all(|at| slots.look(7, at) == (0, SLOTS << 16)));
+        assert!((0..SLOTS).all(|at| slots.find(7, at) == (0, SLOTS << 16)));
     }
 }

@@ -5,7 +5,7 @@ use crate::codec::sparse::{self, GROUP};
 use crate::error::DecodeError;
 use std::arch::x86_64::*;
 
-/// Whether the processor and the system have what the functions for sparse blocks enable, and these may be used.
+/// Whether the processor and the system support the vector kernels of this module, and their use is allowed.
 fn has_byte_compression() -> bool {
     !is_portable()
         && is_x86_feature_detected!("avx512f")
@@ -15,12 +15,12 @@ fn has_byte_compression() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// See [`sparse::encode_with`]. None where the processor does not have what it takes.
+/// Vector version of [`sparse::encode_with`]. Returns `None` if the processor lacks the required instructions.
 pub(in crate::codec::sparse) fn encode(values: &[u8], block: &mut [u8]) -> Option<usize> {
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
     fn enabled(values: &[u8], block: &mut [u8]) -> usize {
         sparse::encode_with(values, block, |group, to| {
-            // SAFETY: both are of sixty-four bytes.
+            // SAFETY: source and destination have 64 bytes each.
             unsafe {
                 let bytes = _mm512_loadu_si512(group.as_ptr().cast());
                 let mask = _mm512_test_epi8_mask(bytes, bytes);
@@ -35,13 +35,14 @@ pub(in crate::codec::sparse) fn encode(values: &[u8], block: &mut [u8]) -> Optio
     has_byte_compression().then(|| unsafe { enabled(values, block) })
 }
 
-/// See [`sparse::decode_with`]. None where the processor does not have what it takes.
+/// Vector version of [`sparse::decode_with`]. Returns `None` if the processor lacks the required instructions.
 pub(in crate::codec::sparse) fn decode(block: &[u8], out: &mut [u8]) -> Option<Result<(), DecodeError>> {
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
     fn enabled(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
         sparse::decode_with(block, out, |mask, bytes, group| {
             let these = _bzhi_u64(u64::MAX, bytes.len().min(GROUP) as u32);
-            // SAFETY: what the mask leaves out is not read; the slice has what it keeps, and the group sixty-four bytes.
+            // SAFETY: bytes outside the mask are not read; the slice holds the bytes inside it, and the group has 64
+            // bytes.
             unsafe {
                 let bytes = _mm512_maskz_loadu_epi8(these, bytes.as_ptr().cast());
                 _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_maskz_expand_epi8(mask, bytes));
