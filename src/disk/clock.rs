@@ -2,14 +2,13 @@
 //!
 //! Nothing here may influence the bytes of an artifact.
 
+use rustix::process::{Resource, getrlimit};
+use rustix::time::ClockId;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use rustix::process::{Resource, getrlimit};
-use rustix::time::ClockId;
 
 /// The clock of a host, from [`crate::Disk::clock`]. Tests use clocks that jump and stop.
 pub trait Clock: Debug + Send + Sync {

@@ -1,12 +1,10 @@
 //! BLAKE3 digests: the content identity of files.
 
+use crate::map::bytes_of;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::XxHash3_64;
-
-use crate::map::bytes_of;
 
 /// A BLAKE3 digest. Prints and serializes as 64 lower-case hexadecimal digits, and parses from them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,9 +3,8 @@
 //! A layer between a caller and a disk (a fence, a meter, a fault injector) implements [`DiskGuard`], which has one
 //! method; [`GuardedDisk`] forwards everything else.
 
-use std::path::{Path, PathBuf};
-
 use crate::{Clock, Disk, DiskError, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
+use std::path::{Path, PathBuf};
 
 /// The effect of an operation on the named files of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

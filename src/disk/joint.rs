@@ -5,13 +5,12 @@
 //! bytes. So a process writes the whole blocks of its region and returns the bytes at its ends as *edges*; the
 //! publishing process writes these.
 
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-
 use crate::error::DiskError;
 use crate::real::direct::BLOCK_BYTES_MAX;
 use crate::staged::temporary_of_many;
 use crate::{Disk, ScratchFile};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// The largest block of a disk.
 const BLOCK_BYTES: u64 = BLOCK_BYTES_MAX as u64;

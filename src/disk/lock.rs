@@ -3,19 +3,17 @@
 //! The lock is `flock` on a small file. The file stays when the lock is released; its content is only the note of the
 //! last holder, so it never needs to be removed.
 
+use crate::clock;
+use crate::error::{DiskError, Operation};
+use crate::real::folder::{Folder, open_file};
+use crate::staged::kept_names;
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-
-use rustix::fs::OFlags;
-
-use crate::clock;
-use crate::error::{DiskError, Operation};
-use crate::real::folder::{Folder, open_file};
-use crate::staged::kept_names;
 
 /// A held lock, released on drop.
 pub struct Lock {

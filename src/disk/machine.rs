@@ -1,14 +1,5 @@
 //! Facts and measurements of the machine and its disks, for diagnosing slow or refused runs.
 
-use std::fs::{self, File};
-use std::io;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use rustix::process::{Resource, getrlimit};
-
 use crate::clock::kibibytes;
 use crate::error::{DiskError, Operation};
 use crate::lock::LockedFile;
@@ -17,6 +8,13 @@ use crate::real::file::RealFile;
 use crate::real::folder::nameless;
 use crate::real::output::RealOutput;
 use crate::{InputFile, Io, OutputFile, RealDisk};
+use rustix::process::{Resource, getrlimit};
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Bytes of one request of a stream.
 const PIECE_BYTES: usize = 1 << 20;

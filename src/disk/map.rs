@@ -6,6 +6,8 @@
 //! has used the bytes, with [`Mapping::is_whole`] and [`Mapping::stamp`]. If the flag is raised, [`Mapping::read_at`]
 //! reads the remaining bytes.
 
+use crate::error::{DiskError, Operation};
+use crate::sigbus::MapWatch;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -13,9 +15,6 @@ use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use crate::error::{DiskError, Operation};
-use crate::sigbus::MapWatch;
 
 /// The bytes of a file, mapped for reading. Cheap to clone; clones share the map.
 #[derive(Clone)]

@@ -22,11 +22,6 @@ mod tests;
 
 pub use faults::{Fault, InjectedFault, OperationSet, PlannedFault};
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use crate::error::{DiskError, Operation, too_short};
 use crate::lock::{has_note, is_lock_note};
 use crate::real::folder::parent;
@@ -35,6 +30,10 @@ use crate::{Clock, Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, Syst
 use contents::FileContents;
 use faults::{FaultPlan, OperationOutcome, RandomBits};
 use open::{MemoryFile, MemoryOutput};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A file system in memory. Clones refer to the same one, each with the clock of a host.
 #[derive(Clone, Debug)]

@@ -12,15 +12,6 @@ mod queue_memory;
 mod request;
 pub(crate) mod ring;
 
-use std::fmt;
-use std::fs::{self, FileType, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use rustix::fs::OFlags;
-
 use self::deliver::check_replaceable;
 use self::file::RealFile;
 use self::file_system::{TMPFS_MAGIC, file_system, free_bytes};
@@ -31,6 +22,13 @@ use crate::error::{DiskError, Operation, too_short};
 use crate::io::Io;
 use crate::staged::{probe, temporary_of};
 use crate::{Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
+use rustix::fs::OFlags;
+use std::fmt;
+use std::fs::{self, FileType, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file system of the operating system. Clones share buffers and traffic; a process needs one.
 ///

@@ -4,12 +4,11 @@
 //! is synced. At any moment `NAME` is absent, or the complete old file, or the complete new one. The temporary of a
 //! dead run is ignored by readers and found by [`remove_leftovers`].
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
 use crate::clock::now_seconds;
 use crate::error::{DiskError, Operation};
 use crate::{Disk, OutputFile};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// A file being written under a temporary name. Dropped unpublished, it is removed.
 pub struct Staged<'d> {

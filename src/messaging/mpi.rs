@@ -10,13 +10,11 @@
 
 mod library;
 
+use crate::{CommunicationError, Communicator, MessageTraffic, assert_other, check_size, launched};
+use library::{MessageKind, MpiLibrary, Transfer};
 use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use library::{MessageKind, MpiLibrary, Transfer};
-
-use crate::{CommunicationError, Communicator, MessageTraffic, assert_other, check_size, launched};
 
 /// Default time that a rank may be silent.
 const PATIENCE: Duration = Duration::from_secs(600);

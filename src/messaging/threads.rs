@@ -1,12 +1,11 @@
 //! In-process communicator: the ranks of a job are threads of one process.
 
+use crate::communicator::{assert_other, check_size};
+use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use crate::communicator::{assert_other, check_size};
-use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
 
 /// Communicator of a rank that is a thread of this process. Dropping it leaves the job; messages sent before can still
 /// be received.

@@ -3,13 +3,12 @@
 //! An artifact is a file in the run directory (or, for a [`ArtifactKind::Verification`], a fact in
 //! the journal). It is immutable: a stage publishes it whole, under its final name, or not at all.
 
+use disk::Digest;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-use disk::Digest;
-use serde::{Deserialize, Serialize};
 
 /// The name of an artifact: its path relative to the run directory, such as `databases/16`.
 ///

@@ -23,14 +23,12 @@ pub use stop::StopRequest;
 pub use survey::Inspections;
 pub(crate) use survey::{inspect_artifact, survey};
 
-use std::path::Path;
-use std::time::Duration;
-
-use disk::{Disk, DiskError, Lock};
-
 use crate::directory::claim::{keep_others, lock_is_of_others};
 use crate::error::{PipelineError, unusable};
 use crate::journal::{Journal, JournalError};
+use disk::{Disk, DiskError, Lock};
+use std::path::Path;
+use std::time::Duration;
 
 /// A run directory locked for writing.
 pub struct Directory<'d> {

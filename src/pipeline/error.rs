@@ -1,9 +1,5 @@
 //! Errors that end a run early, each with cause, remedy and exit code.
 
-use std::path::{Path, PathBuf};
-
-use disk::DiskError;
-
 use crate::artifact::ArtifactName;
 use crate::exit::Exit;
 use crate::graph::GraphError;
@@ -13,6 +9,8 @@ use crate::plan::{PlannedStage, ReplacedArtifact};
 use crate::preflight::PreflightError;
 use crate::report::StageError;
 use crate::stage::StageName;
+use disk::DiskError;
+use std::path::{Path, PathBuf};
 
 /// A missing input of a single stage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,12 +5,10 @@
 //! intermediates are replaced by their own sources. Method, codec, threads, memory and paths are absent, so none of them
 //! makes anything stale.
 
-use std::collections::BTreeMap;
-
+use crate::artifact::{ArtifactName, ArtifactSpec};
 use disk::Digest;
 use serde::{Deserialize, Serialize};
-
-use crate::artifact::{ArtifactName, ArtifactSpec};
+use std::collections::BTreeMap;
 
 /// The fingerprint of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

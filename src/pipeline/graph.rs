@@ -4,10 +4,9 @@
 //! earlier stage; a verification vouches for targets that it reads; names are unique. So stages can run in the given
 //! order.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec};
 use crate::stage::{StageName, StageSpec};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Stages in the order in which they run, with the artifacts they make.
 #[derive(Clone, Debug, Default)]

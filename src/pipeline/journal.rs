@@ -20,13 +20,11 @@ pub(crate) use record::clip;
 pub use record::{ArtifactRecord, Entry, LastHeartbeat, Measured, Record, RunEnd};
 pub use state::{BuiltArtifact, Damage, JournalMoment, JournalState, RunHistory, StageEnd, StageHistory};
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use disk::{Disk, OutputFile};
-
 use crate::journal::contents::encode;
 use crate::journal::fence::Fence;
+use disk::{Disk, OutputFile};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A journal open for writing. Only for the holder of the directory's lock.
 pub struct Journal<'d> {

@@ -6,12 +6,11 @@ mod schema;
 mod tests;
 mod value;
 
+use disk::Digest;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
-
-use disk::Digest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -1,16 +1,14 @@
 //! Events of a run, and their observers.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use serde::Serialize;
-
 use crate::artifact::ArtifactName;
 use crate::journal::{Measured, RunEnd};
 use crate::path_text;
 use crate::plan::{Reason, StageCounts};
 use crate::progress::ProgressReading;
 use crate::stage::{Cost, StageName};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// An observer of a run. Called from the thread of the run and, for [`Event::Progress`], from another.
 pub trait Observer: Sync {

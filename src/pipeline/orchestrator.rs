@@ -19,13 +19,6 @@ pub use heartbeat_observer::HeartbeatObserver;
 pub use run::{CompletedStage, RunSummary};
 pub use single::{OutputComparison, ScratchDirectory, StageOutput, StageRerun};
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-use disk::{Disk, clock};
-
 use crate::budget::Budget;
 use crate::directory::{Directory, Inspections, Space, holds_artifacts, journal_path, survey};
 use crate::error::{PipelineError, unusable};
@@ -34,6 +27,11 @@ use crate::observer::{Observer, SilentObserver};
 use crate::plan::{Keep, Plan, PlanOptions, evaluate, plan_of};
 use crate::preflight::Resources;
 use crate::work::Work;
+use disk::{Disk, clock};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Options of a run.
 #[derive(Clone, Debug)]

@@ -3,9 +3,8 @@
 //! A path may be any bytes, but JSON is Unicode: invalid UTF-8 becomes U+FFFD, as in messages. A reader can show such a
 //! path, but not open it. `serde` alone fails on such a path.
 
-use std::path::Path;
-
 use serde::{Serialize, Serializer};
+use std::path::Path;
 
 /// A path that serialises as text.
 #[derive(Clone, Copy, Debug)]

@@ -25,14 +25,13 @@ pub use steps::{
     SettledStage,
 };
 
-use std::collections::BTreeSet;
-
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::{Inspections, Space};
 use crate::error::PipelineError;
 use crate::graph::{Graph, StageArtifacts};
 use crate::journal::JournalState;
 use crate::stage::{StageName, StageSpec};
+use std::collections::BTreeSet;
 
 /// Makes a plan. Its prediction of disk space assumes an empty directory.
 ///

@@ -1,12 +1,10 @@
 //! Preflight: compares the predicted memory and disk space of a plan with what is available.
 
-use std::path::{Path, PathBuf};
-
-use disk::DiskError;
-
 use crate::budget::Budget;
 use crate::plan::PlanPrediction;
 use crate::stage::StageName;
+use disk::DiskError;
+use std::path::{Path, PathBuf};
 
 /// The reason why a run cannot start.
 #[derive(Debug, thiserror::Error)]

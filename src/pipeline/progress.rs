@@ -6,11 +6,10 @@ mod passes;
 pub use forecast::{Forecast, StepProgress};
 pub use passes::{PassSample, Passes};
 
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 /// The progress of one stage. Shared by reference; every method may be called from any thread.
 #[derive(Debug, Default)]

@@ -1,12 +1,10 @@
 //! The result of a stage: a report, or an error.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
+use crate::artifact::ArtifactName;
 use disk::{Digest, DiskError};
 use serde::{Deserialize, Serialize};
-
-use crate::artifact::ArtifactName;
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// The report of a completed stage. The pipeline measures time and memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,9 @@
 //! Stages: steps with declared inputs, outputs and cost.
 
+use crate::artifact::ArtifactName;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
-use crate::artifact::ArtifactName;
 
 /// The name of a stage: a kind and its parameters, such as `sweep:16` or `process:36:12`.
 ///

@@ -3,13 +3,6 @@
 //! Only reads, so it works while a run is active. If the journal does not record the end of the last run, the lock
 //! decides whether it is active.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use disk::{Digest, Disk};
-use serde::Serialize;
-
 use crate::artifact::{ArtifactName, Inspection};
 use crate::directory::{Heartbeat, journal_path, lock_path, survey};
 use crate::error::PipelineError;
@@ -19,6 +12,11 @@ use crate::path_text;
 use crate::plan::{Keep, Plan, PlanOptions, Reason, SettledReason, StageCounts, plan};
 use crate::stage::StageName;
 use crate::work::Work;
+use disk::{Digest, Disk};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The status of a run directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,13 +3,6 @@
 //! Per n: `capture:n` digests the smaller databases, `solve:n` (or another method's name) makes the
 //! database, `verify:n` recomputes it, `stats:n` reports on it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};
-
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::graph::Graph;
 use crate::journal::Record;
@@ -19,6 +12,11 @@ use crate::report::{StageError, StageReport};
 use crate::stage::{Cost, StageName, StageSpec};
 use crate::work::{StageContext, Work};
 use crate::{Directory, PipelineError};
+use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The run directory of the tests.
 pub(crate) const DIRECTORY: &str = "/run";

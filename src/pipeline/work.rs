@@ -1,11 +1,5 @@
 //! The interface between the pipeline and its stages.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use disk::{Disk, DiskError, Stopwatch};
-
 use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
 use crate::budget::Budget;
 use crate::directory::Snapshots;
@@ -13,6 +7,10 @@ use crate::graph::Graph;
 use crate::progress::StageProgress;
 use crate::report::{StageError, StageReport};
 use crate::stage::StageSpec;
+use disk::{Disk, DiskError, Stopwatch};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The stages of a pipeline: implemented by the crate `stages`, and by a toy in tests.
 pub trait Work: Sync {

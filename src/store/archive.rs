@@ -4,18 +4,16 @@
 //! databases. The reader must provide the floors that were given to
 //! [`Writer::append_band`](crate::Writer::append_band).
 
-use std::fmt;
-use std::ops::Range;
-use std::path::Path;
-
-use disk::Digest;
-
 use crate::error::StoreError;
 use crate::identity::Identity;
 use crate::scores::Scores;
 use crate::scores::open::Unverified;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
+use disk::Digest;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
 
 /// An open archive, read band by band given the floors.
 pub struct Archive(Scores);
@@ -89,11 +87,10 @@ impl fmt::Debug for Archive {
 
 #[cfg(test)]
 mod tests {
-    use disk::MemoryDisk;
-
     use super::*;
     use crate::scores::tests::{Example, Way};
     use crate::{Codec, Scores, Writer};
+    use disk::MemoryDisk;
 
     /// Scores in bands, floors that most of them are, and the file.
     fn archive(example: &Example) -> (Vec<i8>, MemoryDisk) {

@@ -1,12 +1,5 @@
 //! Writer of the blocks of a file or of a part of it: encodes in parallel, a batch at a time, and writes in order.
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-
-use disk::{DiskError, bytes_of};
-use rayon::prelude::*;
-
 use crate::codec::BLOCK_POSITIONS;
 use crate::codec::Codec;
 use crate::codec::block::{self, Values};
@@ -17,6 +10,11 @@ use crate::hasher::ContentHasher;
 use crate::identity::FileKind;
 use crate::layout::{BATCH_POSITIONS, BlockLayout};
 use crate::value_range::ValueRange;
+use disk::{DiskError, bytes_of};
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// The most blocks of zeros that are buffered.
 const READY_MAX: usize = 32;

@@ -4,17 +4,16 @@
 //! (one bit says whether an entry was used since the hand last passed). Reads of single scores cache parts as small as
 //! the form of the block allows; reads of ranges cache whole blocks.
 
+use crate::codec::BLOCK_POSITIONS;
+use crate::codec::rans::Head;
+use crate::error::StoreError;
+use crate::scores::{AccessPattern, BlockPart, ScoreLocation, Scores};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use crate::codec::BLOCK_POSITIONS;
-use crate::codec::rans::Head;
-use crate::error::StoreError;
-use crate::scores::{AccessPattern, BlockPart, ScoreLocation, Scores};
 
 /// A cache of decoded blocks of one or several files, of at most a number of bytes.
 pub struct BlockCache {

@@ -5,11 +5,6 @@
 //! entries of its blocks and the hash of its positions. The summaries determine index and footer. The bytes of the file
 //! are those that [`Writer`](crate::Writer) writes.
 
-use std::ops::Range;
-use std::path::Path;
-
-use disk::{Digest, DiskError, Edge, Region};
-
 use crate::blocks::{BlockSink, BlockWriter, FileContent, FinishedBlocks};
 use crate::codec::Codec;
 use crate::codec::block::admits_bytes;
@@ -21,6 +16,9 @@ use crate::identity::Identity;
 use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
+use disk::{Digest, DiskError, Edge, Region};
+use std::ops::Range;
+use std::path::Path;
 
 /// The division of a file into parts.
 #[derive(Clone, Debug)]

@@ -1,10 +1,8 @@
 //! Errors of files: what was expected, what was found, and the remedy.
 
-use std::path::{Path, PathBuf};
-
-use disk::{Digest, DiskError};
-
 use crate::value_range::ValueRange;
+use disk::{Digest, DiskError};
+use std::path::{Path, PathBuf};
 
 /// The remedy for a damaged file. A run trusts the journal until `verify` has recorded the damage.
 fn remedy(path: &Path) -> String {

@@ -61,8 +61,6 @@
 //! strips. 3: planes of codec zstd have sparse blocks. All versions are read, and a file is written in the first
 //! version that has its forms.
 
-use disk::Digest;
-
 use crate::checksum;
 use crate::codec::block::admits_bytes;
 use crate::codec::form::Form;
@@ -73,6 +71,7 @@ use crate::layout::{BAND_COLUMNS_MAX, BlockLayout};
 use crate::little_endian::{u32_at, u64_at};
 use crate::shape::{SLABS_MAX, Shape, SlabShape};
 use crate::value_range::ValueRange;
+use disk::Digest;
 
 /// The latest version; all are read.
 pub(crate) const VERSION: u32 = 3;

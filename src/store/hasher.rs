@@ -4,12 +4,11 @@
 //! [`PIECE_BYTES`], each a whole subtree. The hash of a piece of zeros at a position is computed once per process: most
 //! of a plane is zeros, and hashing them all took a tenth of the processor time of `two-bit`.
 
-use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
-
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use disk::Digest;
 use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a piece: as many leaves as the widest vector registers hash at once.
 pub(crate) const PIECE_BYTES: usize = 16 << 10;

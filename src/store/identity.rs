@@ -1,9 +1,8 @@
 //! The identity of a file.
 
-use std::fmt;
-
 use crate::error::StoreError;
 use crate::shape::SLABS_MAX;
+use std::fmt;
 
 /// The meaning of the values of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

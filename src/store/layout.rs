@@ -5,12 +5,11 @@
 //! [`BAND_POSITIONS_MAX`]. With floors it is four million positions and 40 rows. Blocks are numbered in canonical
 //! order.
 
-use std::ops::Range;
-
 use crate::codec::rans::Band;
 use crate::codec::{BLOCK_POSITIONS, Codec};
 use crate::shape::{Shape, SlabShape};
 use crate::value_range::ValueRange;
+use std::ops::Range;
 
 const BLOCK_POSITIONS_64: u64 = BLOCK_POSITIONS as u64;
 

@@ -2,9 +2,8 @@
 //!
 //! Lincke (2002, section 2.5) measures his dual indexing by the misses of such a cache.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use disk::{DiskError, ScratchFile, bytes_of_words, bytes_of_words_mut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A cached array of words in a scratch file, initially zeros.
 pub struct PageCache {

@@ -12,13 +12,6 @@ mod verify;
 pub(crate) use self::location::{AccessPattern, BlockPart, ScoreLocation};
 pub use self::ranges::BlockRun;
 
-use std::fmt;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use disk::Digest;
-
 use self::source::FileSource;
 use crate::codec::form::Form;
 use crate::codec::{Codec, packed};
@@ -28,6 +21,11 @@ use crate::identity::Identity;
 use crate::layout::{BlockLayout, BlockLocation};
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
+use disk::Digest;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The scores of a file, read through a map or in windows.
 ///

@@ -1,9 +1,8 @@
 //! The shape of a database: the sizes of its slabs.
 
+use crate::error::StoreError;
 use std::fmt;
 use std::ops::Range;
-
-use crate::error::StoreError;
 
 /// The size of one slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,10 @@
 //! A per-thread, lock-free view of cached files that keeps the blocks read last.
 
-use std::sync::Arc;
-
 use crate::cache::{CachedScores, PartKey};
 use crate::codec::BLOCK_POSITIONS;
 use crate::error::StoreError;
 use crate::scores::{AccessPattern, BlockPart, ScoreLocation};
+use std::sync::Arc;
 
 /// The blocks that a thread read last and a row buffer, for [`CachedScores::row`].
 ///

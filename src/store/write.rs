@@ -1,11 +1,5 @@
 //! Writing a file: header, blocks, index and footer, published atomically.
 
-use std::fmt;
-use std::ops::Range;
-use std::path::Path;
-
-use disk::{Digest, Disk, DiskError, Staged};
-
 use crate::blocks::{BlockSink, BlockWriter, FileContent, FinishedBlocks};
 use crate::codec::Codec;
 use crate::error::StoreError;
@@ -14,6 +8,10 @@ use crate::identity::Identity;
 use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
+use disk::{Digest, Disk, DiskError, Staged};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
 
 /// A written file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,11 +156,10 @@ pub fn write(
 
 #[cfg(test)]
 mod tests {
-    use disk::{DiskError, MemoryDisk};
-
     use super::*;
     use crate::identity::{FileKind, Role};
     use crate::scores::tests::{Example, Way};
+    use disk::{DiskError, MemoryDisk};
 
     #[test]
     fn failure_at_every_operation_leaves_the_old_file_or_the_new() {

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::Scores;
 use tests::Random;
-use tests::needs::Need;
-
 use tests::directory::{self, TestDirectory, ended_child, signal};
+use tests::needs::Need;
 
 const PUBLISHED: &str = include_str!("../../src/check/published/lincke-2002.csv");
 
@@ -160,7 +159,8 @@ fn databases_keep_their_codec_with_a_note() {
     assert!(!place.awari("run m.toml").is(0).err.contains("0..2"));
     place.awari("archive --dir run --out archives").is(0);
     place.awari("restore --from archives --dir new --codec raw").is(0);
-    let one = "database 3 (codec raw) stays as it is, because the codec packed applies to new databases only; to convert it:";
+    let one =
+        "database 3 (codec raw) stays as it is, because the codec packed applies to new databases only; to convert it:";
     place.awari("run m.toml").is(0).says(&[one]);
     let again = place.awari(&format!("run {raw} --dir new")).is(0);
     assert!(!again.err.contains("stay as they are"), "{again:?}");

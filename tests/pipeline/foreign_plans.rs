@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use std::fs;
-
 use tests::directory::TestDirectory;
 
 const MACHINE: &str = "[machine]\ncores = 8\nmemory = \"128 MiB\"\ncore_speed = 200\n\n[disk]\nfree = \"1 GiB\"\n\

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-
 use tests::directory::{CommandResult, TestDirectory, ended};
 use tests::needs::Need;
 

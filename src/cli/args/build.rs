@@ -1,5 +1,6 @@
 //! The arguments of commands that build and maintain databases.
 
+use super::{ChangeArgs, DIR_VARIABLE, ManifestArgs, values};
 use crate::candidates;
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCandidates;
@@ -8,8 +9,6 @@ use pipeline::Budget;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use tracing_subscriber::filter::LevelFilter;
-
-use super::{ChangeArgs, DIR_VARIABLE, ManifestArgs, values};
 
 /// A selection of stages.
 #[derive(Clone, Debug, Args)]

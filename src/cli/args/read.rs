@@ -1,5 +1,7 @@
 //! The arguments of commands that read databases.
 
+use super::values::{self, Listen};
+use super::{DIR_VARIABLE, ProgressMode};
 use clap::{Args, ValueEnum};
 use oracle::Level;
 use pipeline::Budget;
@@ -7,9 +9,6 @@ use planner::Method;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use store::Codec;
-
-use super::values::{self, Listen};
-use super::{DIR_VARIABLE, ProgressMode};
 
 /// A selection of databases of a directory.
 #[derive(Clone, Debug, Args)]

@@ -1,9 +1,8 @@
 //! A file in memory: what a process sees, what is durable, and what a loss of power makes of the difference.
 
+use super::faults::RandomBits;
 use std::collections::BTreeSet;
 use std::ops::Range;
-
-use super::faults::RandomBits;
 
 /// The bytes that a disk writes as a unit: all or none.
 const SECTOR_BYTES: usize = 512;

@@ -1,9 +1,8 @@
 //! Planned faults: which operation fails, and how.
 
+use crate::error::{DiskError, Operation};
 use std::io;
 use std::path::{Path, PathBuf};
-
-use crate::error::{DiskError, Operation};
 
 /// The kind of an injected failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,13 @@
 //! Open files in memory.
 
-use std::io;
-use std::path::PathBuf;
-use std::sync::MutexGuard;
-
 use super::faults::{OperationOutcome, RandomBits};
 use super::{MemoryDisk, MemoryState};
 use crate::error::{DiskError, Operation};
 use crate::real::folder::parent;
 use crate::{InputFile, OutputFile, ScratchFile};
+use std::io;
+use std::path::PathBuf;
+use std::sync::MutexGuard;
 
 /// A file open for writing at its end.
 pub(super) struct MemoryOutput {

@@ -10,19 +10,17 @@
 //!
 //! Missing directories are not made.
 
+use super::folder::{Folder, is_trusted, parent};
+use crate::error::{DiskError, Operation};
+use crate::{Disk, Staged};
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{FileType, OFlags};
-use rustix::io::Errno;
-
-use super::folder::{Folder, is_trusted, parent};
-use crate::error::{DiskError, Operation};
-use crate::{Disk, Staged};
 
 /// The most links that are followed, as in the kernel.
 const LINKS_MAX: usize = 40;

@@ -3,10 +3,9 @@
 //! Streams of gigabytes gain nothing from the page cache: it copies every byte, evicts other data, and counts against
 //! the memory limit of a container.
 
+use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
 use std::fs::File;
 use std::io;
-
-use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
 
 /// The block size where the kernel does not report it. No drive exposes larger sectors.
 const BLOCK_BYTES: usize = 4096;

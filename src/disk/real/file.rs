@@ -4,16 +4,6 @@
 //! included, and a write that begins or ends within a block reads that block first. Two threads may write neighbouring
 //! ranges that share a block: each changes it under a lock.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use rustix::fs::FallocateFlags;
-use rustix::io::Errno;
-
 use super::direct;
 use super::file_system::free_bytes;
 use super::folder::parent;
@@ -24,6 +14,14 @@ use super::ring::PIECES;
 use crate::error::{DiskError, Operation};
 use crate::io::Io;
 use crate::{InputFile, RUN_BYTES_MAX, ScratchFile};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A file open for reads, or reads and writes, at any offset.
 pub(crate) struct RealFile {

@@ -1,12 +1,10 @@
 //! File systems: their properties and free space.
 
-use std::path::Path;
-
-use rustix::io::Errno;
-
 use super::direct;
 use super::folder::{here_if_empty, nameless, parent};
 use crate::error::{DiskError, Operation};
+use rustix::io::Errno;
+use std::path::Path;
 
 /// The file system of a directory.
 #[derive(Clone, Debug, PartialEq)]

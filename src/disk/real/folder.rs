@@ -11,6 +11,10 @@
 //!
 //! Reads follow any link.
 
+use crate::error::{DiskError, Operation};
+use crate::staged::temporary_of;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -20,12 +24,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
-
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
-use rustix::io::Errno;
-
-use crate::error::{DiskError, Operation};
-use crate::staged::temporary_of;
 
 /// An open directory.
 #[derive(Debug)]

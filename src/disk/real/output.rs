@@ -6,15 +6,6 @@
 //! through the page cache after all others. A file opened at its end (the journal) has short records, each synced, and
 //! stays on the page cache.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use rustix::fs::FallocateFlags;
-use rustix::io::Errno;
-
 use super::direct;
 use super::file_system::free_bytes;
 use super::folder::{parent, sync_directory};
@@ -22,6 +13,13 @@ use super::pool::{OwnedQueue, Pool};
 use super::request::{BlockRequest, Direction};
 use crate::OutputFile;
 use crate::error::{DiskError, Operation};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The distance by which the length of a file runs ahead of its bytes. Writes within the length of a file are
 /// concurrent, writes that extend it are not. On ext4 this doubles the rate of a ring (1.3 against 0.7 GB/s).

@@ -2,16 +2,15 @@
 //!
 //! Queues are created on demand, and bounded by [`POOL_BYTES_MAX`] because runs must fit in 64 MiB of memory.
 
+use super::queue::{QUEUE_BYTES, Queue};
+use super::queue_memory::QueueMemory;
+use crate::io::Io;
+use crate::traffic::TrafficMeter;
 use std::cell::Cell;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-
-use super::queue::{QUEUE_BYTES, Queue};
-use super::queue_memory::QueueMemory;
-use crate::io::Io;
-use crate::traffic::TrafficMeter;
 
 /// Queues for reads and scratch files. Four keep a drive busy; a fifth thread waits for one of them.
 const SHARED_MAX: usize = 4;

@@ -3,12 +3,11 @@
 //! Both kinds have the same interface. A caller takes an idle piece, fills it (for a write), starts a request on it,
 //! and later receives the finished piece. A queue without a ring finishes each request as it starts it.
 
-use std::io;
-use std::os::unix::fs::FileExt;
-
 use super::queue_memory::{MEMORY_BYTES, QueueMemory};
 use super::request::{Advance, BlockRequest, Direction};
 use super::ring::{PIECE_BYTES, Ring};
+use std::io;
+use std::os::unix::fs::FileExt;
 
 /// Bytes of memory of a queue of either kind.
 pub(crate) const QUEUE_BYTES: usize = MEMORY_BYTES;

@@ -4,10 +4,9 @@
 //! stream that reads 1.1 to 1.3 GB/s into small pages reads 2.0 to 2.5 into a large one. Queues are smaller than a
 //! large page and share it: each has its own range.
 
+use memmap2::{Advice, MmapMut, MmapRaw};
 use std::io;
 use std::sync::Arc;
-
-use memmap2::{Advice, MmapMut, MmapRaw};
 
 /// Bytes of a large page.
 const PAGE_BYTES: usize = 2 << 20;

@@ -7,14 +7,12 @@
 //!
 //! Short reads and writes are normal: the rest is requested again.
 
+use super::queue_memory::{MEMORY_BYTES, QueueMemory};
+use super::request::{Advance, BlockRequest, Direction};
+use io_uring::{IoUring, opcode, squeue, types};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
-
-use io_uring::{IoUring, opcode, squeue, types};
-
-use super::queue_memory::{MEMORY_BYTES, QueueMemory};
-use super::request::{Advance, BlockRequest, Direction};
 
 /// Pieces of a ring, which is also the maximum number of requests in flight.
 pub(crate) const PIECES: usize = 4;

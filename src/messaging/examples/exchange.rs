@@ -1,11 +1,10 @@
 //! One rank of the tests of the MPI communicator: `mpirun -n 4 exchange CASE`.
 
+use messaging::MpiCommunicator;
+use messaging::{CommunicationError, Communicator};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use messaging::MpiCommunicator;
-use messaging::{CommunicationError, Communicator};
 
 /// Time that a rank may be silent, in the cases that test it.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,14 +6,12 @@
 //! All calls take the one [`MpiLibrary`] of the process by `&mut`, so no two run at the same time. This is what
 //! `MPI_THREAD_SERIALIZED` requires; any thread may make them.
 
+use crate::CommunicationError;
+use mpi::ffi;
 use std::ffi::{c_char, c_int};
 use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use mpi::ffi;
-
-use crate::CommunicationError;
 
 /// The initialized MPI of this process, with a private communicator. Only one exists.
 #[derive(Debug)]

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
-use std::time::Duration;
-
 use messaging::{
     CommunicationError, Communicator, MESSAGE_BYTES_MAX, MessageTraffic, NetworkFaults, ThreadCommunicator,
 };
 use proptest::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
 
 type Outcome<T> = Result<T, CommunicationError>;
 

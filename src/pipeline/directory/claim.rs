@@ -12,10 +12,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
-
-use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside, staged_path};
-
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::heartbeat::Heartbeat;
 use crate::directory::layout::{
@@ -26,6 +22,8 @@ use crate::error::{PipelineError, unusable};
 use crate::journal::{JOURNAL_BYTES_MAX, could_be_journal, holds_record};
 use crate::preflight::PreflightError;
 use crate::work::Work;
+use disk::{Disk, DiskError, is_leftover, is_lock_note, set_aside, staged_path};
+use std::path::{Path, PathBuf};
 
 /// Longer lock notes are not read.
 const NOTE_BYTES_MAX: u64 = 4096;

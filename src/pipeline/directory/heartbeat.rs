@@ -3,14 +3,12 @@
 //! `heartbeat` in the run directory is one JSON object, replaced every second and removed when the run ends. Nothing
 //! depends on it: the lock determines whether a run is active.
 
-use std::path::Path;
-
-use disk::Disk;
-use serde::{Deserialize, Serialize};
-
 use crate::directory::layout::heartbeat_path;
 use crate::progress::{BoundReading, PassReading};
 use crate::stage::StageName;
+use disk::Disk;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Seconds without a heartbeat after which a run counts as stalled.
 pub const SILENT_SECONDS_MAX: u64 = 30;

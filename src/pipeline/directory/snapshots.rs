@@ -3,10 +3,9 @@
 //! `snapshots/STAGE/` holds the snapshots of a stage and a file `fingerprint` that identifies the result they belong to.
 //! Snapshots of another result are removed before the stage starts, all of them once it is done.
 
+use disk::{Digest, Disk, DiskError, Staged, remove_leftovers};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use disk::{Digest, Disk, DiskError, Staged, remove_leftovers};
 
 /// The snapshots of one stage.
 pub struct Snapshots<'a> {

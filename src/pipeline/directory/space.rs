@@ -3,16 +3,14 @@
 //! An interrupted stage continues in its files, and new files replace old ones. Sizes are allocated bytes, not lengths:
 //! a file may have holes, or be preallocated.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use disk::{Disk, DiskError, is_leftover};
-
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::Inspections;
 use crate::directory::layout::snapshots_path;
 use crate::graph::Graph;
 use crate::stage::StageSpec;
+use disk::{Disk, DiskError, is_leftover};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The space taken in a run directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

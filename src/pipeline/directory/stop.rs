@@ -4,11 +4,9 @@
 //! from another machine. It is removed when a run starts, stops on request, or ends; the next run has another number
 //! and ignores a late request.
 
-use std::path::Path;
-
-use disk::{Disk, DiskError};
-
 use crate::directory::layout::stop_path;
+use disk::{Disk, DiskError};
+use std::path::Path;
 
 /// The maximum length of a stop request, in bytes.
 const BYTES_MAX: u64 = 32;

@@ -1,13 +1,11 @@
 //! The survey of a run directory: an inspection of the file of every artifact.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use disk::Disk;
-
 use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
 use crate::error::{PipelineError, unusable};
 use crate::work::Work;
+use disk::Disk;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The inspections of the files of a run directory, by artifact.
 pub type Inspections = BTreeMap<ArtifactName, Inspection>;

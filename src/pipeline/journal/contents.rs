@@ -12,11 +12,9 @@
 //! [`Contents::read`] skips a torn end. If bytes in the middle are damaged, reading continues at the next valid record:
 //! a lost record costs time, never data. Readers accept any bytes.
 
-use std::path::{Path, PathBuf};
-
-use disk::{Digest, Disk, DiskError};
-
 use crate::journal::record::Entry;
+use disk::{Digest, Disk, DiskError};
+use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 4] = [0xFF, b'J', b'R', 1];
 const HEADER_BYTES: usize = 16;

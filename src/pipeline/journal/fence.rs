@@ -12,14 +12,12 @@
 #[cfg(test)]
 mod tests;
 
+use crate::journal::contents::{Contents, JOURNAL_BYTES_MAX, JournalError};
+use crate::journal::record::Record;
+use disk::{Disk, DiskAccess, DiskError, DiskGuard};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use disk::{Disk, DiskAccess, DiskError, DiskGuard};
-
-use crate::journal::contents::{Contents, JOURNAL_BYTES_MAX, JournalError};
-use crate::journal::record::Record;
 
 /// The end of the journal as this run left it.
 #[derive(Debug)]

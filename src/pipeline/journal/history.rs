@@ -3,10 +3,9 @@
 //! [`JournalState`](crate::journal::JournalState) keeps the latest state of each artifact and stage; the history keeps
 //! every event: restarts, repeated stages, failures.
 
-use serde::Serialize;
-
 use crate::journal::record::{Entry, Measured, Record, RunEnd};
 use crate::stage::StageName;
+use serde::Serialize;
 
 /// A run, from its start to its end or last sign of life.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,13 +2,12 @@
 //!
 //! Fields may be added with a default. Readers skip records of an unknown kind.
 
-use disk::Digest;
-use serde::{Deserialize, Serialize};
-
 use crate::artifact::ArtifactName;
 use crate::fingerprint::Fingerprint;
 use crate::report::StageReport;
 use crate::stage::StageName;
+use disk::Digest;
+use serde::{Deserialize, Serialize};
 
 /// A record with its run and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

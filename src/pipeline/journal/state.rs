@@ -1,10 +1,9 @@
 //! The state after replaying a journal: the latest facts about every artifact, stage and run.
 
-use std::collections::BTreeMap;
-
 use crate::artifact::ArtifactName;
 use crate::journal::record::{ArtifactRecord, Entry, Measured, Record, RunEnd};
 use crate::stage::StageName;
+use std::collections::BTreeMap;
 
 /// The state after all records of a journal.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,17 +1,15 @@
 //! Journals: torn, damaged, foreign and hostile.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
-use disk::{Digest, Disk, Fault, MemoryDisk};
-use proptest::prelude::*;
-
 use crate::fingerprint::Fingerprint;
 use crate::journal::record::{ArtifactRecord, LastHeartbeat, Measured, Record, RunEnd};
 use crate::journal::state::JournalState;
 use crate::journal::{Contents, Journal, JournalError, PAYLOAD_BYTES_MAX};
 use crate::report::StageReport;
 use crate::toy::artifact;
+use disk::{Digest, Disk, Fault, MemoryDisk};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 const PATH: &str = "/run/journal";
 

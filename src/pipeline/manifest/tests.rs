@@ -1,11 +1,9 @@
 //! Cases for manifests: text and overrides, with all the mistakes expected.
 
-use std::time::Duration;
-
-use proptest::prelude::*;
-
 use crate::budget::Budget;
 use crate::manifest::{DIAGNOSTICS_MAX, Diagnostic, Manifest, ManifestKey, Schema, Value, ValueType};
+use proptest::prelude::*;
+use std::time::Duration;
 
 fn schema() -> Schema {
     Schema::new()

@@ -1,14 +1,12 @@
 //! Typed values of manifest keys.
 
-use std::ops::{Range, RangeInclusive};
-use std::time::Duration;
-
-use toml::Spanned;
-use toml::de::DeValue;
-
 use crate::budget::{Budget, BudgetError};
 use crate::manifest::diagnostic::DIAGNOSTICS_MAX;
 use crate::suggest::nearest;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::DeValue;
 
 /// The type of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]

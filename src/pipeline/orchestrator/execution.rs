@@ -1,11 +1,5 @@
 //! The execution of one stage: reports its progress, measures it, and checks its outputs.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
-
-use disk::{Digest, clock, heap};
-
 use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::Inspections;
 use crate::fingerprint::Fingerprint;
@@ -15,6 +9,10 @@ use crate::observer::{Event, Observer};
 use crate::report::StageError;
 use crate::stage::StageSpec;
 use crate::work::{StageContext, Work};
+use disk::{Digest, clock, heap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 /// Time between samples of the resident memory.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);

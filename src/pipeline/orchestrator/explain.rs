@@ -1,8 +1,5 @@
 //! Explains why a stage is or is not up to date, field by field: recorded, on disk, requested.
 
-use disk::clock;
-use serde::Serialize;
-
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::survey;
 use crate::error::PipelineError;
@@ -11,6 +8,8 @@ use crate::journal::{Contents, JournalState};
 use crate::orchestrator::Orchestrator;
 use crate::plan::{Freshness, Reason, StageCounts, Standing, evaluate, find, plan};
 use crate::stage::StageName;
+use disk::clock;
+use serde::Serialize;
 
 /// The explanation of a stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,12 +5,6 @@
 //! recorded. Garbage collection classifies every file of the directory as needed, as garbage with a reason, or as
 //! strange: strange files are identified by neither manifest, journal nor header, and are listed but never removed.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-use disk::{Disk, DiskError, is_leftover};
-use serde::Serialize;
-
 use crate::artifact::ArtifactName;
 use crate::directory::{
     heartbeat_path, is_leftover_of, is_snapshots, journal_path, manifest_path, snapshots_path, stop_path, survey,
@@ -21,6 +15,10 @@ use crate::orchestrator::Orchestrator;
 use crate::path_text;
 use crate::plan::{Keep, PlanOptions, SettledReason, SettledStage, plan};
 use crate::status::holder;
+use disk::{Disk, DiskError, is_leftover};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// Why a file is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

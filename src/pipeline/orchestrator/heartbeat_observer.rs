@@ -2,17 +2,15 @@
 //!
 //! With each heartbeat the run looks for a request to stop, and for a later run in the journal: either makes it stop.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-use disk::{Disk, Stopwatch, clock};
-
 use crate::directory::{Heartbeat, StopRequest, heartbeat_path, journal_path};
 use crate::journal::{Contents, JOURNAL_BYTES_MAX};
 use crate::observer::{Event, Observer};
 use crate::progress::{Forecast, PassReading, ProgressReading};
+use disk::{Disk, Stopwatch, clock};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Time between heartbeats.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -1,12 +1,5 @@
 //! One run of a directory: plans, adopts, removes and executes, one stage at a time.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::time::Instant;
-
-use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
-
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::{
     Heartbeat, Inspections, MANIFEST_MARK, Snapshots, Space, inspect_artifact, is_leftover_of, keep_manifest,
@@ -27,6 +20,11 @@ use crate::progress::StageProgress;
 use crate::report::StageError;
 use crate::stage::StageName;
 use crate::work::StageContext;
+use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq)]

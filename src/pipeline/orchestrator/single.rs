@@ -3,12 +3,6 @@
 //! Intermediates that were not kept are rebuilt there first. The run directory is only read: it may be read-only, or in
 //! use by a run. The outputs are compared with the recorded ones by content digest.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-use disk::{Digest, Disk, clock};
-use serde::Serialize;
-
 use crate::artifact::{ArtifactName, Inspection};
 use crate::directory::{Claim, Inspections, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, survey};
 use crate::error::{MissingInput, PipelineError, unusable};
@@ -24,6 +18,10 @@ use crate::progress::StageProgress;
 use crate::report::StageError;
 use crate::stage::StageName;
 use crate::work::{ScratchArtifacts, StageContext};
+use disk::{Digest, Disk, clock};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// The directory in which a single stage works.
 #[derive(Clone, Debug, PartialEq, Eq)]

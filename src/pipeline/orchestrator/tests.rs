@@ -6,14 +6,6 @@ mod garbage;
 mod single;
 mod stage_counts;
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use disk::{Disk, RealDisk};
-
 use crate::directory::{Directory, MANIFEST_MARK, journal_path};
 use crate::exit::Exit;
 use crate::journal::RunEnd;
@@ -23,6 +15,12 @@ use crate::orchestrator::{Orchestrator, RunOptions};
 use crate::plan::Keep;
 use crate::status::{RunState, StageState, status};
 use crate::toy::{Bench, DIRECTORY, Design, Toy};
+use disk::{Disk, RealDisk};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 fn toy() -> Toy {
     Design::default().toy()

@@ -9,17 +9,15 @@
 //! was made: the fingerprint holds the expected digest of the source, not the actual one. Damage that every reader
 //! notices casts no doubt, since nothing can have been made from it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Index;
-
-use disk::Digest;
-
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::Inspections;
 use crate::fingerprint::{Fingerprint, short};
 use crate::graph::Graph;
 use crate::journal::{BuiltArtifact, JournalMoment, JournalState};
 use crate::plan::reason::Reason;
+use disk::Digest;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Index;
 
 /// The state of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,10 @@
 //! The reason why a stage runs, as a sentence that names the two values that differ.
 
-use std::fmt;
-
-use disk::clock;
-use serde::Serialize;
-
 use crate::artifact::ArtifactName;
 use crate::stage::StageName;
+use disk::clock;
+use serde::Serialize;
+use std::fmt;
 
 /// The reason why a stage runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,11 +1,9 @@
 //! The standing of stages in a plan, and the number of stages of each: one classification for every command.
 
-use std::fmt;
-
-use serde::Serialize;
-
 use crate::plan::steps::{Plan, SettledReason};
 use crate::stage::StageName;
+use serde::Serialize;
+use std::fmt;
 
 /// The standing of a stage in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -1,14 +1,12 @@
 //! The parts of a plan.
 
-use std::collections::BTreeSet;
-
-use disk::Digest;
-use serde::Serialize;
-
 use crate::artifact::ArtifactName;
 use crate::fingerprint::Fingerprint;
 use crate::plan::reason::Reason;
 use crate::stage::{Cost, StageName};
+use disk::Digest;
+use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Which artifacts are kept once no stage needs them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! Cases for plans: what runs after what happened, and why.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use crate::exit::Exit;
 use crate::plan::{Keep, SettledReason};
 use crate::toy::{Bench, DIRECTORY, Design, Toy};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 fn toy() -> Toy {
     Design::default().toy()

@@ -1,7 +1,5 @@
 //! Encoding and decoding of one block, in any form.
 
-use std::borrow::Cow;
-
 use super::form::Form;
 use super::rans::{self, Band, Context};
 use super::{BLOCK_POSITIONS, Codec, packed, sparse, zstd};
@@ -9,6 +7,7 @@ use crate::checksum;
 use crate::error::DecodeError;
 use crate::identity::FileKind;
 use crate::value_range::ValueRange;
+use std::borrow::Cow;
 
 /// The values of a block to be encoded, all in range.
 #[derive(Clone, Copy, Debug)]

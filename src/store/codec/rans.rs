@@ -14,11 +14,10 @@
 //! The checksum of such a block in the index covers its head alone, and the head contains those of the strips: a probe
 //! reads, verifies and decodes only a head and a strip.
 
-use std::cell::RefCell;
-use std::ops::Range;
-
 use disk::bytes_of_mut;
 use rayon::prelude::*;
+use std::cell::RefCell;
+use std::ops::Range;
 
 pub(crate) mod avx512;
 mod coder;

@@ -11,9 +11,8 @@
 //! Planes are written once and read once or twice, so encoding must take no longer than hashing. At 20 stones Zstandard
 //! makes them a third as long, but took a quarter of the processor time of `two-bit` to write and a tenth to read.
 
-use std::cell::Cell;
-
 use crate::error::DecodeError;
+use std::cell::Cell;
 
 mod avx512;
 

@@ -11,18 +11,16 @@
 //! A block of very few bytes is a single frame (form `Zstd`), like all blocks of version 1 and those of planes in
 //! version 2: eight frames would be several times as long.
 
+use super::BLOCK_POSITIONS;
+use super::form::Form;
+use crate::error::DecodeError;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
-
 use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe::CParameter;
-
-use super::BLOCK_POSITIONS;
-use super::form::Form;
-use crate::error::DecodeError;
 
 /// Values in a frame. On 84,672,315 scores of 20 stones, frames of 64, 16, 8 and 4 Ki take 3.588, 3.561, 3.568 and
 /// 3.597 bits a value, and a probe decodes for 64, 18, 8 and 7 us.

@@ -1,17 +1,15 @@
 //! Blocks of a file: their bytes, checksums and values.
 
-use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::atomic::Ordering;
-
-use disk::{DiskError, bytes_of, bytes_of_mut};
-
 use super::Scores;
 use crate::checksum;
 use crate::codec::rans::{self, Context, Head};
 use crate::codec::{self, form::Form};
 use crate::error::{DecodeError, StoreError};
 use crate::format::IndexEntry;
+use disk::{DiskError, bytes_of, bytes_of_mut};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 impl Scores {
     /// Decodes all scores of a block.

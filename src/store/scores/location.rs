@@ -1,7 +1,5 @@
 //! The location of a score, and the part of its block that is decoded with it: the unit of caches.
 
-use std::sync::Arc;
-
 use super::Scores;
 use crate::codec::form::Form;
 use crate::codec::rans::Head;
@@ -9,6 +7,7 @@ use crate::codec::rans::tiling::Tiling;
 use crate::codec::{BLOCK_POSITIONS, Codec, zstd};
 use crate::error::StoreError;
 use crate::layout::BlockLocation;
+use std::sync::Arc;
 
 /// The location of a score.
 #[derive(Clone, Copy, Debug)]

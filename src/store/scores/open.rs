@@ -1,11 +1,5 @@
 //! Opening a file: header, index and footer are verified, blocks are not.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
-
-use disk::{Digest, Disk};
-
 use super::source::FileSource;
 use crate::checksum;
 use crate::codec::Codec;
@@ -20,6 +14,10 @@ use crate::little_endian::u32_at;
 use crate::scores::Scores;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
+use disk::{Digest, Disk};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 
 /// An open file whose frame (header, index, footer, their checksums and sizes) is sound, but whose identity has not
 /// been compared with the expected one.

@@ -1,14 +1,12 @@
 //! Reading ranges of positions, and neighbouring blocks at once.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
-use rayon::prelude::*;
-
 use super::Scores;
 use crate::checksum;
 use crate::codec::form::Form;
 use crate::error::StoreError;
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// A block, the index of its first wanted value, and the destination of the values from there.
 pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);

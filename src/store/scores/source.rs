@@ -7,10 +7,9 @@
 //! the file gets a new *edition*, and earlier reads may be wrong. A map with a page that could not
 //! be provided is lost: from then on the file is read on demand.
 
+use disk::{DiskError, InputFile, Mapping};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use disk::{DiskError, InputFile, Mapping};
 
 /// An open file.
 pub(crate) enum FileSource {

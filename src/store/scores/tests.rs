@@ -3,10 +3,6 @@
 mod corruption;
 mod round_trip;
 
-use std::path::{Path, PathBuf};
-
-use disk::{Disk, MemoryDisk, bytes_of};
-
 use crate::checksum;
 use crate::codec::block;
 use crate::codec::form::Form;
@@ -17,6 +13,8 @@ use crate::{
     Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Written,
     write,
 };
+use disk::{Disk, MemoryDisk, bytes_of};
+use std::path::{Path, PathBuf};
 
 /// The contents of a file.
 #[derive(Clone, Debug)]

@@ -1,15 +1,13 @@
 //! Verification of checksums and digests.
 
-use std::ops::Range;
-
-use disk::{Digest, bytes_of};
-use rayon::prelude::*;
-
 use super::Scores;
 use crate::codec::form::Form;
 use crate::error::StoreError;
 use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::layout::BATCH_POSITIONS;
+use disk::{Digest, bytes_of};
+use rayon::prelude::*;
+use std::ops::Range;
 
 impl Scores {
     /// Verifies the checksums of all blocks, on all threads.

@@ -1,13 +1,12 @@
 //! All modes of [`Io`] in the same cases: what was written is read, for any offsets, threads, and short reads and
 //! writes.
 
-use std::fs;
-use std::io::Write;
-use std::path::Path;
-
 use crate::real::direct;
 use crate::real::pool::Pool;
 use crate::{Disk, DiskError, Io, RealDisk, Staged, Traffic};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
 
 /// Reports that a part of a test is skipped. Bypasses the capture of libtest, which hides the output of tests that pass.
 fn skipped(why: &str) {

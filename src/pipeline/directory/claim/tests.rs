@@ -1,15 +1,13 @@
 //! Directories that hold foreign files.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use disk::{Disk, MemoryDisk, RealDisk};
-
 use crate::Exit;
 use crate::directory::claim::MANIFEST_MARK;
 use crate::error::PipelineError;
 use crate::orchestrator::{Orchestrator, RunOptions, ScratchDirectory};
 use crate::toy::{Bench, DIRECTORY, Design};
+use disk::{Disk, MemoryDisk, RealDisk};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 fn path(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join(name)

@@ -1,11 +1,6 @@
 //! Two runs on one directory, the lock of the first one lost: as on a file system that does not carry locks, or after the
 //! lock file was removed, or where a process comes back from a suspension into a directory that another run has taken.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use disk::{Disk, DiskAccess, DiskError, DiskGuard, GuardedDisk, MemoryDisk};
-
 use crate::directory::journal_path;
 use crate::exit::Exit;
 use crate::journal::fence::{Fence, FenceGuard};
@@ -13,6 +8,9 @@ use crate::journal::record::{Record, RunEnd};
 use crate::journal::{Contents, Journal};
 use crate::orchestrator::{Orchestrator, RunOptions};
 use crate::toy::{Bench, DIRECTORY, Design, Toy, artifact};
+use disk::{Disk, DiskAccess, DiskError, DiskGuard, GuardedDisk, MemoryDisk};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 fn toy() -> Toy {
     Design::default().toy()

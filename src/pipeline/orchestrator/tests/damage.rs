@@ -1,14 +1,13 @@
 //! Damaged, wrong and exchanged artifacts: what is rebuilt, and what is not.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::exit::Exit;
 use crate::journal::Record;
 use crate::orchestrator::tests::{reference, toy};
 use crate::orchestrator::{Orchestrator, RunOptions};
 use crate::toy::{Bench, DIRECTORY, Design, Toy, artifact};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn damage_found_by_a_stage_is_rebuilt_by_the_next_run() {

@@ -1,14 +1,12 @@
 //! Runs that fail: at any disk operation, for want of space, memory or permission.
 
-use std::path::Path;
-
-use disk::{Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
-
 use crate::budget::Budget;
 use crate::exit::Exit;
 use crate::orchestrator::tests::{reference, toy};
 use crate::orchestrator::{Orchestrator, RunOptions};
 use crate::toy::{Bench, DIRECTORY};
+use disk::{Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
+use std::path::Path;
 
 /// Runs with a fault at each operation in turn, and then without faults to the end.
 fn interrupt(inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {

@@ -1,14 +1,13 @@
 //! Garbage of a run directory.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crate::directory::Directory;
 use crate::exit::Exit;
 use crate::orchestrator::garbage::GarbageReason;
 use crate::orchestrator::tests::toy;
 use crate::toy::{Bench, DIRECTORY, Design};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn garbage_is_listed_and_removed_on_request() {

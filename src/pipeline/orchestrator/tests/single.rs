@@ -1,12 +1,11 @@
 //! Single stages in a scratch directory.
 
-use std::path::Path;
-
 use crate::directory::Directory;
 use crate::exit::Exit;
 use crate::orchestrator::single::{OutputComparison, ScratchDirectory};
 use crate::orchestrator::tests::toy;
 use crate::toy::{Bench, DIRECTORY, Design};
+use std::path::Path;
 
 #[test]
 fn a_single_stage_is_compared_and_changes_nothing() {

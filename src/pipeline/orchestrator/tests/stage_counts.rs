@@ -1,8 +1,5 @@
 //! Status, explanations, plans and runs: they agree about every stage.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-
 use crate::directory::Directory;
 use crate::journal::Record;
 use crate::observer::Event;
@@ -12,6 +9,8 @@ use crate::plan::{Keep, StageCounts, Standing};
 use crate::status::{RunState, StageState, status};
 use crate::toy::{Bench, DIRECTORY, Design, Toy};
 use crate::work::Work;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 #[test]
 fn status_works_with_and_without_the_graph() {

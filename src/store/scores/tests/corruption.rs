@@ -1,12 +1,11 @@
 //! Damaged and hostile files: an error or the scores that were written, never a panic, never another score.
 
-use disk::{MemoryDisk, RealDisk};
-use proptest::prelude::*;
-
 use crate::codec::form::Form;
 use crate::format::{FOOTER_BYTES, HEADER_FIXED_BYTES, INDEX_ENTRY_BYTES, header_bytes};
 use crate::scores::tests::{Example, Parts, Way};
 use crate::{CachedScores, Codec, Scores, StoreError};
+use disk::{MemoryDisk, RealDisk};
+use proptest::prelude::*;
 
 /// Reads a file in every way. Returns whether anything was refused.
 #[track_caller]

@@ -1,15 +1,13 @@
 //! Scores read are the scores written, in every way of reading, and files do not depend on threads or portions.
 
-use std::path::Path;
-
-use disk::{Digest, Disk, MemoryDisk, RealDisk};
-use proptest::prelude::*;
-
 use crate::codec::form::Form;
 use crate::scores::tests::{Example, Parts, Way};
 use crate::{
     BlockCache, CachedScores, Codec, FileKind, FileOrientation, Role, StoreError, Window, Writer, Written, write,
 };
+use disk::{Digest, Disk, MemoryDisk, RealDisk};
+use proptest::prelude::*;
+use std::path::Path;
 
 #[track_caller]
 fn check(example: &Example, codec: Codec) {
