@@ -234,10 +234,10 @@ fn missing_outputs_and_environment() {
     }
     // A run continues when its events cannot be written, and reports that.
     let lost = place.shell("\"$AWARI\" run m.toml --progress json --force sweep:3 > /dev/full");
-    let lost = lost.is(12).says(&["cannot write the result to stdout", "the run goes on", "stones 0..3"]);
+    let lost = lost.is(12).says(&["cannot write the result to stdout", "the run continues", "stones 0..3"]);
     assert_eq!(lost.err.matches("stdout").count(), 1, "{lost:?}");
     place.awari("plan m.toml --check").is(0);
-    place.shell("\"$AWARI\" stage m.toml sweep:3 --progress json 2>&1 > /dev/full | grep 'goes on'").is(0);
+    place.shell("\"$AWARI\" stage m.toml sweep:3 --progress json 2>&1 > /dev/full | grep 'the run continues'").is(0);
     for surroundings in
         ["env -i", "env TERM=dumb COLUMNS=0 LINES=0", "env LC_ALL=C LANG=xx", "env TMPDIR=/nowhere HOME="]
     {
@@ -268,7 +268,7 @@ fn variables_of_a_finished_job_are_ignored() {
     // In a running job, it is an error.
     let rank = |rank: u32| format!("PMI_RANK={rank} PMI_SIZE=2 PMI_FD=0 \"$AWARI\" verify --dir run < /dev/null");
     place.shell(&rank(0)).is(0).shows(&["3,verified"]);
-    let other = place.shell(&rank(1)).is(0).says(&["rank 1 does nothing: rank 0"]);
+    let other = place.shell(&rank(1)).is(0).says(&["rank 1 is idle: only `awari run`"]);
     assert_eq!(other.out, "");
 }
 

@@ -299,7 +299,7 @@ fn games_are_exported_and_imported_as_text() {
         assert_eq!(import(round).await.as_deref(), Some("AaBbCcDdEeFf"));
         let banner = browser.text("#banner").await;
         assert!(
-            banner.contains("over after move 12; the rest is left out") && banner.contains("is repeated"),
+            banner.contains("over after move 12; later moves were ignored") && banner.contains("is repeated"),
             "{banner}"
         );
         for (text, part) in [
