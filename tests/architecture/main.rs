@@ -65,10 +65,12 @@ const MAY_HOLD_UNSAFE: [&str; 15] = [
 ];
 
 /// What the top level holds, dotfiles, build outputs and runs aside.
-const TOP_LEVEL: [&str; 11] = [
+const TOP_LEVEL: [&str; 13] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
+    "CHANGELOG.md",
+    "CITATION.cff",
     "LICENSE-APACHE",
     "LICENSE-MIT",
     "stages",
