@@ -17,6 +17,8 @@ pub(super) fn decode<T: DeserializeOwned>(
     is_valid: impl Fn(&T) -> bool,
 ) -> Result<T, CommunicationError> {
     let message = serde_json::from_slice(bytes).ok().filter(is_valid);
-    let (expected, found) = (expected.to_owned(), format!("{:?}", String::from_utf8_lossy(bytes)));
-    message.ok_or(CommunicationError::Unexpected { rank, expected, found })
+    message.ok_or_else(|| {
+        let found = format!("{:?}", String::from_utf8_lossy(bytes));
+        CommunicationError::Unexpected { rank, expected: expected.to_owned(), found }
+    })
 }
