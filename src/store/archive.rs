@@ -4,7 +4,7 @@
 //! databases. The reader must provide the floors that were given to
 //! [`Writer::append_band`](crate::Writer::append_band).
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::identity::Identity;
 use crate::scores::Scores;
 use crate::scores::open::Unverified;
@@ -20,7 +20,7 @@ pub struct Archive(Scores);
 
 impl Archive {
     /// Accepts an open file if it has the expected identity and shape.
-    pub fn expect(file: Unverified, identity: &Identity, shape: &Shape) -> Result<Self, StoreError> {
+    pub fn expect(file: Unverified, identity: &Identity, shape: &Shape) -> Result<Self> {
         file.expect_any(identity, shape).map(Archive)
     }
 
@@ -61,12 +61,12 @@ impl Archive {
     /// The scores of a band, given their floors.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the band is damaged; possibly also if the floors differ from those given to the
-    /// writer.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) if the band is damaged; possibly also if the floors differ
+    /// from those given to the writer.
     ///
     /// # Panics
     /// If there is no such band, or `floors` or `out` is not as long as the band.
-    pub fn read_band(&self, band: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
+    pub fn read_band(&self, band: usize, floors: &[i8], out: &mut [i8]) -> Result<()> {
         let positions = self.band(band);
         let count = positions.end - positions.start;
         assert_eq!((floors.len() as u64, out.len() as u64), (count, count), "as many as positions in the band");
@@ -74,7 +74,7 @@ impl Archive {
     }
 
     /// Compares the checksums of all bands, on all threads.
-    pub fn verify_blocks(&self) -> Result<(), StoreError> {
+    pub fn verify_blocks(&self) -> Result<()> {
         self.0.verify_blocks()
     }
 }
@@ -88,6 +88,7 @@ impl fmt::Debug for Archive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StoreError;
     use crate::scores::tests::{Example, Way};
     use crate::{Codec, Scores, Writer};
     use disk::MemoryDisk;

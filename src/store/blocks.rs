@@ -4,7 +4,7 @@ use crate::codec::BLOCK_POSITIONS;
 use crate::codec::Codec;
 use crate::codec::block::{self, Values};
 use crate::codec::form::Form;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
 use crate::identity::FileKind;
@@ -91,7 +91,7 @@ impl<S: BlockSink> BlockWriter<S> {
     }
 
     /// Appends the scores of the next positions, see [`Writer::append`](crate::Writer::append).
-    pub(crate) fn append(&mut self, scores: &[i8]) -> Result<(), StoreError> {
+    pub(crate) fn append(&mut self, scores: &[i8]) -> Result<()> {
         let left = self.left();
         assert!(scores.len() as u64 <= left.end - left.start, "as many scores as positions, not more");
         self.position += scores.len() as u64;
@@ -125,7 +125,7 @@ impl<S: BlockSink> BlockWriter<S> {
     }
 
     /// Appends zeros.
-    pub(crate) fn append_zeros(&mut self, mut zeros: u64) -> Result<(), StoreError> {
+    pub(crate) fn append_zeros(&mut self, mut zeros: u64) -> Result<()> {
         while zeros > 0 {
             let values = self.content.layout.len_of(self.block);
             let is_whole = self.pending.is_empty() && values as u64 <= zeros;
@@ -158,7 +158,7 @@ impl<S: BlockSink> BlockWriter<S> {
     }
 
     /// Appends the scores of the next band, with their floors.
-    pub(crate) fn append_band(&mut self, scores: &[i8], floors: &[i8]) -> Result<(), StoreError> {
+    pub(crate) fn append_band(&mut self, scores: &[i8], floors: &[i8]) -> Result<()> {
         assert!(self.content.codec == Codec::Floors, "a file with floors");
         let positions = self.next_band().expect("there is a band left");
         let count = positions.end - positions.start;
@@ -176,7 +176,7 @@ impl<S: BlockSink> BlockWriter<S> {
     ///
     /// # Panics
     /// If not every position was appended, or after an error.
-    pub(crate) fn finish(mut self) -> Result<FinishedBlocks<S>, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<FinishedBlocks<S>> {
         assert!(self.left().is_empty(), "as many scores as positions");
         let ready = std::mem::take(&mut self.ready);
         write_blocks(&mut self.sink, &mut self.index, &ready)?;
@@ -204,7 +204,7 @@ impl<S: BlockSink> BlockWriter<S> {
         batch: &BlockBatch,
         values: &'a [u8],
         ready: Vec<EncodedBlock<'a>>,
-    ) -> Result<Vec<EncodedBlock<'a>>, StoreError> {
+    ) -> Result<Vec<EncodedBlock<'a>>> {
         let BlockWriter { sink, content, index, hasher, .. } = self;
         let encoder = BatchEncoder { content, first: batch.positions.start, values, floors: &[] };
         let (written, encoded) = rayon::join(
@@ -257,7 +257,7 @@ struct BatchEncoder<'a, 'w> {
 }
 
 impl<'a> BatchEncoder<'a, '_> {
-    fn encode(&self, number: usize) -> Result<EncodedBlock<'a>, StoreError> {
+    fn encode(&self, number: usize) -> Result<EncodedBlock<'a>> {
         let FileContent { path, kind, layout, range, codec } = self.content;
         let positions = layout.positions_of(number);
         let values = &self.values[(positions.start - self.first) as usize..(positions.end - self.first) as usize];
@@ -277,7 +277,7 @@ impl<'a> BatchEncoder<'a, '_> {
     }
 }
 
-fn write_blocks(sink: &mut impl BlockSink, index: &mut Vec<u8>, blocks: &[EncodedBlock<'_>]) -> Result<(), StoreError> {
+fn write_blocks(sink: &mut impl BlockSink, index: &mut Vec<u8>, blocks: &[EncodedBlock<'_>]) -> Result<()> {
     for block in blocks {
         let entry = IndexEntry {
             offset: sink.offset(),

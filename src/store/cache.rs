@@ -6,7 +6,7 @@
 
 use crate::codec::BLOCK_POSITIONS;
 use crate::codec::rans::Head;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::scores::{AccessPattern, BlockPart, ScoreLocation, Scores};
 use std::collections::HashMap;
 use std::fmt;
@@ -118,7 +118,7 @@ impl BlockCache {
     }
 
     /// A part of a block, decoded if it is not cached.
-    fn scores(&self, key: PartKey, scores: &Scores) -> Result<Arc<Vec<i8>>, StoreError> {
+    fn scores(&self, key: PartKey, scores: &Scores) -> Result<Arc<Vec<i8>>> {
         if let Some(CachedPart::Scores(found)) = self.find(key) {
             return Ok(found);
         }
@@ -131,7 +131,7 @@ impl BlockCache {
     }
 
     /// The head of a block of strips, read if it is not cached.
-    fn head(&self, key: PartKey, scores: &Scores) -> Result<Arc<Head>, StoreError> {
+    fn head(&self, key: PartKey, scores: &Scores) -> Result<Arc<Head>> {
         let key = PartKey { part: BlockPart::Head, ..key };
         if let Some(CachedPart::Head(found)) = held(&self.heads).find(key) {
             return Ok(found);
@@ -261,7 +261,7 @@ impl CachedScores {
         PartKey { file: self.file, block: location.block, part: location.part }
     }
 
-    pub(crate) fn part(&self, key: PartKey) -> Result<Arc<Vec<i8>>, StoreError> {
+    pub(crate) fn part(&self, key: PartKey) -> Result<Arc<Vec<i8>>> {
         self.cache.scores(key, &self.scores)
     }
 
@@ -270,7 +270,7 @@ impl CachedScores {
     /// # Panics
     /// If there is no such position.
     #[inline]
-    pub fn get(&self, position: u64) -> Result<i8, StoreError> {
+    pub fn get(&self, position: u64) -> Result<i8> {
         if !self.scores.codec().is_compressed()
             && let Some(score) = self.scores.get_in_place(position)
         {
@@ -286,11 +286,12 @@ impl CachedScores {
     /// Consecutive scores, as [`Scores::read_range`].
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] with the first damaged block; the content of `out` is then unspecified.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first damaged block; the content of `out` is then
+    /// unspecified.
     ///
     /// # Panics
     /// If the range exceeds the file, or `out` does not have its length.
-    pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
+    pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
         if self.scores.is_in_place() {
             return self.scores.read_range(positions, out);
         }

@@ -9,7 +9,7 @@ use crate::blocks::{BlockSink, BlockWriter, FileContent, FinishedBlocks};
 use crate::codec::Codec;
 use crate::codec::block::admits_bytes;
 use crate::codec::packed;
-use crate::error::{DecodeError, StoreError};
+use crate::error::{DecodeError, Result};
 use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
 use crate::identity::Identity;
@@ -56,7 +56,7 @@ impl Division {
         range: ValueRange,
         codec: Codec,
         parts: usize,
-    ) -> Result<Division, StoreError> {
+    ) -> Result<Division> {
         assert!(parts > 0 && codec != Codec::Floors, "parts of a file without floors");
         let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
         let layout = BlockLayout::new(shape, codec);
@@ -186,12 +186,13 @@ impl<'d> PartWriter<'d> {
     /// Appends the scores of the next positions. Encodes on all threads of the current rayon pool, a batch at a time.
     ///
     /// # Errors
-    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range. Either may be
-    /// reported by a later call. The part can then only be dropped.
+    /// [`StoreError::Disk`](crate::StoreError::Disk) if the disk fails;
+    /// [`StoreError::OutOfRange`](crate::StoreError::OutOfRange) if a score is not in the range. Either may be reported
+    /// by a later call. The part can then only be dropped.
     ///
     /// # Panics
     /// If there are more scores than positions left.
-    pub fn append(&mut self, scores: &[i8]) -> Result<(), StoreError> {
+    pub fn append(&mut self, scores: &[i8]) -> Result<()> {
         self.blocks.append(scores)
     }
 
@@ -199,7 +200,7 @@ impl<'d> PartWriter<'d> {
     ///
     /// # Panics
     /// If not every position was appended, or after an error.
-    pub fn finish(self) -> Result<(Vec<u8>, Region<'d>), StoreError> {
+    pub fn finish(self) -> Result<(Vec<u8>, Region<'d>)> {
         let FinishedBlocks { sink, index, hasher } = self.blocks.finish()?;
         Ok(([index, hasher.encode()].concat(), sink))
     }
@@ -208,6 +209,7 @@ impl<'d> PartWriter<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StoreError;
     use crate::identity::{FileKind, Role};
     use crate::scores::tests::Example;
     use disk::{Disk, Joint, MemoryDisk};

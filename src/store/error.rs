@@ -16,6 +16,9 @@ fn remedy(path: &Path) -> String {
     format!("`awari verify --dir {directory}` records it, and the next `awari run MANIFEST` rebuilds it")
 }
 
+/// The result of writing or reading a file.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// An error of writing or reading a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

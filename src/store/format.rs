@@ -65,7 +65,7 @@ use crate::checksum;
 use crate::codec::block::admits_bytes;
 use crate::codec::form::Form;
 use crate::codec::{BLOCK_POSITIONS, Codec};
-use crate::error::{DecodeError, StoreError};
+use crate::error::{DecodeError, Result, StoreError};
 use crate::identity::{FileKind, FileOrientation, Identity, POSITIONS_BYTES, RULES_BYTES, is_name};
 use crate::layout::{BAND_COLUMNS_MAX, BlockLayout};
 use crate::little_endian::{u32_at, u64_at};
@@ -146,7 +146,7 @@ impl Header {
     }
 
     /// The bytes of the header, checksum included.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         self.identity.check()?;
         check_columns(&self.shape, self.codec)
             .map_err(|columns| StoreError::Unsupported { expected: COLUMNS.to_owned(), found: columns.to_string() })?;

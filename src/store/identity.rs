@@ -1,6 +1,6 @@
 //! The identity of a file.
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::shape::SLABS_MAX;
 use std::fmt;
 
@@ -73,7 +73,7 @@ pub(crate) const POSITIONS_BYTES: usize = 16;
 
 impl Identity {
     /// Checks that the number of stones is valid and the names fit the header.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
+    pub(crate) fn check(&self) -> Result<()> {
         if usize::from(self.stones) >= SLABS_MAX {
             let expected = format!("at most {} stones", SLABS_MAX - 1);
             return Err(StoreError::Unsupported { expected, found: self.stones.to_string() });
@@ -87,7 +87,7 @@ pub(crate) fn is_name(text: &[u8], field_bytes: usize) -> bool {
     !text.is_empty() && text.len() < field_bytes && text.iter().all(|c| (b' '..=b'~').contains(c))
 }
 
-fn check_name(field: &str, text: &str, field_bytes: usize) -> Result<(), StoreError> {
+fn check_name(field: &str, text: &str, field_bytes: usize) -> Result<()> {
     if is_name(text.as_bytes(), field_bytes) {
         return Ok(());
     }

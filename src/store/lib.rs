@@ -41,7 +41,7 @@ pub use cache::{BlockCache, CachedScores};
 pub use codec::kernels::use_portable_kernels;
 pub use codec::{BLOCK_POSITIONS, Codec, CodecError};
 pub use division::{CombinedParts, Division, PartWriter};
-pub use error::StoreError;
+pub use error::{Result, StoreError};
 pub use identity::{FileKind, FileOrientation, Identity, Role};
 pub use pages::{PageCache, PageCounts, Pages};
 pub use scores::open::{Unverified, begins_as_ours};

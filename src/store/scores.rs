@@ -15,7 +15,7 @@ pub use self::ranges::BlockRun;
 use self::source::FileSource;
 use crate::codec::form::Form;
 use crate::codec::{Codec, packed};
-use crate::error::{DecodeError, StoreError};
+use crate::error::{DecodeError, Result, StoreError};
 use crate::format::Header;
 use crate::identity::Identity;
 use crate::layout::{BlockLayout, BlockLocation};
@@ -128,7 +128,7 @@ impl Scores {
     }
 
     /// Repeats a read until the file did not change meanwhile.
-    fn settled<T>(&self, mut read: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn settled<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         for _ in 0..READS_MAX {
             let edition = self.edition();
             let done = read();
@@ -148,7 +148,7 @@ impl Scores {
     /// # Panics
     /// If there is no such position.
     #[inline]
-    pub fn get(&self, position: u64) -> Result<i8, StoreError> {
+    pub fn get(&self, position: u64) -> Result<i8> {
         match self.get_in_place(position) {
             Some(score) => Ok(score),
             None => self.settled(|| self.get_once(position)),
@@ -175,7 +175,7 @@ impl Scores {
     }
 
     #[cold]
-    fn get_once(&self, position: u64) -> Result<i8, StoreError> {
+    fn get_once(&self, position: u64) -> Result<i8> {
         let BlockLocation { block, index, .. } = self.layout.locate(position);
         let mut value = [0];
         self.decode_stored(block, index, &mut value)?;

@@ -1,6 +1,6 @@
 //! The shape of a database: the sizes of its slabs.
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use std::fmt;
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ impl Shape {
     /// # Errors
     /// [`StoreError::Unsupported`] unless there are 1 to 49 slabs, each with at least one row and
     /// column, and at most 2^48 positions together.
-    pub fn new(slabs: Vec<SlabShape>) -> Result<Self, StoreError> {
+    pub fn new(slabs: Vec<SlabShape>) -> Result<Self> {
         let refuse = |expected: String, found: String| Err(StoreError::Unsupported { expected, found });
         if slabs.is_empty() || slabs.len() > SLABS_MAX {
             let expected = format!("1 to {SLABS_MAX} slabs");
@@ -99,7 +99,7 @@ impl fmt::Display for Shape {
 mod tests {
     use super::*;
 
-    fn shape(slabs: &[(u32, u32)]) -> Result<Shape, StoreError> {
+    fn shape(slabs: &[(u32, u32)]) -> Result<Shape> {
         let slabs = slabs.iter();
         Shape::new(slabs.map(|&(rows, columns)| SlabShape { rows, columns }).collect())
     }

@@ -2,7 +2,7 @@
 
 use crate::cache::{CachedScores, PartKey};
 use crate::codec::BLOCK_POSITIONS;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::scores::{AccessPattern, BlockPart, ScoreLocation};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Window {
         Window::default()
     }
 
-    fn hold(&mut self, scores: &CachedScores, location: &ScoreLocation) -> Result<usize, StoreError> {
+    fn hold(&mut self, scores: &CachedScores, location: &ScoreLocation) -> Result<usize> {
         let key = scores.key(location);
         // The top bits of a multiplicative hash (Knuth); files, blocks and strips are all numbered from 0.
         let part = if let BlockPart::Strip(strip) = key.part { u64::from(strip) } else { 0 };
@@ -56,11 +56,12 @@ impl CachedScores {
     /// row in several blocks or strips is assembled there.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if a block is; [`StoreError::Disk`] if it cannot be read.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) if a block is; [`StoreError::Disk`](crate::StoreError::Disk)
+    /// if it cannot be read.
     ///
     /// # Panics
     /// If the slab has no such row.
-    pub fn row<'w>(&self, slab: usize, row: u32, columns: u32, window: &'w mut Window) -> Result<&'w [i8], StoreError> {
+    pub fn row<'w>(&self, slab: usize, row: u32, columns: u32, window: &'w mut Window) -> Result<&'w [i8]> {
         let positions = self.scores().slab_positions(slab);
         let first = positions.start + u64::from(row) * u64::from(columns);
         let columns = columns as usize;

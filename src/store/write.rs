@@ -2,7 +2,7 @@
 
 use crate::blocks::{BlockSink, BlockWriter, FileContent, FinishedBlocks};
 use crate::codec::Codec;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES};
 use crate::identity::Identity;
 use crate::layout::BlockLayout;
@@ -48,8 +48,8 @@ impl<'d> Writer<'d> {
     /// Begins a file, which [`finish`](Self::finish) publishes under `path`. Until then `path` keeps its content.
     ///
     /// # Errors
-    /// [`StoreError::Disk`] if there is no space or the disk fails; [`StoreError::Unsupported`] if the
-    /// names in `identity` do not fit.
+    /// [`StoreError::Disk`](crate::StoreError::Disk) if there is no space or the disk fails;
+    /// [`StoreError::Unsupported`](crate::StoreError::Unsupported) if the names in `identity` do not fit.
     pub fn create(
         disk: &'d dyn Disk,
         path: &Path,
@@ -57,7 +57,7 @@ impl<'d> Writer<'d> {
         shape: &Shape,
         range: ValueRange,
         codec: Codec,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let layout = BlockLayout::new(shape, codec);
         let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
         let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
@@ -72,12 +72,13 @@ impl<'d> Writer<'d> {
     /// Appends the scores of the next positions. Encodes on all threads of the current rayon pool, a batch at a time.
     ///
     /// # Errors
-    /// [`StoreError::Disk`] if the disk fails; [`StoreError::OutOfRange`] if a score is not in the range. Either may be
-    /// reported by a later call. The file can then only be dropped.
+    /// [`StoreError::Disk`](crate::StoreError::Disk) if the disk fails;
+    /// [`StoreError::OutOfRange`](crate::StoreError::OutOfRange) if a score is not in the range. Either may be reported
+    /// by a later call. The file can then only be dropped.
     ///
     /// # Panics
     /// If there are more scores than positions left.
-    pub fn append(&mut self, scores: &[i8]) -> Result<(), StoreError> {
+    pub fn append(&mut self, scores: &[i8]) -> Result<()> {
         self.blocks.append(scores)
     }
 
@@ -85,7 +86,7 @@ impl<'d> Writer<'d> {
     ///
     /// # Panics
     /// If there are more than positions left.
-    pub fn append_zeros(&mut self, zeros: u64) -> Result<(), StoreError> {
+    pub fn append_zeros(&mut self, zeros: u64) -> Result<()> {
         self.blocks.append_zeros(zeros)
     }
 
@@ -100,7 +101,7 @@ impl<'d> Writer<'d> {
     ///
     /// # Panics
     /// If the file is of another codec, or there are not as many scores and floors as positions in the band.
-    pub fn append_band(&mut self, scores: &[i8], floors: &[i8]) -> Result<(), StoreError> {
+    pub fn append_band(&mut self, scores: &[i8], floors: &[i8]) -> Result<()> {
         self.blocks.append_band(scores, floors)
     }
 
@@ -111,7 +112,7 @@ impl<'d> Writer<'d> {
     ///
     /// # Panics
     /// If not every position was appended, or after an error.
-    pub fn finish(self) -> Result<Written, StoreError> {
+    pub fn finish(self) -> Result<Written> {
         let FinishedBlocks { sink: mut staged, index, hasher } = self.blocks.finish()?;
         let digest = hasher.finalize();
         let footer = Footer::of(digest, staged.bytes(), &index);
@@ -134,8 +135,9 @@ impl fmt::Debug for Writer<'_> {
 /// new file. The bytes depend only on the arguments.
 ///
 /// # Errors
-/// [`StoreError::Disk`] if there is no space or the disk fails; [`StoreError::OutOfRange`] if a score
-/// is not in `range`; [`StoreError::Unsupported`] if the names in `identity` do not fit.
+/// [`StoreError::Disk`](crate::StoreError::Disk) if there is no space or the disk fails;
+/// [`StoreError::OutOfRange`](crate::StoreError::OutOfRange) if a score is not in `range`;
+/// [`StoreError::Unsupported`](crate::StoreError::Unsupported) if the names in `identity` do not fit.
 ///
 /// # Panics
 /// If there are not as many scores as `shape` has positions.
@@ -147,7 +149,7 @@ pub fn write(
     range: ValueRange,
     codec: Codec,
     scores: &[i8],
-) -> Result<Written, StoreError> {
+) -> Result<Written> {
     assert_eq!(scores.len() as u64, shape.positions(), "as many scores as positions");
     let mut writer = Writer::create(disk, path, identity, shape, range, codec)?;
     writer.append(scores)?;
@@ -157,6 +159,7 @@ pub fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::StoreError;
     use crate::identity::{FileKind, Role};
     use crate::scores::tests::{Example, Way};
     use disk::{DiskError, MemoryDisk};

@@ -4,7 +4,7 @@ use super::Scores;
 use crate::checksum;
 use crate::codec::rans::{self, Context, Head};
 use crate::codec::{self, form::Form};
-use crate::error::{DecodeError, StoreError};
+use crate::error::{DecodeError, Result, StoreError};
 use crate::format::IndexEntry;
 use disk::{DiskError, bytes_of, bytes_of_mut};
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ impl Scores {
     ///
     /// # Panics
     /// If there is no such block, or `out` does not have its length.
-    pub fn decode_block(&self, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
+    pub fn decode_block(&self, block: usize, out: &mut [i8]) -> Result<()> {
         assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
         self.settled(|| self.decode_stored(block, 0, out))
     }
@@ -34,7 +34,7 @@ impl Scores {
     }
 
     /// Reads and decodes the values `first ..` of a block until `out` is full.
-    pub(super) fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
+    pub(super) fn decode_stored(&self, block: usize, first: usize, out: &mut [i8]) -> Result<()> {
         let entry = self.entry(block);
         if entry.form == Form::Strips {
             let head = self.head(block, &entry)?;
@@ -44,14 +44,7 @@ impl Scores {
         self.decode(block, &stored, form, first, out)
     }
 
-    pub(super) fn decode(
-        &self,
-        block: usize,
-        stored: &[u8],
-        form: Form,
-        first: usize,
-        out: &mut [i8],
-    ) -> Result<(), StoreError> {
+    pub(super) fn decode(&self, block: usize, stored: &[u8], form: Form, first: usize, out: &mut [i8]) -> Result<()> {
         let values = self.layout.len_of(block);
         let range = self.header.range;
         codec::block::decode(form, stored, values, range, first, bytes_of_mut(out))
@@ -63,10 +56,10 @@ impl Scores {
         &self,
         block: usize,
         head: &Head,
-        read: impl Fn(Range<usize>) -> Result<Cow<'a, [u8]>, StoreError>,
+        read: impl Fn(Range<usize>) -> Result<Cow<'a, [u8]>>,
         first: usize,
         out: &mut [i8],
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         for strip in head.strips_of(&(first..first + out.len())) {
             let bytes = read(head.bytes_of(strip))?;
             head.decode_into(block, strip, &bytes, first, bytes_of_mut(out))
@@ -75,21 +68,16 @@ impl Scores {
         Ok(())
     }
 
-    pub(super) fn strip_bytes(
-        &self,
-        block: usize,
-        entry: &IndexEntry,
-        bytes: Range<usize>,
-    ) -> Result<Cow<'_, [u8]>, StoreError> {
+    pub(super) fn strip_bytes(&self, block: usize, entry: &IndexEntry, bytes: Range<usize>) -> Result<Cow<'_, [u8]>> {
         self.source.read(entry.offset + bytes.start as u64, bytes.len()).map_err(|error| self.unread(block, error))
     }
 
     /// Decodes a whole block given the floors of its scores.
-    pub(crate) fn decode_floored(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
+    pub(crate) fn decode_floored(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<()> {
         self.settled(|| self.decode_floored_once(block, floors, out))
     }
 
-    fn decode_floored_once(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<(), StoreError> {
+    fn decode_floored_once(&self, block: usize, floors: &[i8], out: &mut [i8]) -> Result<()> {
         let entry = self.entry(block);
         if entry.form != Form::Floors {
             return self.decode_stored(block, 0, out);
@@ -104,7 +92,7 @@ impl Scores {
     }
 
     /// Reads the head of a block of strips and compares its checksum, unless that was done in a map.
-    pub(super) fn head(&self, block: usize, entry: &IndexEntry) -> Result<Head, StoreError> {
+    pub(super) fn head(&self, block: usize, entry: &IndexEntry) -> Result<Head> {
         let (edition, is_verified) = (self.edition(), self.is_verified(block));
         let start = self.strip_bytes(block, entry, 0..rans::HEAD_FIXED_BYTES)?;
         let length = rans::head_bytes(&start, entry.bytes as usize).map_err(|error| self.damaged(block, error))?;
@@ -117,13 +105,7 @@ impl Scores {
     }
 
     /// Decodes the head of a block of strips from its first bytes.
-    pub(super) fn head_of(
-        &self,
-        block: usize,
-        entry: &IndexEntry,
-        stored: &[u8],
-        is_verified: bool,
-    ) -> Result<Head, StoreError> {
+    pub(super) fn head_of(&self, block: usize, entry: &IndexEntry, stored: &[u8], is_verified: bool) -> Result<Head> {
         let decode = || {
             let length = rans::head_bytes(stored, entry.bytes as usize)?;
             let Some(bytes) = stored.get(..length) else {
@@ -139,7 +121,7 @@ impl Scores {
 
     /// The stored bytes of a block, verified unless it is one of strips.
     #[inline]
-    pub(super) fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Form), StoreError> {
+    pub(super) fn stored(&self, block: usize) -> Result<(Cow<'_, [u8]>, Form)> {
         let entry = self.entry(block);
         let stored = self.stored_bytes(block, &entry)?;
         // Bytes read on demand are verified each time.
@@ -154,7 +136,7 @@ impl Scores {
     }
 
     #[inline]
-    pub(super) fn stored_bytes(&self, block: usize, entry: &IndexEntry) -> Result<Cow<'_, [u8]>, StoreError> {
+    pub(super) fn stored_bytes(&self, block: usize, entry: &IndexEntry) -> Result<Cow<'_, [u8]>> {
         self.source.read(entry.offset, entry.bytes as usize).map_err(|error| self.unread(block, error))
     }
 
@@ -171,12 +153,7 @@ impl Scores {
 
     /// Verifies the stored bytes of a block, and records the verification if they are mapped.
     #[cold]
-    pub(super) fn check<'s>(
-        &self,
-        block: usize,
-        entry: &IndexEntry,
-        stored: Cow<'s, [u8]>,
-    ) -> Result<Cow<'s, [u8]>, StoreError> {
+    pub(super) fn check<'s>(&self, block: usize, entry: &IndexEntry, stored: Cow<'s, [u8]>) -> Result<Cow<'s, [u8]>> {
         let edition = self.edition();
         let computed = checksum::of_block(block, &stored);
         if computed != entry.checksum {

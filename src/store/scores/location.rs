@@ -5,7 +5,7 @@ use crate::codec::form::Form;
 use crate::codec::rans::Head;
 use crate::codec::rans::tiling::Tiling;
 use crate::codec::{BLOCK_POSITIONS, Codec, zstd};
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::layout::BlockLocation;
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl Scores {
     }
 
     /// The head of a block of strips.
-    pub(crate) fn head_of_block(&self, block: usize) -> Result<Head, StoreError> {
+    pub(crate) fn head_of_block(&self, block: usize) -> Result<Head> {
         self.settled(|| self.head(block, &self.entry(block)))
     }
 
@@ -97,8 +97,8 @@ impl Scores {
         &self,
         block: usize,
         part: BlockPart,
-        head: impl FnOnce() -> Result<Arc<Head>, StoreError>,
-    ) -> Result<Vec<i8>, StoreError> {
+        head: impl FnOnce() -> Result<Arc<Head>>,
+    ) -> Result<Vec<i8>> {
         let values = match part {
             BlockPart::Whole => 0..self.layout.len_of(block),
             BlockPart::Values { first, end } => first as usize..end as usize,

@@ -3,7 +3,7 @@
 use super::source::FileSource;
 use crate::checksum;
 use crate::codec::Codec;
-use crate::error::{DecodeError, StoreError};
+use crate::error::{DecodeError, Result, StoreError};
 use crate::format::{
     FOOTER_BYTES, Footer, HEADER_BYTES_MAX, HEADER_FIXED_BYTES, Header, INDEX_ENTRY_BYTES, MAGIC, MAGIC_END, VERSION,
     check_index,
@@ -43,18 +43,18 @@ impl Scores {
     /// # Errors
     /// [`StoreError::Disk`] if there is no such file; [`StoreError::NotOurs`],
     /// [`StoreError::Version`] or [`StoreError::Damaged`] if it is not a sound file of ours.
-    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Unverified> {
         Unverified::open(path, FileSource::mapped(disk.map(path)?))
     }
 
     /// As [`open`](Self::open), but without a map, where memory is bounded: the index is held in memory (24 bytes for
     /// 65,536 positions), and each requested block is read into a buffer.
-    pub fn open_windowed(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+    pub fn open_windowed(disk: &dyn Disk, path: &Path) -> Result<Unverified> {
         Unverified::open(path, FileSource::Windowed(disk.open(path)?))
     }
 
     /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are read later.
-    pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+    pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified> {
         Unverified::open(path, FileSource::Windowed(disk.open_scattered(path)?))
     }
 
@@ -76,7 +76,7 @@ impl Scores {
 }
 
 impl Unverified {
-    pub(crate) fn open(path: &Path, source: FileSource) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, source: FileSource) -> Result<Self> {
         let not_ours =
             |expected: String, found: String| StoreError::NotOurs { path: path.to_path_buf(), expected, found };
         let damaged = |part: &str| {
@@ -186,7 +186,7 @@ impl Unverified {
     ///
     /// # Errors
     /// [`StoreError::Mismatch`] with both sides; [`StoreError::Archive`] for an archive.
-    pub fn expect(self, identity: &Identity, shape: &Shape) -> Result<Scores, StoreError> {
+    pub fn expect(self, identity: &Identity, shape: &Shape) -> Result<Scores> {
         if self.codec() == Codec::Floors {
             return Err(StoreError::Archive { path: self.path });
         }
@@ -194,7 +194,7 @@ impl Unverified {
     }
 
     /// As [`expect`](Self::expect), for any codec.
-    pub(crate) fn expect_any(self, identity: &Identity, shape: &Shape) -> Result<Scores, StoreError> {
+    pub(crate) fn expect_any(self, identity: &Identity, shape: &Shape) -> Result<Scores> {
         let found = &self.header;
         let (expected, found) = if found.identity != *identity {
             (identity.to_string(), found.identity.to_string())

@@ -3,7 +3,7 @@
 use super::Scores;
 use crate::checksum;
 use crate::codec::form::Form;
-use crate::error::StoreError;
+use crate::error::Result;
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -35,11 +35,11 @@ impl Scores {
     /// Reads all scores in canonical order, on all threads.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first block that is; `out` then holds anything.
     ///
     /// # Panics
     /// If the length of `out` is not the number of positions.
-    pub fn read_into(&self, out: &mut [i8]) -> Result<(), StoreError> {
+    pub fn read_into(&self, out: &mut [i8]) -> Result<()> {
         assert_eq!(out.len() as u64, self.shape().positions(), "as many scores as positions");
         self.read_range(0..self.shape().positions(), out)
     }
@@ -48,15 +48,15 @@ impl Scores {
     /// cheaper than short ones; without a map several blocks are read at a time.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] with the first block that is; `out` then holds anything.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first block that is; `out` then holds anything.
     ///
     /// # Panics
     /// If the range exceeds the file, or `out` does not have its length.
-    pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
+    pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
         self.settled(|| self.read_range_once(positions.clone(), out))
     }
 
-    fn read_range_once(&self, positions: Range<u64>, out: &mut [i8]) -> Result<(), StoreError> {
+    fn read_range_once(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
         let mut pieces = self.pieces(positions, out).collect::<Vec<_>>();
         if let [(block, first, piece)] = &mut pieces[..] {
             return self.decode_stored(*block, *first, piece);
@@ -86,18 +86,18 @@ impl Scores {
     ///
     /// # Panics
     /// If there is no such block.
-    pub fn read_run(&self, blocks: Range<usize>, bytes_max: u64) -> Result<BlockRun, StoreError> {
+    pub fn read_run(&self, blocks: Range<usize>, bytes_max: u64) -> Result<BlockRun> {
         self.read_blocks(blocks.start..self.run_end(blocks.start, bytes_max).min(blocks.end))
     }
 
     /// Decodes a block of a run.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the block is; `out` then holds anything.
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) if the block is; `out` then holds anything.
     ///
     /// # Panics
     /// If the run does not contain the block, or `out` does not have its length.
-    pub fn decode_block_of(&self, run: &BlockRun, block: usize, out: &mut [i8]) -> Result<(), StoreError> {
+    pub fn decode_block_of(&self, run: &BlockRun, block: usize, out: &mut [i8]) -> Result<()> {
         assert_eq!(out.len(), self.layout.len_of(block), "the block's length");
         self.decode_of_run(run, block, 0, out)
     }
@@ -117,14 +117,14 @@ impl Scores {
     }
 
     /// Reads neighbouring blocks.
-    fn read_blocks(&self, blocks: Range<usize>) -> Result<BlockRun, StoreError> {
+    fn read_blocks(&self, blocks: Range<usize>) -> Result<BlockRun> {
         let (first, last) = (self.entry(blocks.start), self.entry(blocks.end - 1));
         let bytes = (last.offset - first.offset) as usize + last.bytes as usize;
         let bytes = self.source.copy(first.offset, bytes).map_err(|error| self.unread(blocks.start, error))?;
         Ok(BlockRun { blocks, offset: first.offset, bytes })
     }
 
-    fn decode_of_run(&self, run: &BlockRun, block: usize, first: usize, out: &mut [i8]) -> Result<(), StoreError> {
+    fn decode_of_run(&self, run: &BlockRun, block: usize, first: usize, out: &mut [i8]) -> Result<()> {
         assert!(run.blocks.contains(&block), "block {block} of {:?}", run.blocks);
         let entry = self.entry(block);
         let stored = &run.bytes[(entry.offset - run.offset) as usize..][..entry.bytes as usize];

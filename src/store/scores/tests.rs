@@ -6,12 +6,12 @@ mod round_trip;
 use crate::checksum;
 use crate::codec::block;
 use crate::codec::form::Form;
+use crate::error::Result;
 use crate::format::{FOOTER_BYTES, Footer, INDEX_ENTRY_BYTES, IndexEntry, header_bytes, seal_header};
 use crate::layout::BlockLayout;
 use crate::little_endian::{u16_at, u32_at};
 use crate::{
-    Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange, Written,
-    write,
+    Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, Unverified, ValueRange, Written, write,
 };
 use disk::{Disk, MemoryDisk, bytes_of};
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl Example {
         PathBuf::from("databases/12.awari")
     }
 
-    pub(crate) fn write(&self, disk: &MemoryDisk, codec: Codec) -> Result<Written, StoreError> {
+    pub(crate) fn write(&self, disk: &MemoryDisk, codec: Codec) -> Result<Written> {
         write(disk, &Example::path(), &self.identity, &self.shape, self.range, codec, &self.scores)
     }
 
@@ -86,7 +86,7 @@ impl Example {
         disk.peek(&Example::path()).unwrap()
     }
 
-    pub(crate) fn open(&self, way: Way, file: &[u8]) -> Result<Scores, StoreError> {
+    pub(crate) fn open(&self, way: Way, file: &[u8]) -> Result<Scores> {
         let disk = MemoryDisk::new();
         disk.put(&Example::path(), file);
         way.open(&disk, &Example::path())?.expect(&self.identity, &self.shape)
@@ -103,7 +103,7 @@ pub(crate) enum Way {
 impl Way {
     pub(crate) const ALL: [Way; 2] = [Way::Mapped, Way::Windowed];
 
-    pub(crate) fn open(self, disk: &dyn Disk, path: &Path) -> Result<Unverified, StoreError> {
+    pub(crate) fn open(self, disk: &dyn Disk, path: &Path) -> Result<Unverified> {
         match self {
             Way::Mapped => Scores::open(disk, path),
             Way::Windowed => Scores::open_windowed(disk, path),

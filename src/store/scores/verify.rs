@@ -2,7 +2,7 @@
 
 use super::Scores;
 use crate::codec::form::Form;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::layout::BATCH_POSITIONS;
 use disk::{Digest, bytes_of};
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 impl Scores {
     /// Verifies the checksums of all blocks, on all threads.
-    pub fn verify_blocks(&self) -> Result<(), StoreError> {
+    pub fn verify_blocks(&self) -> Result<()> {
         match self.damaged_blocks().first() {
             None => Ok(()),
             Some(&block) => Err(self.block_damage(block)),
@@ -38,11 +38,11 @@ impl Scores {
     }
 
     /// Verifies all checksums of a block.
-    fn verify_block(&self, block: usize) -> Result<(), StoreError> {
+    fn verify_block(&self, block: usize) -> Result<()> {
         self.settled(|| self.verify_block_once(block))
     }
 
-    fn verify_block_once(&self, block: usize) -> Result<(), StoreError> {
+    fn verify_block_once(&self, block: usize) -> Result<()> {
         let entry = self.entry(block);
         if !matches!(entry.form, Form::Strips | Form::Floors) {
             return self.check(block, &entry, self.stored_bytes(block, &entry)?).map(drop);
@@ -58,12 +58,12 @@ impl Scores {
     ///
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is; [`StoreError::DigestDiffers`].
-    pub fn verify_digest(&self) -> Result<(), StoreError> {
+    pub fn verify_digest(&self) -> Result<()> {
         self.verify_digest_of(|_| ())
     }
 
     /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million at a time.
-    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8])) -> Result<(), StoreError> {
+    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8])) -> Result<()> {
         let mut hasher = blake3::Hasher::new();
         let mut scores = Vec::new();
         let mut first = 0;
@@ -88,7 +88,7 @@ impl Scores {
     ///
     /// # Panics
     /// If there is no such part.
-    pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>, StoreError> {
+    pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>> {
         assert!(number < of, "{of} parts have no number {number}");
         let part = self.part(number, of);
         let mut hasher = ContentHasher::beginning_at(part.start);
@@ -109,7 +109,7 @@ impl Scores {
     ///
     /// # Errors
     /// [`StoreError::DigestDiffers`]; [`StoreError::Unsupported`] if one of them is not such a result.
-    pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<(), StoreError> {
+    pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<()> {
         let mut hasher = ContentHasher::new();
         for (number, hash) in (0..).zip(parts) {
             let part = self.part(number, parts.len() as u64);

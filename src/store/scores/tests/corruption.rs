@@ -1,6 +1,7 @@
 //! Damaged and hostile files: an error or the scores that were written, never a panic, never another score.
 
 use crate::codec::form::Form;
+use crate::error::Result;
 use crate::format::{FOOTER_BYTES, HEADER_FIXED_BYTES, INDEX_ENTRY_BYTES, header_bytes};
 use crate::scores::tests::{Example, Parts, Way};
 use crate::{CachedScores, Codec, Scores, StoreError};
@@ -262,7 +263,7 @@ fn lies_do_no_harm(example: &Example, scores: &Scores) {
 }
 
 /// Reads a score as a reader of a changing file does, which must never return a wrong one.
-fn asked(scores: &Scores, position: u64) -> Result<i8, StoreError> {
+fn asked(scores: &Scores, position: u64) -> Result<i8> {
     loop {
         let edition = scores.edition();
         let found = scores.get(position);

@@ -1,6 +1,7 @@
 //! Scores read are the scores written, in every way of reading, and files do not depend on threads or portions.
 
 use crate::codec::form::Form;
+use crate::error::Result;
 use crate::scores::tests::{Example, Parts, Way};
 use crate::{
     BlockCache, CachedScores, Codec, FileKind, FileOrientation, Role, StoreError, Window, Writer, Written, write,
@@ -156,7 +157,7 @@ fn portions_change_no_byte() {
     }
 }
 
-fn begin<'d>(example: &Example, codec: Codec, disk: &'d MemoryDisk) -> Result<Writer<'d>, StoreError> {
+fn begin<'d>(example: &Example, codec: Codec, disk: &'d MemoryDisk) -> Result<Writer<'d>> {
     Writer::create(disk, &Example::path(), &example.identity, &example.shape, example.range, codec)
 }
 
