@@ -2,6 +2,7 @@
 
 mod collective;
 
+use crate::error::Result;
 use crate::{CommunicationError, MessageTraffic};
 
 /// Most bytes of a message: MPI counts them in a C `int`.
@@ -26,22 +27,22 @@ pub trait Communicator: Send {
     /// # Errors
     /// If the message has more than [`MESSAGE_BYTES_MAX`] bytes, the rank is known to have left, or the job is broken.
     /// Success does not mean that the message will be read.
-    fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError>;
+    fn send(&mut self, to: usize, message: Vec<u8>) -> Result<()>;
 
     /// Receives the next message from a rank, and blocks until it has arrived. Other transfers make progress meanwhile.
     ///
     /// # Errors
     /// If the rank has left, or is silent for too long.
-    fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError>;
+    fn receive(&mut self, from: usize) -> Result<Vec<u8>>;
 
     /// Makes progress on transfers and sends keep-alive messages. Must be called during long computations.
-    fn poll(&mut self) -> Result<(), CommunicationError>;
+    fn poll(&mut self) -> Result<()>;
 
     /// Traffic so far.
     fn traffic(&self) -> MessageTraffic;
 
     /// Collects one message of every rank at `root`, which gets all of them by rank; the other ranks get `None`.
-    fn gather(&mut self, root: usize, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, CommunicationError> {
+    fn gather(&mut self, root: usize, message: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>> {
         collective::gather(self, root, message)
     }
 
@@ -49,7 +50,7 @@ pub trait Communicator: Send {
     ///
     /// # Panics
     /// If `root` passes no message, or another rank passes one.
-    fn broadcast(&mut self, root: usize, message: Option<Vec<u8>>) -> Result<Vec<u8>, CommunicationError> {
+    fn broadcast(&mut self, root: usize, message: Option<Vec<u8>>) -> Result<Vec<u8>> {
         collective::broadcast(self, root, message)
     }
 
@@ -57,12 +58,12 @@ pub trait Communicator: Send {
     ///
     /// # Errors
     /// Those of `send` and `receive`; ranks with different numbers of values; a sum of 2^64 or more.
-    fn sum(&mut self, values: &[u64]) -> Result<Vec<u64>, CommunicationError> {
+    fn sum(&mut self, values: &[u64]) -> Result<Vec<u64>> {
         collective::sum(self, values)
     }
 
     /// Blocks until all ranks have called it.
-    fn barrier(&mut self) -> Result<(), CommunicationError> {
+    fn barrier(&mut self) -> Result<()> {
         collective::sum(self, &[]).map(drop)
     }
 }
@@ -71,7 +72,7 @@ pub trait Communicator: Send {
 ///
 /// # Errors
 /// If it is longer than [`MESSAGE_BYTES_MAX`].
-pub fn check_size(to: usize, bytes: usize) -> Result<(), CommunicationError> {
+pub fn check_size(to: usize, bytes: usize) -> Result<()> {
     if bytes > MESSAGE_BYTES_MAX {
         return Err(CommunicationError::TooLarge { rank: to, bytes, bytes_max: MESSAGE_BYTES_MAX });
     }

@@ -1,5 +1,8 @@
 //! Errors of communication between ranks.
 
+/// The result of sending or receiving.
+pub type Result<T, E = CommunicationError> = std::result::Result<T, E>;
+
 /// Error of sending or receiving a message. The job cannot continue after it: drop the communicator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

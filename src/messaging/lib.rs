@@ -28,7 +28,7 @@ mod threads;
 mod traffic;
 
 pub use communicator::{Communicator, MESSAGE_BYTES_MAX, assert_other, check_size};
-pub use error::CommunicationError;
+pub use error::{CommunicationError, Result};
 pub use faults::NetworkFaults;
 pub use launch::{launched, launched_rank};
 #[cfg(feature = "mpi")]

@@ -10,6 +10,7 @@
 
 mod library;
 
+use crate::error::Result;
 use crate::{CommunicationError, Communicator, MessageTraffic, assert_other, check_size, launched};
 use library::{MessageKind, MpiLibrary, Transfer};
 use std::collections::VecDeque;
@@ -76,7 +77,7 @@ impl MpiCommunicator {
     ///
     /// # Errors
     /// Errors of MPI; an MPI that was built without support for threads.
-    pub fn start() -> Result<Option<MpiCommunicator>, CommunicationError> {
+    pub fn start() -> Result<Option<MpiCommunicator>> {
         if !launched() {
             return Ok(None);
         }
@@ -113,13 +114,13 @@ impl MpiCommunicator {
     }
 
     /// Makes progress on all transfers. Returns whether any transfer advanced.
-    fn move_on(&mut self) -> Result<bool, CommunicationError> {
+    fn move_on(&mut self) -> Result<bool> {
         let moved = self.try_move_on();
         self.broken |= moved.is_err();
         moved
     }
 
-    fn try_move_on(&mut self) -> Result<bool, CommunicationError> {
+    fn try_move_on(&mut self) -> Result<bool> {
         let library = self.library.as_mut().expect(UNTIL_DROPPED);
         let now = Instant::now();
         // Time in which this rank computed, or was stopped with the whole job, counts little: it could not receive.
@@ -156,7 +157,7 @@ impl MpiCommunicator {
         Ok(moved)
     }
 
-    fn post(&mut self, to: usize, kind: MessageKind, bytes: Vec<u8>) -> Result<(), CommunicationError> {
+    fn post(&mut self, to: usize, kind: MessageKind, bytes: Vec<u8>) -> Result<()> {
         let sent = self.library.as_mut().expect(UNTIL_DROPPED).send(to, kind, bytes);
         self.broken |= sent.is_err();
         self.sending.push(sent?);
@@ -165,7 +166,7 @@ impl MpiCommunicator {
     }
 
     /// Takes the next message of a rank, if it has arrived.
-    fn take(&mut self, from: usize) -> Result<Option<Vec<u8>>, CommunicationError> {
+    fn take(&mut self, from: usize) -> Result<Option<Vec<u8>>> {
         let inbox = &mut self.others[from].inbox;
         let Some(first) = inbox.front_mut() else { return Ok(None) };
         let complete = self.library.as_mut().expect(UNTIL_DROPPED).complete(first);
@@ -174,7 +175,7 @@ impl MpiCommunicator {
     }
 
     /// Checks that a rank has sent a message within the patience.
-    fn check_liveness(&mut self, of: usize) -> Result<(), CommunicationError> {
+    fn check_liveness(&mut self, of: usize) -> Result<()> {
         let silence = self.others[of].silence;
         if silence < self.patience {
             return Ok(());
@@ -183,7 +184,7 @@ impl MpiCommunicator {
         Err(CommunicationError::Silent { rank: of, seconds: silence.as_secs_f64() })
     }
 
-    fn wait(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
+    fn wait(&mut self, from: usize) -> Result<Vec<u8>> {
         // Peers need signs of life only from here on.
         self.others[from].silence = Duration::ZERO;
         let mut pause = Pause::default();
@@ -202,7 +203,7 @@ impl MpiCommunicator {
     }
 
     /// Exchanges farewells with all ranks, then confirmations of these.
-    fn leave(&mut self) -> Result<(), CommunicationError> {
+    fn leave(&mut self) -> Result<()> {
         self.part(MessageKind::Farewell)?;
         self.part(MessageKind::Settled)?;
         if self.others.len() > 1 {
@@ -212,7 +213,7 @@ impl MpiCommunicator {
     }
 
     /// Sends an announcement to all ranks, and waits for theirs and for all messages to be sent.
-    fn part(&mut self, word: MessageKind) -> Result<(), CommunicationError> {
+    fn part(&mut self, word: MessageKind) -> Result<()> {
         let others: Vec<usize> = (0..self.others.len()).filter(|&other| other != self.rank).collect();
         for &to in &others {
             self.post(to, word, Vec::new())?;
@@ -267,7 +268,7 @@ impl Communicator for MpiCommunicator {
         self.others.len()
     }
 
-    fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError> {
+    fn send(&mut self, to: usize, message: Vec<u8>) -> Result<()> {
         assert_other(to, self.rank, self.size());
         check_size(to, message.len())?;
         if self.others[to].is_gone() {
@@ -277,7 +278,7 @@ impl Communicator for MpiCommunicator {
         self.post(to, MessageKind::Message, message)
     }
 
-    fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
+    fn receive(&mut self, from: usize) -> Result<Vec<u8>> {
         assert_other(from, self.rank, self.size());
         let began = Instant::now();
         let message = self.wait(from)?;
@@ -285,7 +286,7 @@ impl Communicator for MpiCommunicator {
         Ok(message)
     }
 
-    fn poll(&mut self) -> Result<(), CommunicationError> {
+    fn poll(&mut self) -> Result<()> {
         self.move_on().map(drop)
     }
 

@@ -1,6 +1,7 @@
 //! In-process communicator: the ranks of a job are threads of one process.
 
 use crate::communicator::{assert_other, check_size};
+use crate::error::Result;
 use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -67,7 +68,7 @@ impl ThreadCommunicator {
     }
 
     /// Injects the faults of one call.
-    fn begin(&mut self) -> Result<(), CommunicationError> {
+    fn begin(&mut self) -> Result<()> {
         let call = self.calls;
         self.calls += 1;
         if self.job.faults.is_lost(self.rank, call) {
@@ -95,7 +96,7 @@ impl ThreadCommunicator {
     }
 
     /// Blocks until the next message from a rank.
-    fn wait(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
+    fn wait(&mut self, from: usize) -> Result<Vec<u8>> {
         let (rank, job) = (self.rank, &self.job);
         let mut ranks = job.lock();
         loop {
@@ -162,7 +163,7 @@ impl Communicator for ThreadCommunicator {
         self.sent.len()
     }
 
-    fn send(&mut self, to: usize, message: Vec<u8>) -> Result<(), CommunicationError> {
+    fn send(&mut self, to: usize, message: Vec<u8>) -> Result<()> {
         assert_other(to, self.rank, self.size());
         check_size(to, message.len())?;
         self.begin()?;
@@ -180,7 +181,7 @@ impl Communicator for ThreadCommunicator {
         Ok(())
     }
 
-    fn receive(&mut self, from: usize) -> Result<Vec<u8>, CommunicationError> {
+    fn receive(&mut self, from: usize) -> Result<Vec<u8>> {
         assert_other(from, self.rank, self.size());
         let began = Instant::now();
         self.begin()?;
@@ -189,7 +190,7 @@ impl Communicator for ThreadCommunicator {
         Ok(message)
     }
 
-    fn poll(&mut self) -> Result<(), CommunicationError> {
+    fn poll(&mut self) -> Result<()> {
         self.begin()
     }
 

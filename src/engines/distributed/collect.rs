@@ -6,7 +6,7 @@
 //! next neighbour first, which spreads the load.
 
 use game::Slab;
-use messaging::{CommunicationError, Communicator};
+use messaging::{CommunicationError, Communicator, Result};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
@@ -35,7 +35,7 @@ pub trait ScoreShare: Sync {
     fn give(&self, band: &RowBand, piece: &mut Vec<u8>);
 
     /// Assembles the rows of a band from the pieces of all ranks.
-    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError>;
+    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<()>;
 }
 
 /// Collects on each rank the scores of its range of positions, and passes them to `sink` in canonical order.
@@ -50,7 +50,7 @@ pub fn collect(
     ranges: &[Range<u64>],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
-) -> Result<bool, CommunicationError> {
+) -> Result<bool> {
     let (ranks, mine) = (communicator.size(), communicator.rank());
     assert_eq!(ranges.len(), ranks, "a range for each rank");
     let bands: Vec<_> = ranges.iter().map(|range| bands(part.slabs(), range)).collect();
@@ -110,7 +110,7 @@ pub fn collect(
 }
 
 /// Returns whether the sender of a message wants more scores.
-fn mark(rank: usize, message: &[u8]) -> Result<bool, CommunicationError> {
+fn mark(rank: usize, message: &[u8]) -> Result<bool> {
     match message {
         [WANTS_MORE, ..] => Ok(true),
         [HAS_ENOUGH] => Ok(false),
@@ -122,7 +122,7 @@ fn mark(rank: usize, message: &[u8]) -> Result<bool, CommunicationError> {
 }
 
 /// Checks the length of a piece against the number of scores that the rank has of the band.
-pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<(), CommunicationError> {
+pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<()> {
     if piece.len() == expected {
         return Ok(());
     }

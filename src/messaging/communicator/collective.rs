@@ -3,6 +3,7 @@
 //! Broadcasts and sums use a binomial tree: counted from the root, the parent of a rank is its number without the
 //! lowest set bit. A message reaches n ranks in log2 n steps, and no rank sends more than log2 n messages.
 
+use crate::error::Result;
 use crate::{CommunicationError, Communicator};
 
 /// Node of a rank in the tree of a root.
@@ -31,7 +32,7 @@ pub(crate) fn gather<C: Communicator + ?Sized>(
     communicator: &mut C,
     root: usize,
     message: Vec<u8>,
-) -> Result<Option<Vec<Vec<u8>>>, CommunicationError> {
+) -> Result<Option<Vec<Vec<u8>>>> {
     // A star: in a tree the root would receive as many bytes, and other ranks would forward messages.
     let (rank, size) = (communicator.rank(), communicator.size());
     if rank != root {
@@ -53,7 +54,7 @@ pub(crate) fn broadcast<C: Communicator + ?Sized>(
     communicator: &mut C,
     root: usize,
     message: Option<Vec<u8>>,
-) -> Result<Vec<u8>, CommunicationError> {
+) -> Result<Vec<u8>> {
     assert!(
         message.is_some() == (communicator.rank() == root),
         "rank {root}, and no other, brings the message of its broadcast"
@@ -69,10 +70,7 @@ pub(crate) fn broadcast<C: Communicator + ?Sized>(
     Ok(message)
 }
 
-pub(crate) fn sum<C: Communicator + ?Sized>(
-    communicator: &mut C,
-    values: &[u64],
-) -> Result<Vec<u64>, CommunicationError> {
+pub(crate) fn sum<C: Communicator + ?Sized>(communicator: &mut C, values: &[u64]) -> Result<Vec<u64>> {
     const ROOT: usize = 0;
     let node = TreeNode::new(communicator.rank(), ROOT, communicator.size());
     let mut sums = values.to_vec();
@@ -98,7 +96,7 @@ pub(crate) fn sum<C: Communicator + ?Sized>(
 }
 
 /// Decodes the values of a sum, little-endian.
-fn decode(from: usize, bytes: &[u8], values: usize) -> Result<Vec<u64>, CommunicationError> {
+fn decode(from: usize, bytes: &[u8], values: usize) -> Result<Vec<u64>> {
     let (words, rest) = bytes.as_chunks();
     if words.len() != values || !rest.is_empty() {
         return Err(CommunicationError::Unexpected {

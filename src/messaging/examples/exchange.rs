@@ -1,5 +1,6 @@
 //! One rank of the tests of the MPI communicator: `mpirun -n 4 exchange CASE`.
 
+use crate::error::Result;
 use messaging::MpiCommunicator;
 use messaging::{CommunicationError, Communicator};
 use std::process::ExitCode;
@@ -58,7 +59,7 @@ fn others(mpi: &MpiCommunicator) -> impl Iterator<Item = usize> + use<> {
 }
 
 /// Exchanges one message between each two ranks.
-fn step(mpi: &mut MpiCommunicator, step: usize, length: usize) -> Result<(), CommunicationError> {
+fn step(mpi: &mut MpiCommunicator, step: usize, length: usize) -> Result<()> {
     let rank = mpi.rank();
     for to in others(mpi) {
         mpi.send(to, message(rank, to, step, length))?;
@@ -69,7 +70,7 @@ fn step(mpi: &mut MpiCommunicator, step: usize, length: usize) -> Result<(), Com
     Ok(())
 }
 
-fn exchange(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
+fn exchange(mpi: &mut MpiCommunicator) -> Result<()> {
     let (rank, size) = (mpi.rank(), mpi.size());
     let lengths = [0, 1, 70_000, 0, 3 << 20, 5];
     for (at, length) in lengths.into_iter().enumerate() {
@@ -114,7 +115,7 @@ fn exchange(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
 }
 
 /// Calls come from one thread after another.
-fn threads(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
+fn threads(mpi: &mut MpiCommunicator) -> Result<()> {
     for at in 0..20 {
         let done = thread::scope(|scope| scope.spawn(|| step(mpi, at, 10_000 * at)).join());
         done.expect("the thread does not panic")?;
@@ -123,7 +124,7 @@ fn threads(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
 }
 
 /// The last rank computes for longer than the patience of the others, but polls. They wait for it and for each other.
-fn compute(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
+fn compute(mpi: &mut MpiCommunicator) -> Result<()> {
     mpi.set_patience(PATIENCE);
     if mpi.rank() + 1 == mpi.size() {
         let began = Instant::now();
@@ -140,7 +141,7 @@ fn compute(mpi: &mut MpiCommunicator) -> Result<(), CommunicationError> {
 }
 
 /// As `step`, among the ranks from `first` on.
-fn step_among(mpi: &mut MpiCommunicator, first: usize) -> Result<(), CommunicationError> {
+fn step_among(mpi: &mut MpiCommunicator, first: usize) -> Result<()> {
     for to in others(mpi).filter(|&to| to >= first) {
         mpi.send(to, vec![1])?;
     }
@@ -151,7 +152,7 @@ fn step_among(mpi: &mut MpiCommunicator, first: usize) -> Result<(), Communicati
 }
 
 /// The last rank leaves the job properly while the others wait for it. The messages that it sent arrive.
-fn leave(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
+fn leave(mut mpi: MpiCommunicator) -> Result<()> {
     let last = mpi.size() - 1;
     if mpi.rank() == last {
         for to in 0..last {
@@ -169,7 +170,7 @@ fn leave(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
 }
 
 /// All ranks leave at once, with messages that were not received.
-fn unread(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
+fn unread(mut mpi: MpiCommunicator) -> Result<()> {
     let rank = mpi.rank();
     for to in others(&mpi) {
         mpi.send(to, message(rank, to, 0, 1_000_000))?;
@@ -179,7 +180,7 @@ fn unread(mut mpi: MpiCommunicator) -> Result<(), CommunicationError> {
 }
 
 /// The last rank disappears without leaving the job; the others wait for it.
-fn vanish(mpi: &mut MpiCommunicator, how: impl Fn()) -> Result<(), CommunicationError> {
+fn vanish(mpi: &mut MpiCommunicator, how: impl Fn()) -> Result<()> {
     mpi.set_patience(PATIENCE);
     let last = mpi.size() - 1;
     step(mpi, 0, 100)?;

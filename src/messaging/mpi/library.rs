@@ -7,6 +7,7 @@
 //! `MPI_THREAD_SERIALIZED` requires; any thread may make them.
 
 use crate::CommunicationError;
+use crate::error::Result;
 use mpi::ffi;
 use std::ffi::{c_char, c_int};
 use std::mem::{self, MaybeUninit};
@@ -67,7 +68,7 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 
 impl MpiLibrary {
     /// Initializes MPI.
-    pub(super) fn start() -> Result<MpiLibrary, CommunicationError> {
+    pub(super) fn start() -> Result<MpiLibrary> {
         const CALL: &str = "MPI_Init_thread";
         let failed = |text: String| CommunicationError::Library { call: CALL, text };
         if STARTED.swap(true, Ordering::SeqCst) {
@@ -119,12 +120,7 @@ impl MpiLibrary {
     ///
     /// # Panics
     /// If there is no such rank, or the bytes do not fit a C `int`.
-    pub(super) fn send(
-        &mut self,
-        to: usize,
-        kind: MessageKind,
-        bytes: Vec<u8>,
-    ) -> Result<Transfer, CommunicationError> {
+    pub(super) fn send(&mut self, to: usize, kind: MessageKind, bytes: Vec<u8>) -> Result<Transfer> {
         assert!(to < self.size);
         let to = to as c_int; // `size` fits one
         let count = c_int::try_from(bytes.len()).expect("the size is checked before sending");
@@ -141,7 +137,7 @@ impl MpiLibrary {
     }
 
     /// Returns the next arrival of any rank, and starts to receive its bytes. Arrivals of one rank are in order.
-    pub(super) fn next(&mut self) -> Result<Option<Arrival>, CommunicationError> {
+    pub(super) fn next(&mut self) -> Result<Option<Arrival>> {
         let mut found = 0;
         let mut message = MaybeUninit::uninit();
         let mut status = MaybeUninit::<ffi::MPI_Status>::zeroed();
@@ -183,11 +179,7 @@ impl MpiLibrary {
         Ok(Some(Arrival { from, kind, transfer: None }))
     }
 
-    fn origin(
-        &self,
-        status: &ffi::MPI_Status,
-        count: c_int,
-    ) -> Result<(usize, MessageKind, usize), CommunicationError> {
+    fn origin(&self, status: &ffi::MPI_Status, count: c_int) -> Result<(usize, MessageKind, usize)> {
         let from = usize::try_from(status.MPI_SOURCE).ok().filter(|&from| from < self.size);
         let kind = [
             MessageKind::Message,
@@ -209,7 +201,7 @@ impl MpiLibrary {
     }
 
     /// Whether a transfer is complete.
-    pub(super) fn complete(&mut self, transfer: &mut Transfer) -> Result<bool, CommunicationError> {
+    pub(super) fn complete(&mut self, transfer: &mut Transfer) -> Result<bool> {
         if !transfer.complete {
             let mut complete = 0;
             // SAFETY: the request is of a call that has not been completed yet, since it is not tested after it was.
@@ -222,7 +214,7 @@ impl MpiLibrary {
     }
 
     /// Finalizes MPI. Blocks until all other ranks do so.
-    pub(super) fn finish(mut self) -> Result<(), CommunicationError> {
+    pub(super) fn finish(mut self) -> Result<()> {
         // SAFETY: the communicator was made by `start`; it and MPI are ended once, since this takes the library.
         unsafe {
             check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut self.communicator))?;
@@ -280,7 +272,7 @@ pub(super) fn version() -> String {
 
 const SUCCESS: c_int = ffi::MPI_SUCCESS as c_int;
 
-fn check(call: &'static str, code: c_int) -> Result<(), CommunicationError> {
+fn check(call: &'static str, code: c_int) -> Result<()> {
     if code == SUCCESS {
         return Ok(());
     }

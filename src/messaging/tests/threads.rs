@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use messaging::{
-    CommunicationError, Communicator, MESSAGE_BYTES_MAX, MessageTraffic, NetworkFaults, ThreadCommunicator,
+    CommunicationError, Communicator, MESSAGE_BYTES_MAX, MessageTraffic, NetworkFaults, Result, ThreadCommunicator,
 };
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-type Outcome<T> = Result<T, CommunicationError>;
+type Outcome<T> = Result<T>;
 
 /// Runs a program on all ranks and returns its results, by rank.
 fn run<T: Send>(size: usize, faults: NetworkFaults, program: impl Fn(&mut dyn Communicator) -> T + Sync) -> Vec<T> {

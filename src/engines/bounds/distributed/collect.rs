@@ -5,7 +5,7 @@ use super::message::read;
 use crate::bounds::{PlaneLayout, PlaneUnit};
 use crate::distributed::varint::Malformed;
 use crate::kernels::tables::CHUNK;
-use messaging::{CommunicationError, Communicator};
+use messaging::{CommunicationError, Communicator, Result};
 use std::ops::{ControlFlow, Range};
 
 /// Words of a plane that rank 0 assembles at a time, unless a unit has more.
@@ -33,7 +33,7 @@ pub(super) fn collect_plane(
     layout: &PlaneLayout,
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
-) -> Result<bool, CommunicationError> {
+) -> Result<bool> {
     let units = layout.units();
     let bands = bands(&units);
     let has: Vec<bool> = bands.iter().map(|band| band.clone().any(|unit| log.has(unit))).collect();
@@ -56,7 +56,7 @@ fn send(
     bands: &[Range<usize>],
     has: &[bool],
     communicator: &mut dyn Communicator,
-) -> Result<bool, CommunicationError> {
+) -> Result<bool> {
     let mut ahead = 0;
     for (band, _) in bands.iter().zip(has).filter(|&(_, &has)| has) {
         if ahead == AHEAD {
@@ -86,7 +86,7 @@ struct Announced {
 }
 
 impl Announced {
-    fn new(rank: usize, has: Vec<u8>, bands: usize) -> Result<Announced, CommunicationError> {
+    fn new(rank: usize, has: Vec<u8>, bands: usize) -> Result<Announced> {
         if has.len() != bands {
             let (expected, found) = (format!("{bands} bands"), format!("{} bytes", has.len()));
             return Err(CommunicationError::Unexpected { rank, expected, found });
@@ -104,7 +104,7 @@ fn receive(
     ranks: &mut [Announced],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
-) -> Result<bool, CommunicationError> {
+) -> Result<bool> {
     let mut buffer = Vec::new();
     for (at, band) in bands.iter().enumerate() {
         let words = units[band.start].words.start..units[band.end - 1].words.end;
@@ -135,11 +135,7 @@ fn receive(
 
 /// Stops all ranks that still wait for an acknowledgement, and drains the pieces that they have sent: these would be
 /// read as later messages.
-fn stop(
-    ranks: &[Announced],
-    speaking: &[usize],
-    communicator: &mut dyn Communicator,
-) -> Result<(), CommunicationError> {
+fn stop(ranks: &[Announced], speaking: &[usize], communicator: &mut dyn Communicator) -> Result<()> {
     for rank in ranks.iter().filter(|rank| rank.rank != 0) {
         let unanswered = usize::from(speaking.contains(&rank.rank));
         if rank.left + unanswered > 0 {

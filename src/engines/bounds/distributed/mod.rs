@@ -31,7 +31,7 @@ use crate::{DriverObserver, EndedPass};
 use collect::{collect_plane, row_location};
 use game::{Index, Orientation};
 use log::OwnedCandidates;
-use messaging::{CommunicationError, Communicator, MessageTraffic};
+use messaging::{CommunicationError, Communicator, MessageTraffic, Result};
 use rayon::prelude::*;
 use std::convert::Infallible;
 use std::fmt;
@@ -182,7 +182,7 @@ impl RankPlanes {
         decided: Decided,
         communicator: &mut dyn Communicator,
         sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
-    ) -> Result<bool, CommunicationError> {
+    ) -> Result<bool> {
         match decided {
             Decided::Won => collect_plane(self.solver.wins_mut().won_mut(), &self.wins_layout, communicator, sink),
             Decided::Lost => collect_plane(self.solver.candidates_mut().lost_mut(), &self.layout, communicator, sink),
@@ -278,7 +278,7 @@ struct PassMessenger<'a, 'c> {
 }
 
 impl PassMessenger<'_, '_> {
-    fn send(&self, communicator: &mut dyn Communicator) -> Result<(), CommunicationError> {
+    fn send(&self, communicator: &mut dyn Communicator) -> Result<()> {
         for to in (0..communicator.size()).filter(|&to| to != self.rank) {
             for bound_message in self.wins.bound_messages(to, true) {
                 communicator.send(to, more(bound_message))?;

@@ -19,7 +19,7 @@ use crate::distributed::{JobError, JobObserver, RowBand, ScoreShare, fits};
 use crate::huge_pages::Bytes;
 use crate::kernels::tables::Tables;
 use game::{Index, Slab};
-use messaging::{CommunicationError, Communicator};
+use messaging::{CommunicationError, Communicator, Result};
 use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
@@ -205,7 +205,7 @@ impl ScoreShare for RankValues {
         });
     }
 
-    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<()> {
         let all = self.slabs[band.slab].mover_halves as usize;
         let mut taken = vec![0; pieces.len()];
         self.each_run(band, |processor, _, half, of| {
@@ -409,7 +409,7 @@ impl QueueRoute<'_> {
         parts: &mut [ActiveProcessor],
         flush: Flush,
         communicator: &mut dyn Communicator,
-    ) -> Result<Exchanged, CommunicationError> {
+    ) -> Result<Exchanged> {
         let QueueRoute { rank, ranks, each, .. } = *self;
         let within = exchange(parts, rank * each, flush);
         let mut exchanged = Exchanged { within, sent: 0, received: 0 };

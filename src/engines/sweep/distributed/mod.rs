@@ -37,7 +37,7 @@ use crate::sweep::{MARK_BELOW, PassCounts, pairs};
 use crate::work_stealing::with_spinning_pool;
 use changes::{AHEAD, ChangeMessage, ChangedWord, PendingChanges};
 use game::{Index, Slab};
-use messaging::{CommunicationError, Communicator, MessageTraffic};
+use messaging::{CommunicationError, Communicator, MessageTraffic, Result};
 use partition::SlabPatch;
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -291,7 +291,7 @@ impl RankSweep<'_, '_> {
 
     /// Sends the changes in some patches, or all nonzero scores, to their subscribers, including the mirror of this
     /// rank.
-    fn send_changes(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<(), CommunicationError> {
+    fn send_changes(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<()> {
         let RankSweep { slabs, changes, subscribers, marked, part, communicator, spare, .. } = self;
         let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), marked.kernel);
         let pieces: Vec<_> = patches.iter().flat_map(SlabPatch::pieces).collect();
@@ -365,7 +365,7 @@ impl RankSweep<'_, '_> {
     }
 
     /// Receives the changes of the other ranks in a phase.
-    fn receive(&mut self, pass: Superstep) -> Result<(), CommunicationError> {
+    fn receive(&mut self, pass: Superstep) -> Result<()> {
         let (slabs, communicator) = (self.slabs, &mut *self.communicator);
         let mine = communicator.rank();
         let mut messages = Vec::new();
@@ -387,11 +387,7 @@ impl RankSweep<'_, '_> {
     }
 
     /// Applies change messages, by slab, to all copies of the scores, and marks the parents.
-    fn take_in(
-        &mut self,
-        change_messages: Vec<Vec<(usize, &[u8])>>,
-        pass: Superstep,
-    ) -> Result<(), CommunicationError> {
+    fn take_in(&mut self, change_messages: Vec<Vec<(usize, &[u8])>>, pass: Superstep) -> Result<()> {
         let RankSweep { slabs, marked, part, communicator, .. } = self;
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
         let RankScores { needs, rows, .. } = &mut **part;

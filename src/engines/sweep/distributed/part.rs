@@ -12,7 +12,7 @@ use crate::huge_pages::Bytes;
 use crate::kernels::tables::{Tables, halves_of};
 use crate::layout::rows::{ScoreRows, SlabRows};
 use game::Slab;
-use messaging::CommunicationError;
+use messaging::Result;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -230,7 +230,7 @@ impl ScoreShare for RankScores {
         }
     }
 
-    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<(), CommunicationError> {
+    fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<()> {
         let all = self.slabs()[band.slab].mover_halves as usize;
         for (rank, piece) in pieces.iter().enumerate() {
             fits(rank, self.patches_of(rank, band).map(|patch| patch.positions()).sum(), piece)?;
