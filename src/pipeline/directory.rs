@@ -24,7 +24,7 @@ pub use survey::Inspections;
 pub(crate) use survey::{inspect_artifact, survey};
 
 use crate::directory::claim::{keep_others, lock_is_of_others};
-use crate::error::{PipelineError, unusable};
+use crate::error::{PipelineError, Result, unusable};
 use crate::journal::{Journal, JournalError};
 use disk::{Disk, DiskError, Lock};
 use std::path::Path;
@@ -49,8 +49,8 @@ impl<'d> Directory<'d> {
         disk: &'d dyn Disk,
         path: &Path,
         command: &str,
-        holds_artifacts: &dyn Fn() -> Result<bool, PipelineError>,
-    ) -> Result<Self, PipelineError> {
+        holds_artifacts: &dyn Fn() -> Result<bool>,
+    ) -> Result<Self> {
         claim(disk, path, holds_artifacts)?;
         let lock_path = lock_path(path);
         let lock_is_of_others = lock_is_of_others(disk, path);
@@ -81,11 +81,7 @@ impl<'d> Directory<'d> {
     ///
     /// # Errors
     /// [`PipelineError::Preflight`] if it holds foreign files, or cannot be read.
-    pub fn check(
-        disk: &dyn Disk,
-        path: &Path,
-        holds_artifacts: &dyn Fn() -> Result<bool, PipelineError>,
-    ) -> Result<(), PipelineError> {
+    pub fn check(disk: &dyn Disk, path: &Path, holds_artifacts: &dyn Fn() -> Result<bool>) -> Result<()> {
         claim(disk, path, holds_artifacts).map(|_| ())
     }
 

@@ -26,6 +26,9 @@ pub struct MissingInput {
     pub maker: StageName,
 }
 
+/// The result of an operation of the pipeline.
+pub type Result<T, E = PipelineError> = std::result::Result<T, E>;
+
 /// An error of the pipeline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

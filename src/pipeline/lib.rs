@@ -43,7 +43,7 @@ mod work;
 pub use artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 pub use budget::Budget;
 pub use directory::{Directory, Heartbeat, Snapshots, Space, StopRequest};
-pub use error::PipelineError;
+pub use error::{PipelineError, Result};
 pub use exit::Exit;
 pub use graph::{Graph, GraphError};
 pub use manifest::{Diagnostic, Manifest, Schema};

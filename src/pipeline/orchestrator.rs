@@ -21,7 +21,7 @@ pub use single::{OutputComparison, ScratchDirectory, StageOutput, StageRerun};
 
 use crate::budget::Budget;
 use crate::directory::{Directory, Inspections, Space, holds_artifacts, journal_path, survey};
-use crate::error::{PipelineError, unusable};
+use crate::error::{PipelineError, Result, unusable};
 use crate::journal::{Contents, JournalState};
 use crate::observer::{Observer, SilentObserver};
 use crate::plan::{Keep, Plan, PlanOptions, evaluate, plan_of};
@@ -122,7 +122,7 @@ impl<'a> Orchestrator<'a> {
     ///
     /// # Errors
     /// As [`crate::plan::plan`], or if the journal cannot be read.
-    pub fn plan(&self) -> Result<Plan, PipelineError> {
+    pub fn plan(&self) -> Result<Plan> {
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let state = JournalState::replay(&journal.entries);
         let forced = self.options.force.iter().cloned().collect();
@@ -133,7 +133,7 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// Measures the disk space that is already taken.
-    fn space(&self, found: &Inspections) -> Result<Space, PipelineError> {
+    fn space(&self, found: &Inspections) -> Result<Space> {
         let folders = self.directories();
         let folders = folders.iter().map(PathBuf::as_path);
         Space::survey(self.disk, &self.directory, found, folders).map_err(|source| unusable(&self.directory, source))
@@ -143,13 +143,13 @@ impl<'a> Orchestrator<'a> {
     ///
     /// # Errors
     /// [`PipelineError::Preflight`] if it holds foreign files, or cannot be read.
-    pub fn check_directory(&self) -> Result<(), PipelineError> {
+    pub fn check_directory(&self) -> Result<()> {
         let holds = || holds_artifacts(self.disk, &self.directory, self.work);
         Directory::check(self.disk, &self.directory, &holds)
     }
 
     /// Checks that the available resources suffice for a plan.
-    pub fn preflight(&self, plan: &Plan) -> Result<(), PipelineError> {
+    pub fn preflight(&self, plan: &Plan) -> Result<()> {
         let directory = &self.directory;
         let disk_free = self.disk.free_bytes(directory);
         let room = Resources {
@@ -161,7 +161,7 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// Checks that the options allow a plan: finished files for other parameters are replaced only on request.
-    pub fn allows(&self, plan: &Plan) -> Result<(), PipelineError> {
+    pub fn allows(&self, plan: &Plan) -> Result<()> {
         if self.options.replace || plan.replaced.is_empty() {
             return Ok(());
         }
@@ -169,7 +169,7 @@ impl<'a> Orchestrator<'a> {
     }
 
     /// Locks the directory.
-    pub(crate) fn open(&self) -> Result<Directory<'_>, PipelineError> {
+    pub(crate) fn open(&self) -> Result<Directory<'_>> {
         let holds_artifacts = || holds_artifacts(self.disk, &self.directory, self.work);
         Directory::open(self.disk, &self.directory, &self.options.command, &holds_artifacts)
     }

@@ -27,7 +27,7 @@ pub use steps::{
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::{Inspections, Space};
-use crate::error::PipelineError;
+use crate::error::{PipelineError, Result};
 use crate::graph::{Graph, StageArtifacts};
 use crate::journal::JournalState;
 use crate::stage::{StageName, StageSpec};
@@ -38,12 +38,7 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`PipelineError::UnknownStage`] if `until` or `force` names none; [`PipelineError::ForcedTooLate`] if `until` comes
 /// before a stage of `force`; [`PipelineError::Frozen`] if something is stale and must not be rebuilt.
-pub fn plan(
-    graph: &Graph,
-    state: &JournalState,
-    found: &Inspections,
-    options: &PlanOptions,
-) -> Result<Plan, PipelineError> {
+pub fn plan(graph: &Graph, state: &JournalState, found: &Inspections, options: &PlanOptions) -> Result<Plan> {
     plan_of(graph, &evaluate(graph, state, found), found, &Space::default(), options)
 }
 
@@ -54,7 +49,7 @@ pub(crate) fn plan_of(
     found: &Inspections,
     space: &Space,
     options: &PlanOptions,
-) -> Result<Plan, PipelineError> {
+) -> Result<Plan> {
     let last = match &options.until {
         Some(name) => find(graph, name)?,
         None => graph.stages().len(),
@@ -131,7 +126,7 @@ fn replaced(spec: &ArtifactSpec, freshness: &Freshness) -> Option<ReplacedArtifa
 }
 
 /// Returns the position of a stage named by the user.
-pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize, PipelineError> {
+pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize> {
     let known = name.parse().ok().and_then(|name| graph.position(&name));
     known.ok_or_else(|| PipelineError::UnknownStage {
         name: name.chars().take(80).collect(),

@@ -5,7 +5,7 @@
 
 use crate::artifact::{ArtifactName, Inspection};
 use crate::directory::{Heartbeat, journal_path, lock_path, survey};
-use crate::error::PipelineError;
+use crate::error::Result;
 use crate::graph::Graph;
 use crate::journal::{Contents, JournalState, Measured, RunEnd, RunHistory, StageEnd, StageHistory};
 use crate::path_text;
@@ -137,7 +137,7 @@ pub struct ArtifactStatus {
 }
 
 /// Returns the status of a run directory, for a run that keeps `keep`. Without `work`, it is limited to the journal.
-pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: Keep) -> Result<Status, PipelineError> {
+pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: Keep) -> Result<Status> {
     let journal = Contents::read(disk, &journal_path(directory))?;
     let state = JournalState::replay(&journal.entries);
     let run = state.run().map(|run| {

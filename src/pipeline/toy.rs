@@ -3,7 +3,9 @@
 //! Per n: `capture:n` digests the smaller databases, `solve:n` (or another method's name) makes the
 //! database, `verify:n` recomputes it, `stats:n` reports on it.
 
+use crate::Directory;
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
+use crate::error::Result;
 use crate::graph::Graph;
 use crate::journal::Record;
 use crate::orchestrator::{Orchestrator, RunOptions, RunSummary, ScratchDirectory, StageRerun};
@@ -11,7 +13,6 @@ use crate::plan::Plan;
 use crate::report::{StageError, StageReport};
 use crate::stage::{Cost, StageName, StageSpec};
 use crate::work::{StageContext, Work};
-use crate::{Directory, PipelineError};
 use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -304,7 +305,7 @@ impl Bench {
         bench
     }
 
-    pub(crate) fn run(&self, toy: &Toy) -> Result<RunSummary, PipelineError> {
+    pub(crate) fn run(&self, toy: &Toy) -> Result<RunSummary> {
         self.orchestrator(toy).run()
     }
 
@@ -312,7 +313,7 @@ impl Bench {
         Orchestrator::new(&self.disk, Path::new(DIRECTORY), toy, self.options.clone())
     }
 
-    pub(crate) fn plan(&self, toy: &Toy) -> Result<Plan, PipelineError> {
+    pub(crate) fn plan(&self, toy: &Toy) -> Result<Plan> {
         self.orchestrator(toy).plan()
     }
 
@@ -324,7 +325,7 @@ impl Bench {
         steps.map(|step| format!("{}: {}\n", step.stage, step.reason)).collect()
     }
 
-    pub(crate) fn single(&self, toy: &Toy, stage: &str) -> Result<StageRerun, PipelineError> {
+    pub(crate) fn single(&self, toy: &Toy, stage: &str) -> Result<StageRerun> {
         let parent = Path::new("/tmp").to_path_buf();
         self.orchestrator(toy).single(stage, &ScratchDirectory::Temporary(parent))
     }

@@ -18,7 +18,7 @@ use crate::directory::layout::{
     RUN_LOG, heartbeat_path, journal_path, lock_path, log_path, manifest_path, snapshots_path, stop_path,
 };
 use crate::directory::survey;
-use crate::error::{PipelineError, unusable};
+use crate::error::{Result, unusable};
 use crate::journal::{JOURNAL_BYTES_MAX, could_be_journal, holds_record};
 use crate::preflight::PreflightError;
 use crate::work::Work;
@@ -56,11 +56,7 @@ pub(crate) enum Claim {
 ///
 /// # Errors
 /// [`PreflightError::Foreign`] if it holds foreign files and no sign of a run; if the operating system fails.
-pub(crate) fn claim(
-    disk: &dyn Disk,
-    directory: &Path,
-    holds_artifacts: &dyn Fn() -> Result<bool, PipelineError>,
-) -> Result<Claim, PipelineError> {
+pub(crate) fn claim(disk: &dyn Disk, directory: &Path, holds_artifacts: &dyn Fn() -> Result<bool>) -> Result<Claim> {
     let unusable = |source| unusable(directory, source);
     let lock = beginning(disk, &lock_path(directory), NOTE_BYTES_MAX).map_err(unusable)?;
     if lock.is_some_and(|lock| !is_blank(&lock) && is_lock_note(&lock)) {
@@ -94,7 +90,7 @@ pub(crate) fn claim(
 }
 
 /// Whether a directory holds any artifact of `work`.
-pub(crate) fn holds_artifacts(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<bool, PipelineError> {
+pub(crate) fn holds_artifacts(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<bool> {
     let found = survey(disk, directory, work)?;
     let is_there = |spec: &&crate::ArtifactSpec| match found.get(&spec.name) {
         _ if spec.kind == ArtifactKind::Report => false,

@@ -1,7 +1,7 @@
 //! The survey of a run directory: an inspection of the file of every artifact.
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
-use crate::error::{PipelineError, unusable};
+use crate::error::{Result, unusable};
 use crate::work::Work;
 use disk::Disk;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::path::Path;
 pub type Inspections = BTreeMap<ArtifactName, Inspection>;
 
 /// Inspects the file of every artifact.
-pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Inspections, PipelineError> {
+pub(crate) fn survey(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<Inspections> {
     let mut found = Inspections::new();
     for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
         found.insert(artifact.name.clone(), inspect_artifact(disk, directory, work, artifact)?);
@@ -25,7 +25,7 @@ pub(crate) fn inspect_artifact(
     directory: &Path,
     work: &dyn Work,
     artifact: &ArtifactSpec,
-) -> Result<Inspection, PipelineError> {
+) -> Result<Inspection> {
     let path = artifact.name.below(directory);
     let inspect = || work.inspect(disk, &path, artifact);
     let found = match inspect() {

@@ -2,7 +2,7 @@
 
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::survey;
-use crate::error::PipelineError;
+use crate::error::Result;
 use crate::fingerprint::short;
 use crate::journal::{Contents, JournalState};
 use crate::orchestrator::Orchestrator;
@@ -64,8 +64,8 @@ impl Orchestrator<'_> {
     /// Explains one stage. Writes nothing and takes no lock.
     ///
     /// # Errors
-    /// As [`Orchestrator::plan`], or [`PipelineError::UnknownStage`].
-    pub fn explain(&self, name: &str) -> Result<Explanation, PipelineError> {
+    /// As [`Orchestrator::plan`], or [`PipelineError::UnknownStage`](crate::PipelineError::UnknownStage).
+    pub fn explain(&self, name: &str) -> Result<Explanation> {
         let graph = self.work.graph();
         let at = find(graph, name)?;
         let stage = &graph.stages()[at];

@@ -9,7 +9,7 @@ use crate::artifact::ArtifactName;
 use crate::directory::{
     heartbeat_path, is_leftover_of, is_snapshots, journal_path, manifest_path, snapshots_path, stop_path, survey,
 };
-use crate::error::{PipelineError, unusable};
+use crate::error::{Result, unusable};
 use crate::journal::{Contents, JournalState, Record};
 use crate::orchestrator::Orchestrator;
 use crate::path_text;
@@ -64,7 +64,7 @@ pub struct Garbage {
 
 impl Orchestrator<'_> {
     /// Lists the garbage. Writes nothing and takes no lock.
-    pub fn garbage(&self) -> Result<Garbage, PipelineError> {
+    pub fn garbage(&self) -> Result<Garbage> {
         let holder = holder(self.disk, &self.directory);
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let mut garbage = self.collect(&JournalState::replay(&journal.entries))?;
@@ -78,8 +78,8 @@ impl Orchestrator<'_> {
     /// Removes garbage of the given reasons, and returns it.
     ///
     /// # Errors
-    /// [`PipelineError::Locked`] while a run is active; if the operating system fails.
-    pub fn remove_garbage(&self, reasons: &BTreeSet<GarbageReason>) -> Result<Vec<GarbageItem>, PipelineError> {
+    /// [`PipelineError::Locked`](crate::PipelineError::Locked) while a run is active; if the operating system fails.
+    pub fn remove_garbage(&self, reasons: &BTreeSet<GarbageReason>) -> Result<Vec<GarbageItem>> {
         let mut directory = self.open()?;
         let journal = directory.journal();
         let mut items = self.collect(journal.state())?.items;
@@ -98,7 +98,7 @@ impl Orchestrator<'_> {
         Ok(items)
     }
 
-    fn collect(&self, state: &JournalState) -> Result<Garbage, PipelineError> {
+    fn collect(&self, state: &JournalState) -> Result<Garbage> {
         let graph = self.work.graph();
         let unusable = |source| unusable(&self.directory, source);
         let found = survey(self.disk, &self.directory, self.work)?;

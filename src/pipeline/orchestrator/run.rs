@@ -5,7 +5,7 @@ use crate::directory::{
     Heartbeat, Inspections, MANIFEST_MARK, Snapshots, Space, inspect_artifact, is_leftover_of, keep_manifest,
     manifest_path, snapshots_path, survey,
 };
-use crate::error::{PipelineError, unusable};
+use crate::error::{PipelineError, Result, unusable};
 use crate::exit::Exit;
 use crate::graph::Graph;
 use crate::journal::{
@@ -73,7 +73,7 @@ impl Orchestrator<'_> {
     ///
     /// # Errors
     /// The error that ended the run early; finished work is kept.
-    pub fn run(&self) -> Result<RunSummary, PipelineError> {
+    pub fn run(&self) -> Result<RunSummary> {
         let start = Instant::now();
         let mut directory = self.open()?;
         let journal = directory.journal();
@@ -119,7 +119,7 @@ impl Orchestrator<'_> {
     }
 
     /// Checks that bytes can be reserved: a quota may forbid this process to use free space.
-    fn probe(&self, bytes: u64) -> Result<(), PipelineError> {
+    fn probe(&self, bytes: u64) -> Result<()> {
         let directory = &self.directory;
         let probed = self.disk.probe(directory, bytes);
         // The probe is one file, and may exceed a size limit that no real file reaches.
@@ -178,7 +178,7 @@ struct ActiveRun<'r, 'a, 'd> {
 }
 
 impl ActiveRun<'_, '_, '_> {
-    fn steps(&mut self) -> Result<(RunEnd, Plan), PipelineError> {
+    fn steps(&mut self) -> Result<(RunEnd, Plan)> {
         let orchestrator = self.orchestrator;
         loop {
             let plan = self.plan()?;
@@ -218,7 +218,7 @@ impl ActiveRun<'_, '_, '_> {
         }
     }
 
-    fn plan(&mut self) -> Result<Plan, PipelineError> {
+    fn plan(&mut self) -> Result<Plan> {
         let options = self.orchestrator.plan_options(self.forced.clone());
         self.freshness.evaluate_from(self.touched, self.journal.state(), &self.found);
         self.touched = self.graph.stages().len();
@@ -250,7 +250,7 @@ impl ActiveRun<'_, '_, '_> {
         self.journal.append(record)
     }
 
-    fn start(&mut self, plan: &Plan) -> Result<(), PipelineError> {
+    fn start(&mut self, plan: &Plan) -> Result<()> {
         let orchestrator = self.orchestrator;
         let options = &orchestrator.options;
         let unusable = |source| unusable(&orchestrator.directory, source);
@@ -281,7 +281,7 @@ impl ActiveRun<'_, '_, '_> {
         orchestrator.write_manifest().map_err(unusable)
     }
 
-    fn adopt(&mut self, adopted: &[AdoptedArtifact]) -> Result<(), PipelineError> {
+    fn adopt(&mut self, adopted: &[AdoptedArtifact]) -> Result<()> {
         let orchestrator = self.orchestrator;
         let mut names = Vec::new();
         let mut synced = BTreeSet::new();
@@ -305,7 +305,7 @@ impl ActiveRun<'_, '_, '_> {
         Ok(())
     }
 
-    fn remove(&mut self, names: &[ArtifactName]) -> Result<(), PipelineError> {
+    fn remove(&mut self, names: &[ArtifactName]) -> Result<()> {
         let orchestrator = self.orchestrator;
         let mut bytes = 0;
         for name in names {
@@ -331,7 +331,7 @@ impl ActiveRun<'_, '_, '_> {
     }
 
     /// Inspects the targets that a stage reads again. Returns the first that changed since the plan was made.
-    fn exchanged(&mut self, stage: &StageName) -> Result<Option<ArtifactName>, PipelineError> {
+    fn exchanged(&mut self, stage: &StageName) -> Result<Option<ArtifactName>> {
         let orchestrator = self.orchestrator;
         let stage = self.graph.stage(stage).expect("steps are stages of the graph");
         let mut exchanged = None;
@@ -350,7 +350,7 @@ impl ActiveRun<'_, '_, '_> {
     }
 
     /// Runs one stage. Returns `false` if it was stopped on request.
-    fn step(&mut self, step: &PlannedStage, steps_left: usize) -> Result<bool, PipelineError> {
+    fn step(&mut self, step: &PlannedStage, steps_left: usize) -> Result<bool> {
         let orchestrator = self.orchestrator;
         let (disk, directory) = (orchestrator.disk, orchestrator.directory.as_path());
         let name = &step.stage;
@@ -455,7 +455,7 @@ impl ActiveRun<'_, '_, '_> {
         Ok(true)
     }
 
-    fn note_damage(&mut self, artifact: &ArtifactName, what: &str, silent: bool) -> Result<(), PipelineError> {
+    fn note_damage(&mut self, artifact: &ArtifactName, what: &str, silent: bool) -> Result<()> {
         if silent || self.journal.state().damage(artifact).is_none() {
             self.append(Record::DamageFound { artifact: artifact.clone(), what: clip(what), silent }, [artifact])?;
         }

@@ -5,7 +5,7 @@
 
 use crate::artifact::{ArtifactName, Inspection};
 use crate::directory::{Claim, Inspections, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, survey};
-use crate::error::{MissingInput, PipelineError, unusable};
+use crate::error::{MissingInput, PipelineError, Result, unusable};
 use crate::graph::Graph;
 use crate::journal::{ArtifactRecord, Contents, JournalState, Measured};
 use crate::observer::Event;
@@ -99,7 +99,7 @@ impl Drop for ScratchGuard<'_> {
 }
 
 impl<'d> ScratchGuard<'d> {
-    fn new(disk: &'d dyn Disk, scratch: &ScratchDirectory) -> Result<Self, PipelineError> {
+    fn new(disk: &'d dyn Disk, scratch: &ScratchDirectory) -> Result<Self> {
         let made = match scratch {
             ScratchDirectory::Directory(path) => disk.create_dir(path).map(|()| path.clone()),
             ScratchDirectory::Temporary(parent) => disk.create_private_dir(parent, "awari-stage-"),
@@ -115,7 +115,7 @@ impl Orchestrator<'_> {
     ///
     /// # Errors
     /// [`PipelineError::InputMissing`] if a target that it reads is missing; otherwise the error of the stage.
-    pub fn single(&self, stage: &str, scratch: &ScratchDirectory) -> Result<StageRerun, PipelineError> {
+    pub fn single(&self, stage: &str, scratch: &ScratchDirectory) -> Result<StageRerun> {
         let graph = self.work.graph();
         let last = find(graph, stage)?;
         if let ScratchDirectory::Directory(path) = scratch {
@@ -168,7 +168,7 @@ struct StageReruns<'a> {
 }
 
 impl StageReruns<'_> {
-    fn preflight(&self, chain: &[usize]) -> Result<(), PipelineError> {
+    fn preflight(&self, chain: &[usize]) -> Result<()> {
         let orchestrator = self.orchestrator;
         let mut prediction = PlanPrediction::default();
         for at in chain {
@@ -189,13 +189,7 @@ impl StageReruns<'_> {
     }
 
     /// Runs one stage and compares its outputs.
-    fn run(
-        &mut self,
-        at: usize,
-        reason: Reason,
-        number: usize,
-        steps: usize,
-    ) -> Result<(Vec<StageOutput>, Measured), PipelineError> {
+    fn run(&mut self, at: usize, reason: Reason, number: usize, steps: usize) -> Result<(Vec<StageOutput>, Measured)> {
         let Orchestrator { disk, directory, work, options, observer, stop } = self.orchestrator;
         let graph = work.graph();
         let stage = &graph.stages()[at];
@@ -272,7 +266,7 @@ fn failed(stage: &StageName, error: StageError) -> PipelineError {
 }
 
 /// Returns the stages to run, in order: the stage itself, and before it those that make its missing intermediates.
-fn chain(graph: &Graph, state: &JournalState, found: &Inspections, last: usize) -> Result<Vec<usize>, PipelineError> {
+fn chain(graph: &Graph, state: &JournalState, found: &Inspections, last: usize) -> Result<Vec<usize>> {
     let mut chain = BTreeSet::from([last]);
     for at in (0..=last).rev() {
         if !chain.contains(&at) {
@@ -328,7 +322,7 @@ fn usable(graph: &Graph, state: &JournalState, found: &Inspections, name: &Artif
 }
 
 /// Refuses a scratch directory that is the run directory, or lies in it: the run directory must not change.
-fn refuse_run_directory(disk: &dyn Disk, directory: &Path, scratch: &Path) -> Result<(), PipelineError> {
+fn refuse_run_directory(disk: &dyn Disk, directory: &Path, scratch: &Path) -> Result<()> {
     if disk.canonical(scratch).starts_with(disk.canonical(directory)) {
         return Err(PipelineError::ScratchInRunDirectory { scratch: scratch.to_path_buf() });
     }
