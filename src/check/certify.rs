@@ -25,6 +25,7 @@
 //! Memory: two bits a position.
 
 use crate::databases::{Database, Databases, ScoreSource};
+use crate::error::Result;
 use crate::{CheckError, Histogram};
 use game::{Board, Score};
 use rayon::prelude::*;
@@ -42,7 +43,7 @@ pub struct Certified {
 }
 
 /// Derives every claim of the `stones`-stone database, given smaller ones that are right.
-pub fn certify<L: ScoreSource>(databases: &Databases<L>, stones: u32) -> Result<Certified, CheckError> {
+pub fn certify<L: ScoreSource>(databases: &Databases<L>, stones: u32) -> Result<Certified> {
     certify_watched(databases, stones, &|| ControlFlow::Continue(()))
 }
 
@@ -51,7 +52,7 @@ pub fn certify_watched<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
-) -> Result<Certified, CheckError> {
+) -> Result<Certified> {
     let database = databases.get(stones)?;
     let histogram = Histogram::of(database)?;
     let positions = database.positions();
@@ -106,7 +107,7 @@ struct OpenClaims {
 
 impl<L: ScoreSource> Proof<'_, L> {
     /// Derives all claims of `bound` and `-bound`; returns the number of passes.
-    fn derive(&self, bound: Score) -> Result<u32, CheckError> {
+    fn derive(&self, bound: Score) -> Result<u32> {
         let units = self.database.positions().div_ceil(UNIT_POSITIONS);
         let mut open: Vec<u64> = (0..units).collect();
         let mut left_before = u64::MAX;
@@ -139,7 +140,7 @@ impl<L: ScoreSource> Proof<'_, L> {
     }
 
     /// Tries to derive every open claim of a unit once.
-    fn pass(&self, unit: u64, bound: Score, scores: &mut Vec<Score>) -> Result<OpenClaims, CheckError> {
+    fn pass(&self, unit: u64, bound: Score, scores: &mut Vec<Score>) -> Result<OpenClaims> {
         if (self.watch)().is_break() {
             return Err(CheckError::Stopped);
         }
@@ -167,7 +168,7 @@ impl<L: ScoreSource> Proof<'_, L> {
     }
 
     /// Whether a claim follows from the derived ones.
-    fn follows(&self, board: &Board, score: Score) -> Result<bool, CheckError> {
+    fn follows(&self, board: &Board, score: Score) -> Result<bool> {
         let stones = board.stones();
         let is_win = score > 0;
         // Quiet moves first: they need no look-up in another database.

@@ -4,6 +4,7 @@
 //! `OpponentMajor`, row by row). Files ([`CachedScores`]) and vectors, which tests use, are sources of scores.
 
 use crate::CheckError;
+use crate::error::Result;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use std::path::Path;
 use store::{BLOCK_POSITIONS, CachedScores, StoreError};
@@ -21,10 +22,10 @@ pub trait ScoreSource: Sync {
     fn positions(&self) -> u64;
 
     /// Returns the score of one position, below [`ScoreSource::positions`].
-    fn score(&self, position: u64) -> Result<Score, CheckError>;
+    fn score(&self, position: u64) -> Result<Score>;
 
     /// Reads the scores of ascending positions. A file that is not read in place decodes each block once.
-    fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
+    fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<()> {
         for (&position, score) in positions.iter().zip(out) {
             *score = self.score(position)?;
         }
@@ -33,7 +34,7 @@ pub trait ScoreSource: Sync {
 
     /// Reads the scores from `first` on, as many as `out` holds; `first + out.len()` does not exceed
     /// [`ScoreSource::positions`].
-    fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError>;
+    fn read(&self, first: u64, out: &mut [Score]) -> Result<()>;
 
     /// Returns the edition of the file, which changes when another process changes the file.
     fn edition(&self) -> u64 {
@@ -52,11 +53,11 @@ impl ScoreSource for &[Score] {
         self.len() as u64
     }
 
-    fn score(&self, position: u64) -> Result<Score, CheckError> {
+    fn score(&self, position: u64) -> Result<Score> {
         Ok(self[position as usize])
     }
 
-    fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError> {
+    fn read(&self, first: u64, out: &mut [Score]) -> Result<()> {
         let first = first as usize;
         out.copy_from_slice(&self[first..first + out.len()]);
         Ok(())
@@ -69,11 +70,11 @@ impl ScoreSource for Vec<Score> {
         self.as_slice().positions()
     }
 
-    fn score(&self, position: u64) -> Result<Score, CheckError> {
+    fn score(&self, position: u64) -> Result<Score> {
         self.as_slice().score(position)
     }
 
-    fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError> {
+    fn read(&self, first: u64, out: &mut [Score]) -> Result<()> {
         self.as_slice().read(first, out)
     }
 }
@@ -84,11 +85,11 @@ impl ScoreSource for CachedScores {
         self.scores().shape().positions()
     }
 
-    fn score(&self, position: u64) -> Result<Score, CheckError> {
+    fn score(&self, position: u64) -> Result<Score> {
         Ok(self.get(position)?)
     }
 
-    fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<(), CheckError> {
+    fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<()> {
         if self.scores().is_in_place() {
             for (&position, score) in positions.iter().zip(out) {
                 *score = self.get(position)?;
@@ -109,7 +110,7 @@ impl ScoreSource for CachedScores {
         Ok(())
     }
 
-    fn read(&self, first: u64, out: &mut [Score]) -> Result<(), CheckError> {
+    fn read(&self, first: u64, out: &mut [Score]) -> Result<()> {
         Ok(self.read_range(first..first + out.len() as u64, out)?)
     }
 
@@ -144,7 +145,7 @@ impl<L: ScoreSource> Databases<L> {
     }
 
     /// Adds or replaces the database with `stones` stones.
-    pub fn insert(&mut self, stones: u32, scores: L) -> Result<(), CheckError> {
+    pub fn insert(&mut self, stones: u32, scores: L) -> Result<()> {
         let expected = self.set.positions(stones);
         let found = scores.positions();
         if found != expected {
@@ -159,7 +160,7 @@ impl<L: ScoreSource> Databases<L> {
     }
 
     /// Returns the database with `stones` stones.
-    pub fn get(&self, stones: u32) -> Result<&Database<L>, CheckError> {
+    pub fn get(&self, stones: u32) -> Result<&Database<L>> {
         self.by_stones.get(stones as usize).and_then(Option::as_ref).ok_or(CheckError::Missing { stones })
     }
 
@@ -174,7 +175,7 @@ impl<L: ScoreSource> Databases<L> {
     ///
     /// # Errors
     /// [`StoreError::Changing`] with the first changed database, about which findings may be wrong.
-    pub fn unchanged(&self, editions: &[u64]) -> Result<(), CheckError> {
+    pub fn unchanged(&self, editions: &[u64]) -> Result<()> {
         let changed = self.editions().iter().zip(editions).position(|(now, before)| now != before);
         match changed.and_then(|at| self.by_stones[at].as_ref()) {
             Some(database) => Err(StoreError::Changing { path: database.scores.path().to_owned() }.into()),
@@ -213,7 +214,7 @@ impl<L: ScoreSource> Database<L> {
     ///
     /// # Errors
     /// [`CheckError::Outside`] if the board is not in the position set, which no child of a position may be.
-    pub fn position(&self, board: &Board) -> Result<u64, CheckError> {
+    pub fn position(&self, board: &Board) -> Result<u64> {
         self.index.rank(board, ORIENTATION).ok_or(CheckError::Outside { board: *board, set: self.index.set() })
     }
 
@@ -236,11 +237,11 @@ mod tests {
             1
         }
 
-        fn score(&self, _: u64) -> Result<Score, CheckError> {
+        fn score(&self, _: u64) -> Result<Score> {
             Ok(0)
         }
 
-        fn read(&self, _: u64, out: &mut [Score]) -> Result<(), CheckError> {
+        fn read(&self, _: u64, out: &mut [Score]) -> Result<()> {
             out.fill(0);
             Ok(())
         }

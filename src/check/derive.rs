@@ -3,8 +3,8 @@
 //! The checks use nothing else of the game: [`Board::moves`], a look-up for each child, and the score of a player who
 //! cannot move.
 
-use crate::CheckError;
 use crate::databases::{Databases, ScoreSource};
+use crate::error::Result;
 use game::{Board, Rules, Score};
 
 /// The best scores of the moves of a position.
@@ -21,7 +21,7 @@ impl Derived {
     pub(crate) const NONE: Derived = Derived { capture: None, quiet: None };
 
     /// Looks up the children of a position.
-    pub(crate) fn of<L: ScoreSource>(databases: &Databases<L>, board: &Board) -> Result<Derived, CheckError> {
+    pub(crate) fn of<L: ScoreSource>(databases: &Databases<L>, board: &Board) -> Result<Derived> {
         let stones = board.stones();
         let mut derived = Derived::NONE;
         for (_, played) in board.moves(databases.rules()) {

@@ -2,6 +2,7 @@
 
 use crate::CheckError;
 use crate::databases::{Database, ScoreSource};
+use crate::error::Result;
 use crate::verify::MISTAKES_NAMED_MAX;
 use crate::wrong_score::WrongScore;
 use rayon::prelude::*;
@@ -22,10 +23,7 @@ pub struct Differences {
 ///
 /// # Panics
 /// When the two do not have the same stones and position set.
-pub fn differences<L: ScoreSource, M: ScoreSource>(
-    found: &Database<L>,
-    expected: &Database<M>,
-) -> Result<Differences, CheckError> {
+pub fn differences<L: ScoreSource, M: ScoreSource>(found: &Database<L>, expected: &Database<M>) -> Result<Differences> {
     let positions = found.positions();
     let is_same = found.index().stones() == expected.index().stones() && positions == expected.positions();
     assert!(is_same, "databases of the same positions are compared");

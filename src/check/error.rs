@@ -9,6 +9,9 @@ use std::path::PathBuf;
 use store::StoreError;
 use thiserror::Error;
 
+/// The result of a check.
+pub type Result<T, E = CheckError> = std::result::Result<T, E>;
+
 /// The reason why a database failed a check, or why the check could not finish.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the message of a variant explains its fields")]

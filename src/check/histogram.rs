@@ -2,6 +2,7 @@
 
 use crate::CheckError;
 use crate::databases::{Database, ScoreSource};
+use crate::error::Result;
 use game::Score;
 use rayon::prelude::*;
 
@@ -33,7 +34,7 @@ impl Histogram {
     pub const EMPTY: Histogram = Histogram { positions: [0; 2 * SCORE_MAX + 1] };
 
     /// Counts the positions of a database in parallel, and checks that no score exceeds its stones.
-    pub fn of<L: ScoreSource>(database: &Database<L>) -> Result<Histogram, CheckError> {
+    pub fn of<L: ScoreSource>(database: &Database<L>) -> Result<Histogram> {
         let positions = database.positions();
         (0..positions.div_ceil(UNIT_POSITIONS))
             .into_par_iter()
@@ -114,7 +115,7 @@ impl Histogram {
         units.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b))
     }
 
-    fn of_unit<L: ScoreSource>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram, CheckError> {
+    fn of_unit<L: ScoreSource>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram> {
         let stones = database.index().stones();
         let mut histogram = Histogram::EMPTY;
         for (score, positions) in count_scores(scores) {

@@ -3,13 +3,14 @@
 //! Header and block index are checked when a file is opened. This check reads all blocks in parallel, and finds all damage.
 
 use crate::CheckError;
+use crate::error::Result;
 use store::{Scores, StoreError};
 
 /// The largest number of damaged blocks that an error describes.
 const BLOCKS_DESCRIBED_MAX: usize = 8;
 
 /// Checks all checksums of a file and its digest.
-pub fn check_integrity(scores: &Scores) -> Result<(), CheckError> {
+pub fn check_integrity(scores: &Scores) -> Result<()> {
     let damaged = scores.damaged_blocks();
     if damaged.is_empty() {
         return Ok(scores.verify_digest()?);

@@ -28,7 +28,7 @@ pub use certify::{Certified, certify, certify_watched};
 pub use chart::svg;
 pub use databases::{Database, Databases, ScoreSource};
 pub use difference::{Differences, differences};
-pub use error::CheckError;
+pub use error::{CheckError, Result};
 pub use extent::{Extent, Sample};
 pub use histogram::{Histogram, ScoreShares};
 pub use integrity::check_integrity;

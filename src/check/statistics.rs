@@ -16,6 +16,7 @@
 //! best move captures. Shares and mean follow from the other fields.
 
 use crate::databases::{Databases, ScoreSource};
+use crate::error::Result;
 use crate::walk::{VisitedPosition, WalkTally, walk};
 use crate::{CheckError, Extent, Histogram, ScoreShares};
 use game::quantity::plural;
@@ -45,7 +46,7 @@ pub struct CaptureStatistics {
 
 impl Statistics {
     /// Computes the statistics of the `stones`-stone database, those of captures from the positions of `extent`.
-    pub fn of<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Statistics, CheckError> {
+    pub fn of<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Statistics> {
         Ok(Statistics {
             stones,
             histogram: Histogram::of(databases.get(stones)?)?,
@@ -59,7 +60,7 @@ impl Statistics {
     }
 
     /// Parses the output of [`Statistics::json`].
-    pub fn of_json(json: &str) -> Result<Statistics, CheckError> {
+    pub fn of_json(json: &str) -> Result<Statistics> {
         let refused = |found: String| CheckError::Statistics { found };
         let record: StatisticsRecord = serde_json::from_str(json).map_err(|error| refused(error.to_string()))?;
         if record.stones > STONES_MAX {

@@ -8,6 +8,7 @@
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
+use crate::error::Result;
 use crate::verify::{PortionFindings, RuleCheckTally, Verified};
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, WalkTile, Watch, merged, sample_tiles, see_opening};
 use crate::{CheckError, Histogram, Sample};
@@ -34,7 +35,7 @@ const POSITION_BITS: u32 = 39;
 const _: () = assert!(PARENT_BITS + POSITION_BITS == u64::BITS);
 
 /// Streams all scores of a database in canonical order to a function, and returns their histogram.
-pub type Stream<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[Score])) -> Result<Histogram, CheckError>;
+pub type Stream<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[Score])) -> Result<Histogram>;
 
 /// As [`verify_counted`](crate::verify_counted) with a sample of tiles, in rounds of about `round_bytes`. The
 /// look-ups of the first round are answered by `stream`, which is called once.
@@ -48,7 +49,7 @@ pub fn verify_streamed<L: ScoreSource>(
     round_bytes: u64,
     stream: Stream,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Verified, CheckError> {
+) -> Result<Verified> {
     let database = databases.get(stones)?;
     let tiles = sample_tiles(database, sample);
     let mut rounds = tiles.chunks(tiles_of_round(round_bytes));
@@ -79,7 +80,7 @@ pub fn verify_portion_in_rounds<L: ScoreSource>(
     round_bytes: u64,
     portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<PortionFindings, CheckError> {
+) -> Result<PortionFindings> {
     let database = databases.get(stones)?;
     let tiles = sample_tiles(database, sample);
     let mut comparison = RuleCheckTally::default();
@@ -136,7 +137,7 @@ impl LookUpRound {
         database: &Database<L>,
         tiles: &[WalkTile],
         watch: Watch,
-    ) -> Result<LookUpRound, CheckError> {
+    ) -> Result<LookUpRound> {
         let positions: Vec<u64> = tiles.iter().flat_map(WalkTile::each).collect();
         let stones = database.index().stones();
         let units = positions.par_chunks(UNIT).enumerate().map(|(unit, positions)| {
@@ -149,7 +150,7 @@ impl LookUpRound {
             }
             if watch(0).is_break() { Err(CheckError::Stopped) } else { Ok(look_ups) }
         });
-        let mut units: Vec<_> = units.collect::<Result<_, CheckError>>()?;
+        let mut units: Vec<_> = units.collect::<Result<_>>()?;
         let look_ups = (0..=stones as usize).map(|captured| {
             let parts: Vec<_> = units.iter_mut().map(|look_ups| std::mem::take(&mut look_ups[captured])).collect();
             let mut look_ups = parts.concat();
@@ -181,12 +182,7 @@ impl LookUpRound {
     }
 
     /// Looks up the children of moves that capture `captured` stones.
-    fn look_up<L: ScoreSource>(
-        &mut self,
-        child: &Database<L>,
-        look_ups: &[RoundLookUp],
-        captured: u8,
-    ) -> Result<(), CheckError> {
+    fn look_up<L: ScoreSource>(&mut self, child: &Database<L>, look_ups: &[RoundLookUp], captured: u8) -> Result<()> {
         for (look_up, score) in look_ups.iter().zip(answers(child, look_ups)?) {
             self.derived[look_up.parent()].offer(captured, score);
         }
@@ -194,11 +190,7 @@ impl LookUpRound {
     }
 
     /// Looks up the positions themselves.
-    fn look_up_positions<L: ScoreSource>(
-        &mut self,
-        database: &Database<L>,
-        look_ups: &[RoundLookUp],
-    ) -> Result<(), CheckError> {
+    fn look_up_positions<L: ScoreSource>(&mut self, database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<()> {
         for (look_up, score) in look_ups.iter().zip(answers(database, look_ups)?) {
             self.found[look_up.parent()] = score;
         }
@@ -211,7 +203,7 @@ impl LookUpRound {
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
-    ) -> Result<RuleCheckTally, CheckError> {
+    ) -> Result<RuleCheckTally> {
         let own = std::mem::take(&mut self.look_ups[0]);
         self.look_up(database, &own, 0)?;
         let found = std::mem::take(&mut self.found_look_ups);
@@ -225,7 +217,7 @@ impl LookUpRound {
         databases: &Databases<L>,
         database: &Database<L>,
         watch: Watch,
-    ) -> Result<RuleCheckTally, CheckError> {
+    ) -> Result<RuleCheckTally> {
         let stones = database.index().stones();
         for captured in 1..=stones {
             let look_ups = std::mem::take(&mut self.look_ups[captured as usize]);
@@ -251,7 +243,7 @@ impl LookUpRound {
 }
 
 /// Returns the scores of ascending positions.
-fn answers<L: ScoreSource>(database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<Vec<Score>, CheckError> {
+fn answers<L: ScoreSource>(database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<Vec<Score>> {
     let mut answers = vec![0; look_ups.len()];
     look_ups.par_chunks(UNIT).zip(answers.par_chunks_mut(UNIT)).try_for_each_init(
         Vec::new,
@@ -273,7 +265,7 @@ mod tests {
 
     const SAMPLE: Sample = Sample { one_in: 10, at_least: 100, seed: 1 };
 
-    fn streamed(databases: &Databases<Vec<Score>>, stones: u32, round: u64) -> Result<Verified, CheckError> {
+    fn streamed(databases: &Databases<Vec<Score>>, stones: u32, round: u64) -> Result<Verified> {
         let database = databases.get(stones)?;
         let stream = &mut |see: &mut dyn FnMut(&[Score])| {
             database.scores().chunks(1000).for_each(see);

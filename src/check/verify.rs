@@ -9,6 +9,7 @@
 //! outward, the right solution is the least, so the magnitudes of any other solution add up to more.
 
 use crate::databases::{Databases, ScoreSource};
+use crate::error::Result;
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_portion};
 use crate::wrong_score::WrongScore;
 use crate::{CaptureStatistics, CheckError, Extent, Histogram};
@@ -31,7 +32,7 @@ pub struct Verified {
 /// children.
 ///
 /// Needs the smaller databases that captures lead to, which must have been verified themselves. Does not compare digests.
-pub fn verify<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified, CheckError> {
+pub fn verify<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified> {
     verify_watched(databases, stones, extent, &|_| ControlFlow::Continue(()))
 }
 
@@ -42,7 +43,7 @@ pub fn verify_watched<L: ScoreSource>(
     stones: u32,
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Verified, CheckError> {
+) -> Result<Verified> {
     let histogram = Histogram::of(databases.get(stones)?)?;
     verify_counted(databases, stones, histogram, extent, watch)
 }
@@ -54,7 +55,7 @@ pub fn verify_counted<L: ScoreSource>(
     histogram: Histogram,
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Verified, CheckError> {
+) -> Result<Verified> {
     walk::<L, RuleCheckTally>(databases, stones, extent, watch)?.verified(stones, histogram)
 }
 
@@ -68,7 +69,7 @@ pub fn verify_portion<L: ScoreSource>(
     extent: Extent,
     portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<PortionFindings, CheckError> {
+) -> Result<PortionFindings> {
     walk_portion::<L, RuleCheckTally>(databases, stones, extent, portion, watch).map(PortionFindings)
 }
 
@@ -83,7 +84,7 @@ impl PortionFindings {
     }
 
     /// Returns the verdict on a database, if these are the findings of all its portions.
-    pub fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
+    pub fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified> {
         self.0.verified(stones, histogram)
     }
 }
@@ -127,7 +128,7 @@ pub(crate) struct RuleCheckTally {
 
 impl RuleCheckTally {
     /// Returns the verdict.
-    pub(crate) fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified, CheckError> {
+    pub(crate) fn verified(self, stones: u32, histogram: Histogram) -> Result<Verified> {
         if self.mistakes > 0 {
             let (mistakes, checked, first) = (self.mistakes, self.checked, self.named());
             return Err(CheckError::Wrong { stones, mistakes, checked, first });

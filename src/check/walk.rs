@@ -13,6 +13,7 @@
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
+use crate::error::Result;
 use crate::{CheckError, Extent, Sample};
 use game::{Board, Half, Rules, Score, Slab};
 use rayon::prelude::*;
@@ -69,7 +70,7 @@ pub(crate) fn walk<L: ScoreSource, T: WalkTally>(
     stones: u32,
     extent: Extent,
     watch: Watch,
-) -> Result<T, CheckError> {
+) -> Result<T> {
     walk_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     extent: Extent,
     portion: DatabasePortion,
     watch: Watch,
-) -> Result<T, CheckError> {
+) -> Result<T> {
     let database = databases.get(stones)?;
     match extent {
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
@@ -149,7 +150,7 @@ fn full<L: ScoreSource, T: WalkTally>(
     database: &Database<L>,
     portion: DatabasePortion,
     watch: Watch,
-) -> Result<T, CheckError> {
+) -> Result<T> {
     let tiles = all_tiles(database);
     let walk = |tile: &WalkTile<'_>| {
         let tally = tile.walk(databases, database)?;
@@ -171,7 +172,7 @@ pub(crate) fn see_opening<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
     tally: &mut T,
-) -> Result<(), CheckError> {
+) -> Result<()> {
     let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
     for position in in_slabs..database.positions() {
         let board = database.board(position);
@@ -222,7 +223,7 @@ fn walk_tiles<L: ScoreSource, T: WalkTally>(
     sample: Sample,
     portion: DatabasePortion,
     watch: Watch,
-) -> Result<T, CheckError> {
+) -> Result<T> {
     let walk = |tiles: &[WalkTile<'_>]| {
         let mut tally = T::default();
         for tile in tiles {
@@ -260,11 +261,7 @@ impl WalkTile<'_> {
         })
     }
 
-    fn walk<L: ScoreSource, T: WalkTally>(
-        &self,
-        databases: &Databases<L>,
-        database: &Database<L>,
-    ) -> Result<T, CheckError> {
+    fn walk<L: ScoreSource, T: WalkTally>(&self, databases: &Databases<L>, database: &Database<L>) -> Result<T> {
         let slab = self.slab;
         let width = self.movers.len();
         let at = |opponent: u32| {
@@ -331,7 +328,7 @@ fn sampled<L: ScoreSource, T: WalkTally>(
     sample: Sample,
     portion: DatabasePortion,
     watch: Watch,
-) -> Result<T, CheckError> {
+) -> Result<T> {
     let positions = database.positions();
     let count = sample.count(positions);
     let share = portion.share(count);
@@ -353,7 +350,7 @@ fn walk_batch<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
     positions: &[u64],
-) -> Result<T, CheckError> {
+) -> Result<T> {
     let boards: Vec<Board> = positions.par_iter().map(|&position| database.board(position)).collect();
     let look_ups: Vec<Vec<SampleLookUp>> = boards
         .par_chunks(BATCH_UNIT)
@@ -396,7 +393,7 @@ fn walk_batch<L: ScoreSource, T: WalkTally>(
             }
             Ok(tally)
         })
-        .collect::<Result<_, CheckError>>()?;
+        .collect::<Result<_>>()?;
     Ok(merged(parts))
 }
 
@@ -404,7 +401,7 @@ fn look_ups<L: ScoreSource>(
     databases: &Databases<L>,
     first_parent: usize,
     boards: &[Board],
-) -> Result<Vec<SampleLookUp>, CheckError> {
+) -> Result<Vec<SampleLookUp>> {
     let mut look_ups = Vec::with_capacity(boards.len() * 6);
     for (parent, board) in (first_parent..).zip(boards) {
         let stones = board.stones();
