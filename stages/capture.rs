@@ -5,7 +5,7 @@
 //! small, smaller databases are read sequentially, for all captures or for one stripe at a time.
 
 use crate::engine_progress::EngineProgress;
-use crate::{BuildContext, declaration, files};
+use crate::{BuildContext, Result, declaration, files};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, Sequential, SmallerRows};
@@ -35,7 +35,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let (settings, plan) = (build.settings(), build.plan(stones));
     let index = Index::new(stones, settings.set);
     let cache_bytes = build.stage_cache().cache_bytes(plan);
@@ -100,7 +100,7 @@ impl SmallerFiles {
         paths: impl IntoIterator<Item = PathBuf>,
         cache: &Arc<BlockCache>,
         cached: impl Fn(u32, Digest) -> Option<Arc<Bytes>>,
-    ) -> Result<SmallerFiles, StageError> {
+    ) -> Result<SmallerFiles> {
         let open = |(stones, path): (u32, PathBuf)| {
             let index = Index::new(stones, settings.set);
             files::open_windowed(disk, &path, settings, FileKind::Database, &index)
@@ -134,7 +134,7 @@ impl SmallerRows for SmallerFiles {
         Window::new()
     }
 
-    fn row<'w>(&'w self, window: &'w mut Window, row: ChildRow) -> Result<&'w [Score], StageError> {
+    fn row<'w>(&'w self, window: &'w mut Window, row: ChildRow) -> Result<&'w [Score]> {
         let database = &self.databases[row.stones as usize];
         if let Some(cached) = &database.cached {
             let first = database.slabs[row.mover_stones as usize].offset as usize;
@@ -153,7 +153,7 @@ impl Sequential for SmallerFiles {
         scores.block_range(scores.block_of(position)).end
     }
 
-    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), StageError> {
+    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<()> {
         let database = &self.databases[stones as usize];
         if let Some(cached) = &database.cached {
             out.copy_from_slice(&cached[positions.start as usize..positions.end as usize]);

@@ -6,7 +6,7 @@
 use crate::engine_progress::EngineProgress;
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, declaration, files, sweep};
+use crate::{BuildContext, Result, declaration, files, sweep};
 use engines::Bytes;
 use engines::counting::{CountingError, Distribution, counting};
 use game::Index;
@@ -23,7 +23,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let (captures, _) = sweep::read_captures(build, &index, context)?;
@@ -83,7 +83,7 @@ const SNAPSHOT: &str = "counts";
 
 impl CountingSnapshot<'_> {
     /// Returns the array to start from, and whether it comes from a snapshot.
-    fn read(&self) -> Result<(Bytes, bool), StageError> {
+    fn read(&self) -> Result<(Bytes, bool)> {
         let mut values = Bytes::zeroed(self.index.positions() as usize).map_err(StageError::failed)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
         let file = self.format.open(self.context.disk(), &saved.join(SNAPSHOT), &self.shape);
@@ -93,7 +93,7 @@ impl CountingSnapshot<'_> {
         Ok((values, false))
     }
 
-    fn write(&self, values: &[i8]) -> Result<(), StageError> {
+    fn write(&self, values: &[i8]) -> Result<()> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
         self.format.write(self.context.disk(), &path, &self.shape, values).map_err(files::unwritable)
     }

@@ -1,6 +1,6 @@
 //! The files of a run: names, identities, and opening and writing them.
 
-use crate::declaration;
+use crate::{Result, declaration};
 use disk::{Digest, Disk};
 use game::{Index, PositionSet, Slab};
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError};
@@ -189,7 +189,7 @@ pub(crate) fn create<'d>(
     kind: FileKind,
     index: &Index,
     codec: Codec,
-) -> Result<Writer<'d>, StageError> {
+) -> Result<Writer<'d>> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     let shape = shape(index, identity.orientation);
     Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
@@ -204,7 +204,7 @@ pub(crate) fn write<'a>(
     index: &Index,
     codec: Codec,
     runs: impl IntoIterator<Item = &'a [i8]>,
-) -> Result<Digest, StageError> {
+) -> Result<Digest> {
     let mut writer = create(disk, path, settings, kind, index, codec)?;
     let appended = runs.into_iter().try_for_each(|run| writer.append(run));
     let finished = appended.and_then(|()| writer.finish());
@@ -252,7 +252,7 @@ pub(crate) fn unreadable(artifact: &ArtifactName, error: StoreError) -> StageErr
 /// Handles an error of reading the snapshot in `directory`. A damaged or unrelated one is ignored: the stage starts
 /// over. After a failure of the disk the snapshot may be intact and hold hours of work, which a stage that starts over
 /// would replace, so the user decides.
-pub(crate) fn ignore_snapshot(directory: &Path, error: StoreError) -> Result<(), StageError> {
+pub(crate) fn ignore_snapshot(directory: &Path, error: StoreError) -> Result<()> {
     match error {
         StoreError::Disk(error) if !error.is_not_found() => Err(StageError::failed(format!(
             "cannot read its snapshot: {error}; if this persists, remove {} to start the stage over",

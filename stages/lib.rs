@@ -41,6 +41,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::{FileKind, Identity, Scores, Shape, StoreError};
 
+/// The result of a stage, or of a part of one.
+pub type Result<T, E = StageError> = std::result::Result<T, E>;
+
 /// Upper bound on a file of statistics.
 const STATS_BYTES_MAX: u64 = 1 << 20;
 
@@ -246,7 +249,7 @@ impl Work for Awari {
         Some(scratch.join(distributed::name_of(disk, databases.parent().unwrap_or(directory))))
     }
 
-    fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport, StageError> {
+    fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport> {
         heap::room_for_threads(context.threads()).map_err(StageError::no_threads)?;
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::no_threads)?;

@@ -1,7 +1,8 @@
 //! Snapshots of a long stage, at the interval of the manifest.
 
+use crate::Result;
 use disk::Stopwatch;
-use pipeline::{StageContext, StageError};
+use pipeline::StageContext;
 use std::fmt;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ impl<'a> SnapshotTimer<'a> {
 
     /// Saves a snapshot if the interval has passed. A failure is logged: without a snapshot a crash costs more time,
     /// which is no reason to lose the work.
-    pub(crate) fn save_if_due(&mut self, stage: fmt::Arguments, save: impl FnOnce() -> Result<(), StageError>) {
+    pub(crate) fn save_if_due(&mut self, stage: fmt::Arguments, save: impl FnOnce() -> Result<()>) {
         if self.last.elapsed() < self.interval {
             return;
         }
@@ -55,7 +56,7 @@ impl<'a> SnapshotTimer<'a> {
     }
 
     /// Saves a snapshot of a stage that was asked to stop, if it is worth the time.
-    pub(crate) fn save_at_stop(&self, save: impl FnOnce() -> Result<(), StageError>) -> Result<(), StageError> {
+    pub(crate) fn save_at_stop(&self, save: impl FnOnce() -> Result<()>) -> Result<()> {
         if self.elapsed() >= WORTH_A_SNAPSHOT { save() } else { Ok(()) }
     }
 }

@@ -4,6 +4,7 @@
 //! of files, so they equal what the files hold. Large arrays are reused from database to database, because clearing
 //! their pages anew takes as long as a pass of a kernel.
 
+use crate::Result;
 use check::Histogram;
 use disk::Digest;
 use engines::{Bytes, ChoiceCounts, ScoreRows};
@@ -76,7 +77,7 @@ impl StageCache {
     }
 
     /// Returns an array for the captures of an index, with arbitrary content.
-    pub(crate) fn array(&self, plan: &BuildPlan, index: &Index) -> Result<Bytes, StageError> {
+    pub(crate) fn array(&self, plan: &BuildPlan, index: &Index) -> Result<Bytes> {
         let len = index.positions() as usize;
         match self.spare().and_then(|spare| spare.resized(len)) {
             Some(bytes) => Ok(bytes),
@@ -88,7 +89,7 @@ impl StageCache {
     }
 
     /// Returns rows for the scores of an index, all 0.
-    pub(crate) fn rows(&self, plan: &BuildPlan, index: &Index) -> Result<ScoreRows, StageError> {
+    pub(crate) fn rows(&self, plan: &BuildPlan, index: &Index) -> Result<ScoreRows> {
         let found = self.spare().and_then(|spare| ScoreRows::zeroed_in(index, spare));
         match found {
             Some(rows) => Ok(rows),

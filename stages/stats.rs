@@ -2,12 +2,12 @@
 //!
 //! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read.
 
-use crate::{BuildContext, declaration, files};
+use crate::{BuildContext, Result, declaration, files};
 use check::{CaptureStatistics, Histogram, Statistics};
 use disk::{Digest, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
-use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
+use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageReport, StageSpec};
 use planner::{DatabasePlan, Settings};
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
@@ -28,7 +28,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let inputs = StatsInputs::open(build, &index, context)?;
     let counted = match inputs.cached(build) {
@@ -48,7 +48,7 @@ pub(crate) struct StatsInputs {
 }
 
 impl StatsInputs {
-    pub(crate) fn open(build: &BuildContext, index: &Index, context: &StageContext) -> Result<StatsInputs, StageError> {
+    pub(crate) fn open(build: &BuildContext, index: &Index, context: &StageContext) -> Result<StatsInputs> {
         let open = |name: ArtifactName, kind| {
             files::open_windowed(context.disk(), &context.input(&name), build.settings(), kind, index)
                 .map_err(|error| files::unreadable(&name, error))
@@ -66,11 +66,7 @@ impl StatsInputs {
 }
 
 /// Publishes the statistics.
-pub(crate) fn publish(
-    index: &Index,
-    counted: CountedDatabase,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn publish(index: &Index, counted: CountedDatabase, context: &StageContext) -> Result<StageReport> {
     let CountedDatabase { choice, histogram } = counted;
     let choice = CaptureStatistics { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let text = Statistics::new(index.stones(), histogram, choice).json() + "\n";
@@ -96,7 +92,7 @@ pub(crate) fn count(
     part: DatabasePart,
     captures: &Scores,
     scores: Scores,
-) -> Result<CountedDatabase, StageError> {
+) -> Result<CountedDatabase> {
     let stones = index.stones();
     let scores = CachedScores::new(scores, CACHE_BYTES);
     let end = |first: u64, out: &[Score]| first..first + out.len() as u64;

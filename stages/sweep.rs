@@ -5,7 +5,7 @@
 
 use crate::engine_progress::EngineProgress;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, declaration, files};
+use crate::{BuildContext, Result, declaration, files};
 use disk::Digest;
 use engines::{Bytes, DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
 use game::Index;
@@ -28,7 +28,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let (captures, captures_digest) = read_captures(build, &index, context)?;
@@ -75,11 +75,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
 
 /// Returns the captures of an index and their digest, from the stage cache or from the file, with every block checked. The
 /// file is not mapped: pages of a map would count as memory.
-pub(crate) fn read_captures(
-    build: &BuildContext,
-    index: &Index,
-    context: &StageContext,
-) -> Result<(Bytes, Digest), StageError> {
+pub(crate) fn read_captures(build: &BuildContext, index: &Index, context: &StageContext) -> Result<(Bytes, Digest)> {
     let (settings, stage_cache) = (build.settings(), build.stage_cache());
     let name = files::capture(index.stones());
     let damaged = |error| files::unreadable(&name, error);
@@ -126,7 +122,7 @@ const SNAPSHOT: &str = "scores";
 
 impl SweepSnapshot<'_> {
     /// Returns the scores to start from, and whether they come from a snapshot.
-    fn read(&self) -> Result<(ScoreRows, bool), StageError> {
+    fn read(&self) -> Result<(ScoreRows, bool)> {
         let settings = self.build.settings();
         let mut values = self.build.stage_cache().rows(self.build.plans(), self.index)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
@@ -139,7 +135,7 @@ impl SweepSnapshot<'_> {
         Ok((values, false))
     }
 
-    fn write(&self, values: &ScoreRows) -> Result<(), StageError> {
+    fn write(&self, values: &ScoreRows) -> Result<()> {
         let path = self.context.snapshots().prepare()?.join(SNAPSHOT);
         let (disk, kind) = (self.context.disk(), FileKind::Snapshot);
         files::write(disk, &path, self.build.settings(), kind, self.index, Codec::Packed, values.runs()).map(drop)

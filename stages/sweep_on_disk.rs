@@ -3,7 +3,7 @@
 //! The file is always a valid snapshot: the next run resumes from any state that a kill or a power loss leaves. Its
 //! cells have checksums; see `engines::sweep::disk`.
 
-use crate::{BuildContext, engine_progress::EngineProgress, files};
+use crate::{BuildContext, Result, engine_progress::EngineProgress, files};
 use disk::{Digest, RUN_BYTES_MAX, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
@@ -23,7 +23,7 @@ const VERSION: u32 = 3;
 const _: () = assert!(RUN_BYTES <= RUN_BYTES_MAX, "runs of cells are read many at once");
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     // Drops the shared tables: this stage builds the tables of one slab at a time.
     build.forget_tables();
@@ -91,7 +91,7 @@ impl<'a> SweepOnDisk<'a> {
         Ok((tiled, report))
     }
 
-    fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>, stones: u32) -> Result<(), StageError> {
+    fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>, stones: u32) -> Result<()> {
         let SweepOnDisk { settings, index, context, .. } = self;
         let path = context.output(&files::database(stones));
         let mut writer = files::create(context.disk(), &path, settings, FileKind::Database, index, settings.codec)?;
@@ -117,7 +117,7 @@ impl<'a> WorkingFile<'a> {
         path: PathBuf,
         bytes: u64,
         context: &StageContext<'a>,
-    ) -> Result<WorkingFile<'a>, StageError> {
+    ) -> Result<WorkingFile<'a>> {
         let of = format!("cells {VERSION} {} {} {stones}", settings.rules.name, settings.set);
         let file = context.disk().working(&path, bytes)?;
         Ok(WorkingFile { file, path, key: Digest::of(of.as_bytes()) })
@@ -127,20 +127,20 @@ impl<'a> WorkingFile<'a> {
 impl CellFile for WorkingFile<'_> {
     type Error = StageError;
 
-    fn read(&self, offset: u64, into: &mut [i8]) -> Result<(), StageError> {
+    fn read(&self, offset: u64, into: &mut [i8]) -> Result<()> {
         Ok(self.file.read_at(offset, bytes_of_mut(into))?)
     }
 
-    fn write(&self, offset: u64, bytes: &[i8]) -> Result<(), StageError> {
+    fn write(&self, offset: u64, bytes: &[i8]) -> Result<()> {
         Ok(self.file.write_at(offset, bytes_of(bytes))?)
     }
 
-    fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<(), StageError> {
+    fn write_runs(&self, runs: &[(u64, &[i8])]) -> Result<()> {
         let runs: Vec<_> = runs.iter().map(|&(offset, bytes)| (offset, bytes_of(bytes))).collect();
         Ok(self.file.write_runs(&runs)?)
     }
 
-    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [i8])) -> Result<(), StageError> {
+    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [i8])) -> Result<()> {
         Ok(self.file.read_runs(runs, &mut |run, bytes| each(run, signed_of_mut(bytes)))?)
     }
 

@@ -1,7 +1,7 @@
 //! The stage `verify:n`: derives scores by the plain rules, compares counts with published ones, and checks every
 //! checksum.
 
-use crate::{BuildContext, declaration, files};
+use crate::{BuildContext, Result, declaration, files};
 use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
 use disk::{Digest, Disk};
 use engines::Bytes;
@@ -36,7 +36,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let stage_cache = build.stage_cache();
     let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
@@ -114,7 +114,7 @@ pub(crate) fn wrong(error: CheckError, stones: u32, paths: &[PathBuf]) -> StageE
 }
 
 /// Compares the counts with published ones, and reports.
-pub(crate) fn report(build: &BuildContext, digest: Digest, verified: &Verified) -> Result<StageReport, StageError> {
+pub(crate) fn report(build: &BuildContext, digest: Digest, verified: &Verified) -> Result<StageReport> {
     let (settings, stones) = (build.settings(), verified.stones());
     build.stage_cache().keep_histogram(digest, verified.histogram());
     let mut report = StageReport::new(settings.set.positions(stones)).with("checked", verified.checked());
@@ -149,7 +149,7 @@ impl VerifyInputs {
         paths: &[PathBuf],
         mut kept: BTreeMap<u32, Arc<Bytes>>,
         cache_bytes: u64,
-    ) -> Result<VerifyInputs, StageError> {
+    ) -> Result<VerifyInputs> {
         let (stones, mut bytes) = (plan.stones(), 0);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {
             if !kept.contains_key(&smaller) {

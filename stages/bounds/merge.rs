@@ -4,7 +4,7 @@
 
 use super::planes::{PlaneFile, PlaneReader};
 use super::state::stop;
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
@@ -18,7 +18,7 @@ const READ_BYTES: u64 = 8 << 20;
 const ROWS: usize = 64;
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     // Drops the tables for pushing wins: they are large, and this stage does not need them.
     build.forget_tables();
     build.slot().clear();

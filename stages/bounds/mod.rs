@@ -28,8 +28,8 @@ pub(crate) use planes_above::{CandidatesReader, UnionReader};
 pub(crate) use preprocess::{ReadGroup, WritePortion, find_wins};
 pub(crate) use state::{StateSlot, stop};
 
-use crate::{BuildContext, declaration, files};
-use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
+use crate::{BuildContext, Result, declaration, files};
+use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageReport, StageSpec};
 use planner::{DatabasePlan, Settings};
 
 /// Version of planes, raised when the same inputs give another content.
@@ -79,12 +79,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> Vec<(StageSpe
 }
 
 /// Runs a stage of a bound method.
-pub(crate) fn run(
-    build: &BuildContext,
-    kind: &str,
-    parameters: &[u32],
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, kind: &str, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
     match (kind, parameters) {
         ("seeds", &[stones]) => seeds::run(build, stones, context),
         ("preprocess", &[stones, bound]) => preprocess::run(build, stones, bound, context),

@@ -4,11 +4,11 @@
 //! seeds has one plane for each bound, interleaved by groups of units: slabs, groups in a slab, descending bounds in a
 //! group.
 
-use crate::files;
+use crate::{Result, files};
 use disk::{Digest, Disk, signed_of};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
-use pipeline::{ArtifactName, StageContext, StageError};
+use pipeline::{ArtifactName, StageContext};
 use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -158,7 +158,7 @@ impl<'d> PlaneWriter<'d> {
         settings: &Settings,
         index: &Index,
         plane: PlaneFile,
-    ) -> Result<PlaneWriter<'d>, StageError> {
+    ) -> Result<PlaneWriter<'d>> {
         let layout = PlaneLayout::new(index, plane.orientation());
         let (identity, shape) = (plane.identity(settings, index.stones()), plane.shape(&layout, index.stones()));
         let range = ValueRange::new(RANGE.0, RANGE.1);
@@ -172,13 +172,13 @@ impl<'d> PlaneWriter<'d> {
         settings: &Settings,
         index: &Index,
         plane: PlaneFile,
-    ) -> Result<PlaneWriter<'d>, StageError> {
+    ) -> Result<PlaneWriter<'d>> {
         let path = context.output(&plane.name(index.stones()));
         PlaneWriter::create(context.disk(), &path, settings, index, plane)
     }
 
     /// Appends words.
-    pub(crate) fn append(&mut self, portion: PlanePortion<'_>) -> Result<(), StageError> {
+    pub(crate) fn append(&mut self, portion: PlanePortion<'_>) -> Result<()> {
         let appended = match portion {
             PlanePortion::Zeros(words) => self.writer.append_zeros(words as u64 * 8),
             PlanePortion::Words(words) => {
@@ -190,7 +190,7 @@ impl<'d> PlaneWriter<'d> {
     }
 
     /// Publishes the file, and returns the digest of its content.
-    pub(crate) fn finish(self) -> Result<Digest, StageError> {
+    pub(crate) fn finish(self) -> Result<Digest> {
         self.writer.finish().map(|written| written.digest).map_err(files::unwritable)
     }
 }
@@ -241,7 +241,7 @@ impl PlaneReader {
         settings: &Settings,
         index: &Index,
         plane: PlaneFile,
-    ) -> Result<PlaneReader, StageError> {
+    ) -> Result<PlaneReader> {
         let name = plane.name(index.stones());
         PlaneReader::open(context.disk(), &context.input(&name), settings, index, plane)
             .map_err(|error| files::unreadable(&name, error))
@@ -358,7 +358,7 @@ impl<'a> SeedsReader<'a> {
         index: &Index,
         plane: PlaneFile,
         groups: &'a [UnitGroup],
-    ) -> Result<SeedsReader<'a>, StageError> {
+    ) -> Result<SeedsReader<'a>> {
         let reader = PlaneReader::input(context, settings, index, plane)?;
         Ok(SeedsReader::new(plane.name(index.stones()), reader, index.stones(), groups))
     }
@@ -375,7 +375,7 @@ impl<'a> SeedsReader<'a> {
     }
 
     /// Reads words of the plane of a bound, and returns whether any may have a bit.
-    pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool, StageError> {
+    pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool> {
         let first = self.groups.partition_point(|group| group.words.end <= words.start);
         let mut any = false;
         for group in self.groups[first..].iter().take_while(|group| group.words.start < words.end) {

@@ -1,8 +1,7 @@
 //! Readers of the state after several bounds, from their planes.
 
 use super::planes::{PlaneFile, PlaneReader, SeedsReader};
-use crate::files;
-use pipeline::StageError;
+use crate::{Result, files};
 use std::ops::{Range, RangeInclusive};
 
 /// Reader of the union of the planes of several bounds.
@@ -17,14 +16,14 @@ impl UnionReader {
     pub(crate) fn open(
         stones: u32,
         planes: impl Iterator<Item = PlaneFile>,
-        open: impl Fn(PlaneFile) -> Result<PlaneReader, StageError>,
-    ) -> Result<UnionReader, StageError> {
-        let planes = planes.map(|plane| Ok((plane, open(plane)?))).collect::<Result<_, StageError>>()?;
+        open: impl Fn(PlaneFile) -> Result<PlaneReader>,
+    ) -> Result<UnionReader> {
+        let planes = planes.map(|plane| Ok((plane, open(plane)?))).collect::<Result<_>>()?;
         Ok(UnionReader { stones, planes, buffer: Vec::new() })
     }
 
     /// Reads words of the union, and returns whether any may have a bit.
-    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut Vec<u64>) -> Result<bool, StageError> {
+    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut Vec<u64>) -> Result<bool> {
         clear(into, words.len());
         clear(&mut self.buffer, words.len());
         let mut any = false;
@@ -53,14 +52,14 @@ impl<'a> CandidatesReader<'a> {
         stones: u32,
         bounds: RangeInclusive<u32>,
         seeds: SeedsReader<'a>,
-        open: impl Fn(PlaneFile) -> Result<PlaneReader, StageError>,
-    ) -> Result<CandidatesReader<'a>, StageError> {
+        open: impl Fn(PlaneFile) -> Result<PlaneReader>,
+    ) -> Result<CandidatesReader<'a>> {
         let lost = UnionReader::open(stones, bounds.clone().map(PlaneFile::Lost), open)?;
         Ok(CandidatesReader { bounds, seeds, lost, lost_words: Vec::new() })
     }
 
     /// Reads words of the candidates.
-    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut Vec<u64>) -> Result<(), StageError> {
+    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut Vec<u64>) -> Result<()> {
         clear(into, words.len());
         clear(&mut self.lost_words, words.len());
         for bound in self.bounds.clone() {

@@ -2,19 +2,14 @@
 
 use super::planes::{PlaneFile, PlaneReader, PlaneWriter};
 use super::transpose::TransposedRows;
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use engines::bounds::PlaneLayout;
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{StageContext, StageReport};
 use std::time::{Duration, Instant};
 
 /// Runs the stage.
-pub(crate) fn run(
-    build: &BuildContext,
-    stones: u32,
-    bound: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let start = Instant::now();

@@ -3,25 +3,20 @@
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, SeedsReader, UnitGroup};
 use super::state::BoundState;
 use super::transpose::TransposedRows;
-use crate::BuildContext;
+use crate::{BuildContext, Result};
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{StageContext, StageReport};
 use std::time::Instant;
 
 /// Reads the winning captures of a group of units, and returns whether there may be any.
-pub(crate) type ReadGroup<'a> = &'a mut (dyn FnMut(&UnitGroup, &mut [u64]) -> Result<bool, StageError> + Send);
+pub(crate) type ReadGroup<'a> = &'a mut (dyn FnMut(&UnitGroup, &mut [u64]) -> Result<bool> + Send);
 
 /// Writes the next words of a plane.
-pub(crate) type WritePortion<'a> = &'a mut (dyn FnMut(PlanePortion<'_>) -> Result<(), StageError> + Send);
+pub(crate) type WritePortion<'a> = &'a mut (dyn FnMut(PlanePortion<'_>) -> Result<()> + Send);
 
 /// Runs the stage.
-pub(crate) fn run(
-    build: &BuildContext,
-    stones: u32,
-    bound: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let start = Instant::now();
     let mut state = BoundState::done_above(build, &index, bound, context)?;
@@ -39,8 +34,8 @@ pub(crate) fn find_wins(
     index: &Index,
     bound: u32,
     context: &StageContext,
-    seed: impl FnOnce(ReadGroup, WritePortion) -> Result<(), StageError>,
-) -> Result<StageReport, StageError> {
+    seed: impl FnOnce(ReadGroup, WritePortion) -> Result<()>,
+) -> Result<StageReport> {
     let settings = build.settings();
     let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
     let transposed_layout = PlaneLayout::new(index, PlaneFile::Seed(bound).orientation());

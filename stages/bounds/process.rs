@@ -6,19 +6,14 @@ use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
 use super::state::{BoundProgress, BoundState};
 use crate::engine_progress::EngineProgress;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use engines::bounds::{BitKernel, SolverError};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::Method;
 
 /// Runs the stage.
-pub(crate) fn run(
-    build: &BuildContext,
-    stones: u32,
-    bound: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let mut timer = SnapshotTimer::start(context);
@@ -115,7 +110,7 @@ const CANDIDATES: (&str, PlaneFile) = ("candidates", PlaneFile::Lost(0));
 
 impl BoundSnapshot<'_> {
     /// Adds the snapshot, if there is one, to the state in which the bound begins. Returns whether there was one.
-    fn read(&self, state: &BoundState) -> Result<bool, StageError> {
+    fn read(&self, state: &BoundState) -> Result<bool> {
         let Some(saved) = self.context.snapshots().saved() else { return Ok(false) };
         let settings = self.build.settings();
         let open = |(name, plane): (&str, PlaneFile)| {
@@ -149,7 +144,7 @@ impl BoundSnapshot<'_> {
 
     /// Writes the snapshot, wins first: after a crash between the files, new wins beside old candidates are sound, but
     /// new losses without the wins that follow from them would not be.
-    fn write(&self, state: &BoundState) -> Result<(), StageError> {
+    fn write(&self, state: &BoundState) -> Result<()> {
         let directory = self.context.snapshots().prepare()?.to_owned();
         let settings = self.build.settings();
         let create = |(name, plane): (&str, PlaneFile)| {

@@ -6,10 +6,10 @@
 
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
 use super::state::stop;
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{StageContext, StageReport};
 use rayon::prelude::*;
 use store::FileKind;
 
@@ -17,7 +17,7 @@ use store::FileKind;
 const ROWS: usize = 64;
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let name = files::capture(stones);

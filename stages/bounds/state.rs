@@ -5,7 +5,7 @@ use super::plane_storage;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, SeedsReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
 use super::previous_plane::PreviousPlane;
-use crate::BuildContext;
+use crate::{BuildContext, Result};
 use disk::{Digest, DiskError};
 use engines::bounds::PlaneLayout;
 use game::{Index, Orientation};
@@ -106,14 +106,14 @@ impl BoundState {
         index: &Index,
         bound: u32,
         context: &StageContext,
-    ) -> Result<BoundState, StageError> {
+    ) -> Result<BoundState> {
         match build.slot().take(index.stones(), BoundProgress::Done(bound + 1)) {
             Some(state) => Ok(state),
             None => BoundState::load(build, index, bound, context),
         }
     }
 
-    fn load(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<BoundState, StageError> {
+    fn load(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<BoundState> {
         let stones = index.stones();
         let directory = context.output(&PlaneFile::WinSeeds.name(stones));
         let directory = directory.parent().unwrap_or(&directory);
@@ -146,13 +146,7 @@ impl BoundState {
     }
 
     /// Adds the planes of the bounds above `bound`.
-    fn read_planes(
-        &self,
-        build: &BuildContext,
-        index: &Index,
-        bound: u32,
-        context: &StageContext,
-    ) -> Result<(), StageError> {
+    fn read_planes(&self, build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<()> {
         let settings = build.settings();
         let open = |plane| PlaneReader::input(context, settings, index, plane);
         let (mut words, above) = (Vec::new(), bound + 1..=self.stones);
@@ -188,11 +182,11 @@ impl BoundState {
         index: &Index,
         bound: u32,
         context: &StageContext,
-        mut wins: impl FnMut(&UnitGroup, &mut [u64]) -> Result<bool, StageError> + Send,
-        mut new: impl FnMut(PlanePortion<'_>) -> Result<(), StageError> + Send,
-    ) -> Result<(), StageError> {
+        mut wins: impl FnMut(&UnitGroup, &mut [u64]) -> Result<bool> + Send,
+        mut new: impl FnMut(PlanePortion<'_>) -> Result<()> + Send,
+    ) -> Result<()> {
         let solver = &*self.solver;
-        let add_wins = || -> Result<(), StageError> {
+        let add_wins = || -> Result<()> {
             let mut words = Vec::new();
             for group in &self.wins_groups {
                 stop(context)?;
@@ -208,7 +202,7 @@ impl BoundState {
             Ok(())
         };
         let (stale, before) = (&mut self.stale, &self.candidates_before);
-        let add_candidates = || -> Result<(), StageError> {
+        let add_candidates = || -> Result<()> {
             let mut words = Vec::new();
             let mut seeds =
                 SeedsReader::input(context, build.settings(), index, PlaneFile::CandidateSeeds, &self.groups)?;
@@ -244,12 +238,12 @@ impl BoundState {
     pub(crate) fn harvest(
         &mut self,
         bound: u32,
-        mut won: impl FnMut(PlanePortion<'_>) -> Result<(), StageError> + Send,
-        mut lost: impl FnMut(PlanePortion<'_>) -> Result<(), StageError> + Send,
-    ) -> Result<(), StageError> {
+        mut won: impl FnMut(PlanePortion<'_>) -> Result<()> + Send,
+        mut lost: impl FnMut(PlanePortion<'_>) -> Result<()> + Send,
+    ) -> Result<()> {
         let solver = &*self.solver;
         let before = &self.wins_before;
-        let harvest_wins = || -> Result<(), StageError> {
+        let harvest_wins = || -> Result<()> {
             let (mut words, buffers) = (Vec::new(), Mutex::new(Vec::new()));
             for group in &self.wins_groups {
                 if !group.units.clone().any(|number| solver.has_won(number)) {
@@ -275,7 +269,7 @@ impl BoundState {
             Ok(solver.check()?)
         };
         let (stale, before) = (&mut self.stale, &self.candidates_before);
-        let harvest_losses = || -> Result<(), StageError> {
+        let harvest_losses = || -> Result<()> {
             let mut words = Vec::new();
             for group in &self.groups {
                 if !group.units.clone().any(|number| solver.has_lost(number)) {
@@ -321,6 +315,6 @@ impl BoundState {
 }
 
 /// Returns an error if the stage was asked to stop.
-pub(crate) fn stop(context: &StageContext) -> Result<(), StageError> {
+pub(crate) fn stop(context: &StageContext) -> Result<()> {
     if context.stop_requested() { Err(StageError::Stopped) } else { Ok(()) }
 }

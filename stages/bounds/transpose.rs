@@ -2,8 +2,9 @@
 
 use super::planes::PlanePortion;
 use super::state::stop;
+use crate::Result;
 use engines::bounds::{BitKernel, PlaneSlab};
-use pipeline::{StageContext, StageError};
+use pipeline::StageContext;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -35,8 +36,8 @@ impl TransposedRows {
         (from, to): (&PlaneSlab, &PlaneSlab),
         first: usize,
         context: &StageContext,
-        mut read: impl FnMut(Range<usize>, &mut [u64]) -> Result<bool, StageError>,
-    ) -> Result<(), StageError> {
+        mut read: impl FnMut(Range<usize>, &mut [u64]) -> Result<bool>,
+    ) -> Result<()> {
         let first = first / 64;
         let words = (TURNED_BYTES / 8 / to.row_words / 64).max(1);
         // Strips without a bit are clear.

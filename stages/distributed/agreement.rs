@@ -1,6 +1,7 @@
 //! Agreement of all ranks on whether a step succeeded.
 
 use super::message;
+use crate::Result;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{ArtifactName, StageError};
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,7 @@ impl RankFailure {
 
 /// Returns this rank's value if all ranks succeeded, else an error on each rank: its own, or the most severe one.
 /// Damage is more severe than any other error, and a request to stop less.
-pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, StageError>) -> Result<T, RankFailure> {
+pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T>) -> Result<T, RankFailure> {
     let message = mine.as_ref().err().map(|error| message::encode(&RemoteError::of(error, communicator.rank())));
     let all = communicator.gather(0, message.unwrap_or_default()).map_err(RankFailure::lost)?;
     let verdict = match all {
@@ -86,7 +87,7 @@ impl RemoteError {
         damaged.or(failed).or(is_any.then_some(RemoteError::Stopped))
     }
 
-    fn decode(bytes: &[u8], rank: usize) -> Result<RemoteError, CommunicationError> {
+    fn decode(bytes: &[u8], rank: usize) -> messaging::Result<RemoteError> {
         message::decode(bytes, rank, "an error of a stage", |_| true)
     }
 

@@ -15,7 +15,7 @@ use crate::bounds::{
 };
 use crate::bounds::{CandidatesReader, UnionReader, stop};
 use crate::engine_progress::EngineProgress;
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use disk::{Disk, ScratchFile};
 use engines::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use engines::bounds::{BitKernel, PlaneLayout};
@@ -95,7 +95,7 @@ impl BoundRank<'_> {
     }
 
     /// Loads this rank's part of the planes of the bounds above.
-    fn load(&self, ranks: usize, rank: usize) -> Result<RankPlanes, StageError> {
+    fn load(&self, ranks: usize, rank: usize) -> Result<RankPlanes> {
         let BoundTask { stones, bound, .. } = *self.task;
         let shares = RowPartition::new(stones, self.settings.set, ranks);
         let planes_of_rank =
@@ -119,7 +119,7 @@ impl BoundRank<'_> {
     }
 
     /// Adds the captures of the bound.
-    fn seed(&self, planes_of_rank: &RankPlanes) -> Result<(), StageError> {
+    fn seed(&self, planes_of_rank: &RankPlanes) -> Result<()> {
         let (plane, mut words) = (PlaneFile::Seed(self.task.bound), Vec::new());
         let mut reader = self.open(plane)?;
         for unit in planes_of_rank.wins_units() {
@@ -143,12 +143,12 @@ impl BoundRank<'_> {
         UnitGroup::all(&PlaneLayout::new(&self.index, PlaneFile::CandidateSeeds.orientation()).units())
     }
 
-    fn candidate_seeds<'g>(&self, groups: &'g [UnitGroup]) -> Result<SeedsReader<'g>, StageError> {
+    fn candidate_seeds<'g>(&self, groups: &'g [UnitGroup]) -> Result<SeedsReader<'g>> {
         let name = PlaneFile::CandidateSeeds.name(self.task.stones);
         Ok(SeedsReader::new(name, self.open(PlaneFile::CandidateSeeds)?, self.task.stones, groups))
     }
 
-    fn open(&self, plane: PlaneFile) -> Result<PlaneReader, StageError> {
+    fn open(&self, plane: PlaneFile) -> Result<PlaneReader> {
         let mut planes = BoundTask::planes(self.task.stones, self.task.bound).zip(&self.task.paths);
         let (_, path) = planes.find(|&(of, _)| of == plane).expect("a bound begins from this plane");
         PlaneReader::open(self.disk, path, self.settings, &self.index, plane)
@@ -194,12 +194,7 @@ impl DriverObserver for StopFlag<'_> {
 }
 
 /// Runs the stage `preprocess:n:b`, which rank 0 does alone.
-pub(crate) fn preprocess(
-    build: &BuildContext,
-    stones: u32,
-    bound: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn preprocess(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let start = Instant::now();
     let report =
@@ -215,7 +210,7 @@ pub(crate) fn process(
     stones: u32,
     bound: u32,
     context: &StageContext,
-) -> Result<StageReport, StageError> {
+) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let start = Instant::now();
@@ -308,7 +303,7 @@ fn seed(
     context: &StageContext,
     wins: ReadGroup,
     new: WritePortion,
-) -> Result<(), StageError> {
+) -> Result<()> {
     let led = build.leader_state();
     let won = take(&led.won).filter(|won| (won.stones, won.bound) == (index.stones(), bound + 1));
     let won = match won {
@@ -342,7 +337,7 @@ struct WonSoFar {
 
 impl WonSoFar {
     /// Loads the planes of the bounds above `bound`.
-    fn load(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<WonSoFar, StageError> {
+    fn load(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<WonSoFar> {
         let (settings, stones) = (build.settings(), index.stones());
         let layout = PlaneLayout::new(index, Orientation::OpponentMajor);
         let path = context.output(&PlaneFile::Won(0).name(stones)).with_file_name("won-so-far");
@@ -361,7 +356,7 @@ impl WonSoFar {
     }
 
     /// Adds words of a plane, from word `at` on.
-    fn add(&mut self, at: usize, words: &[u64]) -> Result<(), StageError> {
+    fn add(&mut self, at: usize, words: &[u64]) -> Result<()> {
         let place = at as u64 * 8;
         self.buffer.resize(words.len(), 0);
         self.file.read_at(place, disk::bytes_of_words_mut(&mut self.buffer))?;

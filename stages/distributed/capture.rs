@@ -10,7 +10,7 @@ use super::order::{JobOrder, ReadTask};
 use super::rank_load::{LoadMeter, RankLoads};
 use crate::capture::SmallerFiles;
 use crate::engine_progress::EngineProgress;
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use disk::Disk;
 use engines::capture::{CapturePartition, CapturePiece, capture_piece};
 use engines::{DriverObserver, Tables};
@@ -26,12 +26,7 @@ use store::{BlockCache, Codec, FileKind};
 const TAKEN: u8 = 1;
 
 /// Runs the stage, on rank 0.
-pub(crate) fn run(
-    build: &BuildContext,
-    job: &JobLeader,
-    stones: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
@@ -96,7 +91,7 @@ struct CaptureOutcome {
 }
 
 /// Writes the captures of the next rows.
-type Write<'a> = &'a mut dyn FnMut(&[Score]) -> Result<(), StageError>;
+type Write<'a> = &'a mut dyn FnMut(&[Score]) -> Result<()>;
 
 impl CaptureRank<'_> {
     fn take_part(
@@ -136,8 +131,8 @@ fn send(
     index: &Index,
     window: u64,
     communicator: &mut dyn Communicator,
-    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<(), StageError>,
-) -> Result<Result<(), StageError>, CommunicationError> {
+    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<()>,
+) -> messaging::Result<Result<()>> {
     let rank = communicator.rank();
     let mut best = Vec::new();
     // Positions of each piece without a reply, and their sum.
@@ -168,7 +163,7 @@ fn send(
 }
 
 /// Receives the reply of rank 0 to a piece.
-fn is_taken(communicator: &mut dyn Communicator) -> Result<bool, CommunicationError> {
+fn is_taken(communicator: &mut dyn Communicator) -> messaging::Result<bool> {
     Ok(communicator.receive(0)? == [TAKEN])
 }
 
@@ -177,9 +172,9 @@ fn lead(
     partition: &CapturePartition,
     index: &Index,
     communicator: &mut dyn Communicator,
-    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<(), StageError>,
+    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<()>,
     write: Write,
-) -> Result<Result<(), StageError>, CommunicationError> {
+) -> messaging::Result<Result<()>> {
     let ranks = communicator.size();
     // By rank: replies sent, and whether its stream has ended.
     let (mut taken, mut ended) = (vec![0; ranks], vec![false; ranks]);
@@ -218,12 +213,7 @@ fn lead(
 }
 
 /// Decodes the captures of a piece.
-fn take(
-    message: &[u8],
-    piece: &CapturePiece,
-    index: &Index,
-    best: &mut Vec<Score>,
-) -> Result<Result<(), StageError>, CommunicationError> {
+fn take(message: &[u8], piece: &CapturePiece, index: &Index, best: &mut Vec<Score>) -> messaging::Result<Result<()>> {
     if message.is_empty() {
         // The ranks agree on that rank's error at the end.
         return Ok(Err(StageError::Stopped));

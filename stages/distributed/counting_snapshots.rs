@@ -10,6 +10,7 @@
 use super::agreement::{RankFailure, agree};
 use super::message;
 use super::{PROCESSORS_MAX, RANKS_MAX};
+use crate::Result;
 use crate::files::{self, CountsFormat};
 use disk::{Disk, DiskError, clock, is_leftover};
 use engines::counting::distributed::{RankValues, runs};
@@ -180,7 +181,7 @@ impl SnapshotSeries {
         format: &CountsFormat,
         index: &Index,
         rank_values: &mut RankValues,
-    ) -> Result<bool, StageError> {
+    ) -> Result<bool> {
         let Some(set) = self.plan.saved else { return Ok(false) };
         match read(disk, directory, format, &set, index, rank_values) {
             Ok(()) => Ok(true),

@@ -6,7 +6,7 @@
 
 use super::agreement::{RankFailure, agree};
 use super::job::is_shared;
-use crate::files;
+use crate::{Result, files};
 use disk::{Disk, DiskError, Edge, Joint, Region, ScratchFile, edges_of};
 use game::Index;
 use messaging::{CommunicationError, Communicator};
@@ -34,7 +34,7 @@ pub(super) type ScoreSink<'a> = &'a mut dyn FnMut(&[i8]) -> ControlFlow<()>;
 
 /// Distributes the scores by the ranges of ranks, as [`engines::distributed::collect`].
 pub(super) type CollectScores<'a> =
-    &'a mut dyn FnMut(&[Range<u64>], &mut dyn Communicator, ScoreSink) -> Result<bool, CommunicationError>;
+    &'a mut dyn FnMut(&[Range<u64>], &mut dyn Communicator, ScoreSink) -> messaging::Result<bool>;
 
 impl DatabaseOutput<'_> {
     /// Writes the database with the other ranks.
@@ -144,7 +144,7 @@ impl DatabaseOutput<'_> {
     }
 
     /// Creates the unnamed file for the part of a rank, used while the offset of the part is unknown.
-    fn keep(&self, division: &Division, rank: usize) -> Result<Region<'_>, StageError> {
+    fn keep(&self, division: &Division, rank: usize) -> Result<Region<'_>> {
         let bytes = division.part_bytes_max(rank);
         let name = self.path.file_name().unwrap_or_default().display();
         let directory = self.scratch.or(self.path.parent()).unwrap_or(Path::new(""));
@@ -188,7 +188,7 @@ fn encode(part_bytes: &[u64]) -> Vec<u8> {
     part_bytes.iter().flat_map(|bytes| bytes.to_le_bytes()).collect()
 }
 
-fn decode(message: &[u8], division: &Division, ranks: usize) -> Result<Vec<u64>, CommunicationError> {
+fn decode(message: &[u8], division: &Division, ranks: usize) -> messaging::Result<Vec<u64>> {
     let (words, rest) = message.as_chunks();
     let bytes: Vec<u64> = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
     let fits = |(part, &bytes): (usize, &u64)| bytes <= division.part_bytes_max(part);
@@ -200,7 +200,7 @@ fn decode(message: &[u8], division: &Division, ranks: usize) -> Result<Vec<u64>,
 }
 
 /// Decodes the edges of the region of a rank.
-fn take_edges(rank: usize, message: &[u8], place: &Range<u64>) -> Result<Vec<Edge>, CommunicationError> {
+fn take_edges(rank: usize, message: &[u8], place: &Range<u64>) -> messaging::Result<Vec<Edge>> {
     let edges = edges_of(place);
     let expected: u64 = edges.iter().map(|edge| edge.end - edge.start).sum();
     if message.len() as u64 != expected {

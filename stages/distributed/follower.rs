@@ -4,6 +4,7 @@ use super::FollowerRank;
 use super::agreement::{RankFailure, agree};
 use super::order::JobOrder;
 use super::{bounds, capture, solve, stats, verify};
+use crate::Result;
 use disk::{Disk, heap};
 use engines::Tables;
 use messaging::Communicator;
@@ -18,7 +19,7 @@ pub fn follow(
     disk: &dyn Disk,
     communicator: &mut dyn Communicator,
     stop: &AtomicBool,
-) -> Result<(), StageError> {
+) -> Result<()> {
     let plan = settings.map(|settings| BuildPlan::new(settings.clone().with_ranks(communicator.size())));
     let mut kept = FollowerState::default();
     loop {

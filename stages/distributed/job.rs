@@ -1,6 +1,7 @@
 //! The job as controlled by its leader, rank 0.
 
 use super::order::JobOrder;
+use crate::Result;
 use messaging::Communicator;
 use pipeline::StageError;
 use planner::Settings;
@@ -51,7 +52,7 @@ impl JobLeader {
     }
 
     /// Sends an order to all ranks, and returns the communicator to carry it out with.
-    pub(crate) fn order(&self, order: &JobOrder) -> Result<MutexGuard<'_, Box<dyn Communicator>>, StageError> {
+    pub(crate) fn order(&self, order: &JobOrder) -> Result<MutexGuard<'_, Box<dyn Communicator>>> {
         // A path that is not UTF-8 cannot be sent.
         let message = serde_json::to_vec(order).map_err(StageError::failed)?;
         let mut communicator = self.communicator.lock().unwrap_or_else(PoisonError::into_inner);

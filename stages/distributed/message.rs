@@ -15,7 +15,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     rank: usize,
     expected: &str,
     is_valid: impl Fn(&T) -> bool,
-) -> Result<T, CommunicationError> {
+) -> messaging::Result<T> {
     let message = serde_json::from_slice(bytes).ok().filter(is_valid);
     message.ok_or_else(|| {
         let found = format!("{:?}", String::from_utf8_lossy(bytes));

@@ -3,7 +3,6 @@
 use super::bound_task::BoundTask;
 use super::message;
 use super::solve_task::SolveTask;
-use messaging::CommunicationError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -35,7 +34,7 @@ pub(crate) struct ReadTask {
 }
 
 impl JobOrder {
-    pub(super) fn decode(bytes: &[u8]) -> Result<JobOrder, CommunicationError> {
+    pub(super) fn decode(bytes: &[u8]) -> messaging::Result<JobOrder> {
         message::decode(bytes, 0, "an order", JobOrder::is_valid)
     }
 

@@ -1,7 +1,7 @@
 //! Balance of a stage over the ranks: traffic and waits of each, gathered by rank 0.
 
 use super::message;
-use messaging::{CommunicationError, Communicator, MessageTraffic};
+use messaging::{Communicator, MessageTraffic};
 use pipeline::StageReport;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ impl LoadMeter {
     }
 
     /// Gathers traffic and time since the start, as [`gather`].
-    pub(crate) fn gather(&self, communicator: &mut dyn Communicator) -> Result<Option<RankLoads>, CommunicationError> {
+    pub(crate) fn gather(&self, communicator: &mut dyn Communicator) -> messaging::Result<Option<RankLoads>> {
         let traffic = communicator.traffic().since(&self.before);
         gather(communicator, &traffic, self.started.elapsed())
     }
@@ -44,7 +44,7 @@ pub(crate) fn gather(
     communicator: &mut dyn Communicator,
     traffic: &MessageTraffic,
     took: Duration,
-) -> Result<Option<RankLoads>, CommunicationError> {
+) -> messaging::Result<Option<RankLoads>> {
     let load = RankLoad {
         messages_sent: traffic.messages_sent,
         bytes_sent: traffic.bytes_sent,

@@ -17,7 +17,7 @@ use super::rank_load::{self, RankLoads};
 use super::solve_task::{DistributedMethod, SolveTask};
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use disk::Disk;
 use engines::counting::UPDATE_BYTES;
 use engines::counting::distributed::{DistributedCountingReport, RankValues, counting, processors_a_rank};
@@ -25,7 +25,7 @@ use engines::distributed::{JobError, JobObserver, collect};
 use engines::sweep::distributed::{DistributedSweepReport, RankCaptures, RankScores, ScorePartition, sweep};
 use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
-use messaging::{CommunicationError, Communicator, MessageTraffic};
+use messaging::{Communicator, MessageTraffic};
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
 use planner::{Method, Settings};
 use rayon::prelude::*;
@@ -61,12 +61,7 @@ pub(super) fn follow(
 }
 
 /// Runs the stage, on rank 0.
-pub(crate) fn run(
-    build: &BuildContext,
-    job: &JobLeader,
-    stones: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let by = match build.plan(stones).method() {
         Method::Counting => DistributedMethod::Counting { processors: context.threads() },
@@ -123,7 +118,7 @@ impl SolvedPart {
         ranges: &[Range<u64>],
         communicator: &mut dyn Communicator,
         sink: ScoreSink,
-    ) -> Result<bool, CommunicationError> {
+    ) -> messaging::Result<bool> {
         match self {
             SolvedPart::Swept(part, _) => collect(part, ranges, communicator, sink),
             SolvedPart::Counted(rank_values, ..) => collect(rank_values, ranges, communicator, sink),
@@ -266,7 +261,7 @@ impl<'a> SolveRank<'a> {
         ranks: usize,
         rank: usize,
         processors: usize,
-    ) -> Result<(RankValues, Bytes, bool), StageError> {
+    ) -> Result<(RankValues, Bytes, bool)> {
         let mut rank_values = RankValues::zeroed(index, ranks, rank, processors).map_err(StageError::failed)?;
         let resumed = match (&self.series, &self.snapshots) {
             (Some(series), Some(directory)) => {
@@ -301,13 +296,13 @@ impl<'a> SolveRank<'a> {
     }
 
     /// Opens the file of captures.
-    fn captures(&self, index: &Index) -> Result<Scores, StageError> {
+    fn captures(&self, index: &Index) -> Result<Scores> {
         let file = files::open_windowed(self.disk, &self.task.captures, self.settings, FileKind::Capture, index);
         file.map_err(|error| files::unreadable(&files::capture(self.task.stones), error))
     }
 
     /// Returns the part of this rank, from a snapshot or all zeros, and its captures.
-    fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(RankScores, RankCaptures), StageError> {
+    fn prepare(&self, index: &Index, ranks: usize, rank: usize) -> Result<(RankScores, RankCaptures)> {
         let partition = Arc::new(ScorePartition::new(self.tables, index.slabs(), ranks));
         let mut part = RankScores::zeroed(self.tables, partition, rank).map_err(StageError::failed)?;
         if let Some(directory) = &self.snapshots {
@@ -323,7 +318,7 @@ impl<'a> SolveRank<'a> {
     }
 
     /// Reads all scores of a part that any snapshots have.
-    fn restore(&self, directory: &Path, index: &Index, part: &mut RankScores) -> Result<(), StageError> {
+    fn restore(&self, directory: &Path, index: &Index, part: &mut RankScores) -> Result<()> {
         for path in self.disk.list(directory)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some((rank, ranks)) = numbers(name) else { continue };

@@ -6,7 +6,7 @@ use super::job::JobLeader;
 use super::order::{JobOrder, ReadTask};
 use super::rank_load::{LoadMeter, RankLoads};
 use crate::stats::{CountedDatabase, StatsInputs, count, publish};
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use check::Histogram;
 use disk::Disk;
 use engines::{DatabasePart, Tables};
@@ -17,12 +17,7 @@ use planner::{DatabasePlan, Settings};
 use store::FileKind;
 
 /// Runs the stage, on rank 0.
-pub(crate) fn run(
-    build: &BuildContext,
-    job: &JobLeader,
-    stones: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     if let Some(counted) = StatsInputs::open(build, &index, context)?.cached(build) {
         return publish(&index, counted, context);
@@ -82,7 +77,7 @@ impl StatsRank<'_> {
         Ok(loads.map(|loads| (CountedDatabase { choice, histogram }, loads)))
     }
 
-    fn count(&self, task: &ReadTask, part: DatabasePart) -> Result<CountedDatabase, StageError> {
+    fn count(&self, task: &ReadTask, part: DatabasePart) -> Result<CountedDatabase> {
         let [captures, scores] = &task.files[..] else {
             return Err(StageError::failed(format!("two files to count, found {}", task.files.len())));
         };

@@ -10,11 +10,11 @@ use super::message;
 use super::order::{JobOrder, ReadTask};
 use super::rank_load::{LoadMeter, RankLoads};
 use crate::verify::{VerifyInputs, counted, extent, report, with_smaller, wrong};
-use crate::{BuildContext, files};
+use crate::{BuildContext, Result, files};
 use check::{CheckError, DatabasePortion, Extent, Histogram, PortionFindings};
 use disk::Disk;
 use messaging::Communicator;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{StageContext, StageReport};
 use planner::{DatabasePlan, Settings};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -24,12 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const ROUND_POSITIONS: u64 = 1 << 22;
 
 /// Runs the stage, on rank 0.
-pub(crate) fn run(
-    build: &BuildContext,
-    job: &JobLeader,
-    stones: u32,
-    context: &StageContext,
-) -> Result<StageReport, StageError> {
+pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let paths = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones)));
     let task = ReadTask { stones, threads: context.threads(), files: paths.collect() };
@@ -108,7 +103,7 @@ impl VerifyRank<'_> {
     }
 
     /// Checks the checksums of a part, and returns its hashes and counts.
-    fn read(&self, opened: &VerifyInputs, part: DatabasePortion) -> Result<(Vec<u8>, Histogram), StageError> {
+    fn read(&self, opened: &VerifyInputs, part: DatabasePortion) -> Result<(Vec<u8>, Histogram)> {
         let mut histogram = Histogram::EMPTY;
         let see = |scores: &[i8]| histogram = histogram.plus(&counted(scores));
         let hashes = opened.scores().hash_part(part.number, part.of, see);
