@@ -2,7 +2,7 @@
 
 use crate::args::AnalyzeArgs;
 use crate::databases::library;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::{print_json, print_text};
 use crate::probe::pit_name;
 use crate::quantity;
@@ -24,7 +24,7 @@ const GAME_BYTES_MAX: u64 = 1 << 20;
 /// The memory limit of the cache of decoded blocks; a game reads some hundred blocks.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
 
-pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let oracle = Oracle::new(library(&disk, &args.dir)?, CACHE_BYTES_MAX);
     let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit, CliError> {
 }
 
 /// Reads a game from a file, from stdin, or from the command line.
-fn read(disk: &RealDisk, words: &[String]) -> Result<String, CliError> {
+fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
     let text = match words {
         [dash] if dash == "-" => {
             let mut text = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::args::{ArchiveArgs, RestoreArgs};
 use crate::databases::{artifact, cache_bytes, chosen, holds_artifacts, library, report, sound, stopped_at, threads};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::request::refuse_file;
 use crate::shell::{building, command_line};
 use crate::terminal::say;
@@ -25,7 +25,7 @@ use store::{Archive, BlockCache, CachedScores, Codec, FileKind, Scores, StoreErr
 /// The suffix of archives: `12.archive`.
 const SUFFIX: &str = ".archive";
 
-pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
+pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let library = library(&disk, &args.databases.dir)?;
     let chosen = chosen(&library, &args.databases)?;
@@ -51,7 +51,7 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit, CliError> {
+pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     refuse_file(&disk, &args.dir)?;
     let archives = archives(&disk, &args.from)?;
@@ -171,13 +171,7 @@ impl<'a> CaptureSources<'a> {
     }
 
     /// Computes the best captures of the `stones`-stone database.
-    fn captures(
-        &mut self,
-        disk: &RealDisk,
-        tables: &Tables,
-        stones: u32,
-        stop: &AtomicBool,
-    ) -> Result<BestCaptures, CliError> {
+    fn captures(&mut self, disk: &RealDisk, tables: &Tables, stones: u32, stop: &AtomicBool) -> Result<BestCaptures> {
         let needed = self.rules.smaller(stones).end;
         for smaller in self.open.len() as u32..needed {
             let path = artifact(smaller).below(self.dir);
@@ -196,7 +190,7 @@ impl<'a> CaptureSources<'a> {
 }
 
 /// Opens the archives of a directory, and returns them by number of stones.
-fn archives(disk: &RealDisk, dir: &Path) -> Result<BTreeMap<u32, (PathBuf, Unverified)>, CliError> {
+fn archives(disk: &RealDisk, dir: &Path) -> Result<BTreeMap<u32, (PathBuf, Unverified)>> {
     let mut archives = BTreeMap::new();
     for path in disk.list(dir)? {
         if let Some(stones) = Library::stones_before(&path, SUFFIX) {

@@ -1,7 +1,7 @@
 //! `awari completions`: the shell script for completions, and the answers to its requests.
 
 use crate::args::{CommandLine, CompletionsArgs};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::print_controls;
 use clap::CommandFactory;
 use clap_complete::env::{CompleteEnv, Shells};
@@ -18,7 +18,7 @@ pub(crate) fn answer() {
     CompleteEnv::with_factory(CommandLine::command).var(VARIABLE).bin("awari").completer("awari").complete();
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit> {
     let shell = args.shell.to_string();
     let mut script = Vec::new();
     let shells = Shells::builtins();

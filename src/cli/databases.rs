@@ -1,7 +1,7 @@
 //! Access to the databases of a run directory.
 
 use crate::args::DatabasesArgs;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::request::refuse_file;
 use crate::shell::building;
@@ -40,7 +40,7 @@ pub(crate) struct DamagedDatabase {
 
 impl OpenedDatabases {
     /// Indexes the databases of a library. Their decoded blocks share a bounded cache.
-    pub(crate) fn new(library: Library) -> Result<OpenedDatabases, CliError> {
+    pub(crate) fn new(library: Library) -> Result<OpenedDatabases> {
         let cache = BlockCache::new(cache_bytes());
         let mut databases =
             OpenedDatabases { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
@@ -59,7 +59,7 @@ impl OpenedDatabases {
 }
 
 /// Opens all databases of a directory.
-pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library, CliError> {
+pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library> {
     refuse_file(disk, dir)?;
     let paths = disk.list(&dir.join("databases"))?;
     let named = paths.into_iter().filter(|path| Library::stones_of(path).is_some());
@@ -78,7 +78,7 @@ pub(crate) fn holds_artifacts(disk: &dyn Disk, dir: &Path) -> bool {
 }
 
 /// Returns the scores of a database.
-pub(crate) fn sound(library: &Library, stones: u32) -> Result<&Scores, CliError> {
+pub(crate) fn sound(library: &Library, stones: u32) -> Result<&Scores> {
     match library.files().get(&stones) {
         Some(LibraryFile::Sound(scores)) => Ok(scores),
         Some(LibraryFile::Damaged { what, .. }) => Err(CliError::Damaged { what: what.clone() }),
@@ -87,7 +87,7 @@ pub(crate) fn sound(library: &Library, stones: u32) -> Result<&Scores, CliError>
 }
 
 /// Prints the line of a written file.
-pub(crate) fn report(file: &Exported) -> Result<(), CliError> {
+pub(crate) fn report(file: &Exported) -> Result<()> {
     let what = if file.is_new { "written" } else { "identical" };
     print(&format!("{} {what} {}\n", file.path.display(), file.bytes))
 }
@@ -99,7 +99,7 @@ pub(crate) fn stopped_at(stones: u32) -> Exit {
 }
 
 /// Returns the requested stones: those of the range, or of all databases.
-pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>, CliError> {
+pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>> {
     let there = |range: &RangeInclusive<u32>| library.files().keys().any(|stones| range.contains(stones));
     match &args.stones {
         None => Ok(library.files().keys().copied().collect()),
@@ -127,7 +127,7 @@ fn name(text: String) -> ArtifactName {
 }
 
 /// Makes a pool of threads; 0 is one per core.
-pub(crate) fn threads(requested: u16) -> Result<ThreadPool, CliError> {
+pub(crate) fn threads(requested: u16) -> Result<ThreadPool> {
     let threads = if requested == 0 { clock::cores() } else { usize::from(requested) };
     heap::room_for_threads(threads).map_err(CliError::Thread)?;
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)

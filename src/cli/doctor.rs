@@ -2,7 +2,7 @@
 
 use crate::args::DoctorArgs;
 use crate::databases::holds_artifacts;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::output::{print_json, print_text};
 use crate::quantity;
 use disk::machine::{MachineFacts, Speed, probe_lock};
@@ -21,7 +21,7 @@ const OPEN_FILES_MIN: u64 = 256;
 /// The longest sync time that does not noticeably delay stages.
 const SYNC_SECONDS_MAX: f64 = 0.05;
 
-pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let dir = args.dir.as_deref().unwrap_or(Path::new("."));
     let exists = dir.is_dir();

@@ -5,7 +5,7 @@
 
 use crate::args::EngineArgs;
 use crate::databases::library;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::lines::Lines;
 use crate::output::print;
 use crate::play::RandomChoices;
@@ -24,7 +24,7 @@ const CACHE_BYTES_MAX: u64 = 256 << 20;
 /// The most moves of the principal line.
 const LINE_MOVES_MAX: usize = 30;
 
-pub(crate) fn run(args: &EngineArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
     let game = Game::new(*oracle.rules());
     let mut engine = Engine { oracle, game, level: Level::Perfect, chance: RandomChoices(clock::now_seconds()) };
@@ -48,7 +48,7 @@ struct Engine {
 
 impl Engine {
     /// Executes a command and returns the reply.
-    fn execute(&mut self, line: &str) -> Result<String, CliError> {
+    fn execute(&mut self, line: &str) -> Result<String> {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         Ok(match command {
             "uci" | "ugi" => {
@@ -91,7 +91,7 @@ impl Engine {
         })
     }
 
-    fn go(&mut self) -> Result<String, CliError> {
+    fn go(&mut self) -> Result<String> {
         let now = self.game.now();
         let side = now.seats.side;
         let name = |pit| MoveText { pit, side }.to_string();

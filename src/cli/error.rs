@@ -16,6 +16,9 @@ use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic, Origin};
 use pipeline::{Exit, PipelineError, StageError};
 use std::path::{Path, PathBuf};
 
+/// The result of a command, or of a part of one.
+pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
+
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {

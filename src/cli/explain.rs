@@ -1,7 +1,7 @@
 //! `awari explain`: explains why a stage is or is not up to date.
 
 use crate::args::ExplainArgs;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::output::{print_json, print_text};
 use crate::quantity;
 use crate::request::ResolvedBuild;
@@ -12,7 +12,7 @@ use pipeline::orchestrator::{ComparedField, ExplainedArtifact, Explanation};
 use pipeline::{Exit, Orchestrator};
 use std::fmt::Write;
 
-pub(crate) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let request = ResolvedBuild::read(&disk, &args.manifest)?;
     let dir = request.dir();

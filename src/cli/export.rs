@@ -2,14 +2,14 @@
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::databases::{chosen, library, report, sound, stopped_at, threads};
-use crate::error::CliError;
+use crate::error::Result;
 use crate::signals;
 use disk::{Disk, RealDisk};
 use exchange::{ExchangeError, Format, Options};
 use game::Index;
 use pipeline::Exit;
 
-pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &ExportArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let library = library(&disk, &args.databases.dir)?;
     let chosen = chosen(&library, &args.databases)?;

@@ -1,7 +1,7 @@
 //! `awari gc`: lists and deletes unneeded files of a run directory.
 
 use crate::args::GcArgs;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::{print_json, print_text};
 use crate::quantity;
 use crate::request::ResolvedBuild;
@@ -15,7 +15,7 @@ use std::fmt::Write;
 /// The maximum number of files listed for one reason.
 const LISTED_MAX: usize = 8;
 
-pub(crate) fn run(args: &GcArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &GcArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let dir = &args.dir;
     let request = ResolvedBuild::of_directory(&disk, dir)?.ok_or_else(|| CliError::NoManifest(dir.clone()))?;

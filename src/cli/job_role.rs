@@ -1,6 +1,6 @@
 //! The role of this process in a job: an MPI launcher starts the program once per rank.
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use messaging::Communicator;
 
 /// The role of a process.
@@ -21,7 +21,7 @@ impl JobRole {
     /// If MPI fails, or if there is a job and this program was built without MPI: then each rank would execute the
     /// whole run.
     #[cfg(feature = "mpi")]
-    pub(crate) fn of_this_process() -> Result<JobRole, CliError> {
+    pub(crate) fn of_this_process() -> Result<JobRole> {
         let Some(mpi) = messaging::MpiCommunicator::start()? else { return Ok(JobRole::Alone) };
         let communicator: Box<dyn Communicator> = Box::new(mpi);
         Ok(match (communicator.rank(), communicator.size()) {
@@ -32,7 +32,7 @@ impl JobRole {
     }
 
     #[cfg(not(feature = "mpi"))]
-    pub(crate) fn of_this_process() -> Result<JobRole, CliError> {
+    pub(crate) fn of_this_process() -> Result<JobRole> {
         if messaging::launched() { Err(CliError::NoMpi) } else { Ok(JobRole::Alone) }
     }
 }

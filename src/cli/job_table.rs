@@ -1,6 +1,6 @@
 //! `awari plan --stones A..B --ranks R`: predictions for jobs of several ranks that sweep each database.
 
-use crate::error::CliError;
+use crate::error::Result;
 use crate::method_table::{JsonMachine, heading};
 use crate::output::{print_json, print_text};
 use crate::quantity;
@@ -52,7 +52,7 @@ impl<'a> JobTable<'a> {
         JobTable { settings, ranks, rows }
     }
 
-    pub(crate) fn show(&self, name: &str, json: bool) -> Result<(), CliError> {
+    pub(crate) fn show(&self, name: &str, json: bool) -> Result<()> {
         if json {
             return print_json(&self.json());
         }

@@ -50,6 +50,7 @@ mod terminal;
 mod verify;
 mod watch;
 
+use crate::error::Result;
 use args::{Command, CommandLine};
 use disk::{heap, machine};
 use engines::Kernel;
@@ -80,7 +81,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<Exit, CliError> {
+fn run() -> Result<Exit> {
     signals::unblock();
     signals::catch_file_size_limit()?;
     completions::answer();

@@ -1,6 +1,6 @@
 //! `awari plan --stones A..B`: predictions for each database by each method, whether it is built or not.
 
-use crate::error::CliError;
+use crate::error::Result;
 use crate::output::{print_json, print_text};
 use crate::quantity;
 use crate::screen::Width;
@@ -150,7 +150,7 @@ impl<'a> MethodTable<'a> {
         MethodTable { settings, rows: stones.map(|stones| PredictedDatabase::new(settings, stones)).collect() }
     }
 
-    pub(crate) fn show(&self, name: &str, json: bool) -> Result<(), CliError> {
+    pub(crate) fn show(&self, name: &str, json: bool) -> Result<()> {
         if json {
             return print_json(&self.json());
         }

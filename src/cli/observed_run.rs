@@ -1,7 +1,7 @@
 //! A snapshot of the manifest and the status of a run directory.
 
 use crate::databases::artifact;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::request::ResolvedBuild;
 use crate::terminal::say;
 use disk::{Disk, RealDisk};
@@ -17,7 +17,7 @@ pub(crate) struct ObservedRun {
 }
 
 /// Reads the manifest and the status of a run directory.
-pub(crate) fn observe(disk: &RealDisk, dir: &Path) -> Result<ObservedRun, CliError> {
+pub(crate) fn observe(disk: &RealDisk, dir: &Path) -> Result<ObservedRun> {
     let request = match ResolvedBuild::of_directory(disk, dir) {
         Ok(request) => request,
         Err(error @ CliError::NotADirectory(_)) => return Err(error),

@@ -3,7 +3,7 @@
 use crate::args::PlanArgs;
 use crate::databases::solved;
 use crate::doctor::nearest;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::job_table::JobTable;
 use crate::method_table::{JsonMachine, JsonPrediction, MethodTable, heading};
 use crate::output::{print_json, print_text};
@@ -23,7 +23,7 @@ use std::path::Path;
 /// Name of this machine.
 const THIS: &str = "this";
 
-pub(crate) fn run(args: &PlanArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let request = ResolvedBuild::read_to_plan(&disk, args)?;
     let (settings, dir) = (request.settings(), request.dir());

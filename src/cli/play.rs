@@ -2,7 +2,7 @@
 
 use crate::args::{PlayArgs, PlaySide};
 use crate::databases::library;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::lines::Lines;
 use crate::output::print;
 use crate::probe::{board, line, text};
@@ -23,7 +23,7 @@ const CACHE_BYTES_MAX: u64 = 64 << 20;
 const HELP: &str =
     "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, undo, board, save FILE, quit\n";
 
-pub(crate) fn run(args: &PlayArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
     let mut chance = RandomChoices(args.seed.unwrap_or_else(clock::now_seconds));
     let start = match &args.position {
@@ -71,7 +71,7 @@ impl PlayedGame<'_> {
         }
     }
 
-    fn show(&self) -> Result<(), CliError> {
+    fn show(&self) -> Result<()> {
         let now = self.game.now();
         let seats = now.seats;
         // South is always below.
@@ -81,7 +81,7 @@ impl PlayedGame<'_> {
     }
 
     /// Plays the move of the program.
-    fn reply(&mut self) -> Result<(), CliError> {
+    fn reply(&mut self) -> Result<()> {
         let now = self.game.now().board;
         let pit = match self.oracle.answer(&now) {
             Ok(answer) => self.oracle.choose(&answer, self.args.level, self.chance.next())?,
@@ -99,7 +99,7 @@ impl PlayedGame<'_> {
     }
 
     /// Shows a played move, or the reason why it is illegal.
-    fn played(&self, turn: Result<GameTurn, impl Display>) -> Result<(), CliError> {
+    fn played(&self, turn: Result<GameTurn, impl Display>) -> Result<()> {
         match turn {
             Err(reason) => print(&format!("{reason}\n")),
             Ok(turn) => {
@@ -111,7 +111,7 @@ impl PlayedGame<'_> {
     }
 
     /// Executes a command. Returns whether the game continues.
-    fn execute(&mut self, said: &str) -> Result<bool, CliError> {
+    fn execute(&mut self, said: &str) -> Result<bool> {
         let now = self.game.now();
         let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
         match word {
@@ -151,7 +151,7 @@ impl PlayedGame<'_> {
         Ok(true)
     }
 
-    fn save(&self, path: &Path) -> Result<(), CliError> {
+    fn save(&self, path: &Path) -> Result<()> {
         let text = Transcript { tags: Vec::new(), game: self.game.clone() }.text();
         match RealDisk::default().deliver(path, text.as_bytes()) {
             Ok(()) => print(&format!("saved in {}\n", path.display())),
@@ -174,7 +174,7 @@ pub(crate) fn outcome(outcome: &GameOutcome) -> String {
 }
 
 /// Parses a position, or draws a random one for `random:STONES`.
-fn position(text: &str, chance: &mut RandomChoices) -> Result<PositionText, CliError> {
+fn position(text: &str, chance: &mut RandomChoices) -> Result<PositionText> {
     let Some(stones) = text.strip_prefix("random:") else { return Ok(text.parse()?) };
     // For an invalid number of stones, the parser of positions reports what it expects.
     let Some(stones) = stones.trim().parse().ok().filter(|&stones: &u32| stones <= game::STONES_MAX) else {

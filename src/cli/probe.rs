@@ -2,7 +2,7 @@
 
 use crate::args::ProbeArgs;
 use crate::databases::library;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::output::{print_json, print_text};
 use crate::quantity::plural;
 use crate::screen::Width;
@@ -22,7 +22,7 @@ const CACHE_BYTES_MAX: u64 = 1 << 20;
 /// The most moves of the principal line.
 const LINE_MOVES_MAX: usize = 40;
 
-pub(crate) fn run(args: &ProbeArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     let position: PositionText = args.pits.join(" ").parse()?;
     let library = library(&RealDisk::default(), &args.dir)?;
     let oracle = Oracle::new(library, CACHE_BYTES_MAX);
@@ -153,7 +153,7 @@ pub(crate) fn board(position: &PositionText) -> String {
 }
 
 /// Formats the principal line and its end: `F4 a1 E5x2 ...`.
-pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String, CliError> {
+pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String> {
     let PrincipalLine { moves, end } = oracle.line(&position.board(), LINE_MOVES_MAX)?;
     let (mut side, mut board) = (position.side(), position.board());
     let mut words = Vec::new();

@@ -6,7 +6,7 @@ mod timeline;
 
 use crate::args::ReportArgs;
 use crate::databases::library;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::observed_run::observe;
 use crate::output::print;
 use crate::stats::recorded;
@@ -21,7 +21,7 @@ use std::path::Path;
 /// The names of stdout.
 const STDOUT: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
-pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &ReportArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let seen = observe(&disk, &args.dir)?;
     let journal = Contents::read(&disk, &journal_path(&args.dir)).map_err(pipeline::PipelineError::from)?;

@@ -1,7 +1,7 @@
 //! The manifest of a command, with the changes of the command line.
 
 use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::shell::command_line;
 use disk::{Disk, DiskError};
 use game::{PositionSet, STONES_MAX};
@@ -21,7 +21,7 @@ pub(crate) struct ResolvedBuild {
 
 impl ResolvedBuild {
     /// Reads the manifest of a command line, for a build.
-    pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<ResolvedBuild, CliError> {
+    pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<ResolvedBuild> {
         let text = read_manifest(disk, &args.manifest)?;
         let overrides = with_directory(&args.manifest, &text, args.changes.overrides()?);
         let request = ResolvedBuild::parse(&args.manifest, text.clone(), &overrides, |settings| settings)?;
@@ -44,7 +44,7 @@ impl ResolvedBuild {
     }
 
     /// Reads the manifest of a command line, for a plan on a given machine.
-    pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<ResolvedBuild, CliError> {
+    pub(crate) fn read_to_plan(disk: &dyn Disk, args: &PlanArgs) -> Result<ResolvedBuild> {
         let (path, text) = match &args.manifest {
             Some(path) => (path.as_path(), read_manifest(disk, path)?),
             None => (Path::new(""), String::new()),
@@ -71,7 +71,7 @@ impl ResolvedBuild {
     }
 
     /// Reads the resolved manifest of a run directory, if there is one.
-    pub(crate) fn of_directory(disk: &dyn Disk, dir: &Path) -> Result<Option<ResolvedBuild>, CliError> {
+    pub(crate) fn of_directory(disk: &dyn Disk, dir: &Path) -> Result<Option<ResolvedBuild>> {
         refuse_file(disk, dir)?;
         let path = pipeline::directory::manifest_path(dir);
         match read_text(disk, &path) {
@@ -86,7 +86,7 @@ impl ResolvedBuild {
         text: String,
         overrides: &[KeyOverride],
         adapt: impl FnOnce(Settings) -> Settings,
-    ) -> Result<ResolvedBuild, CliError> {
+    ) -> Result<ResolvedBuild> {
         match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
                 let work = Awari::new(adapt(Settings::new(&manifest)));
@@ -145,7 +145,7 @@ pub(crate) fn run_options(settings: &Settings) -> RunOptions {
 
 impl ChangeArgs {
     /// Returns the changed keys in order. Options count as `--set` of their key, after all others.
-    fn overrides(&self) -> Result<Vec<KeyOverride>, CliError> {
+    fn overrides(&self) -> Result<Vec<KeyOverride>> {
         let given =
             |(key, value): &(String, String)| KeyOverride { option: None, key: key.clone(), value: value.clone() };
         let mut overrides: Vec<KeyOverride> = self.set.iter().map(given).collect();
@@ -206,7 +206,7 @@ fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrid
 }
 
 /// Parses a manifest that the program has made, with the changes of the command line.
-pub(crate) fn read_own_manifest(text: &str, overrides: &[KeyOverride]) -> Result<Manifest, CliError> {
+pub(crate) fn read_own_manifest(text: &str, overrides: &[KeyOverride]) -> Result<Manifest> {
     let none = Path::new("");
     parse_manifest(none, text, overrides).map_err(|diagnostics| mistaken(none, text.to_owned(), diagnostics, overrides))
 }
@@ -226,7 +226,7 @@ fn with_directory(path: &Path, text: &str, mut overrides: Vec<KeyOverride>) -> V
 }
 
 /// Returns the hardware of a known name, or of a file that describes it.
-fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware, CliError> {
+fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware> {
     if let Some(known) = Hardware::named(name) {
         return Ok(known);
     }
@@ -241,7 +241,7 @@ fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware, CliError> {
 }
 
 /// Reads the manifest that a command line names.
-fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<String, CliError> {
+fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<String> {
     read_text(disk, path).map_err(|error| match error {
         CliError::Unreadable(error) => no_manifest(disk, path, &error),
         other => other,
@@ -271,13 +271,13 @@ fn no_manifest(disk: &dyn Disk, path: &Path, error: &DiskError) -> CliError {
     CliError::NoManifestThere { what: error.to_string(), help }
 }
 
-fn read_text(disk: &dyn Disk, path: &Path) -> Result<String, CliError> {
+fn read_text(disk: &dyn Disk, path: &Path) -> Result<String> {
     let bytes = disk.read(path, MANIFEST_BYTES_MAX).map_err(CliError::Unreadable)?;
     String::from_utf8(bytes).map_err(|_| CliError::NotText { path: path.to_path_buf() })
 }
 
 /// Refuses a run directory that is a file.
-pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<(), CliError> {
+pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
     match disk.bytes(dir) {
         Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
         _ => Ok(()),

@@ -1,7 +1,7 @@
 //! `awari run`: builds the databases of a manifest.
 
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::job_role::JobRole;
 use crate::logs::{self, LogObserver};
 use crate::progress::{ProgressDisplay, exit_of};
@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     // Signals are caught before joining the job, which takes a while. Only rank 0 prints.
     let is_first = messaging::launched_rank().unwrap_or(0) == 0;
     let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CliError> {
 }
 
 /// Takes part in a run that rank 0 leads. Prints nothing.
-fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &AtomicBool) -> Result<Exit, CliError> {
+fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &AtomicBool) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
     let request = ResolvedBuild::read(&disk, &args.manifest);
     let settings = request.as_ref().map(ResolvedBuild::settings).map_err(ToString::to_string);
@@ -53,7 +53,7 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     Ok(Exit::Done)
 }
 
-fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit, CliError> {
+fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
     let mut request = ResolvedBuild::read(&disk, &args.manifest)?;
     if let Some(job) = job {

@@ -2,7 +2,7 @@
 
 use crate::args::ServeArgs;
 use crate::databases::{cache_bytes, library};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::terminal::say;
 use crate::{signals, stats};
@@ -15,7 +15,7 @@ use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let library = library(&disk, &args.dir)?;
     let all: Vec<u32> = library.files().keys().copied().collect();
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
 }
 
 /// Shuts the server down at the first signal, and ends the process at the second.
-fn stop_at_signals(stop: ServerStop) -> Result<(), CliError> {
+fn stop_at_signals(stop: ServerStop) -> Result<()> {
     let stopping = Arc::new(AtomicBool::new(false));
     for signal in signals::stop_signals() {
         // In this order, so that only the second signal finds the flag raised.

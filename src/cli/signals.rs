@@ -1,7 +1,7 @@
 //! Signal handling: the first signal requests a stop, the second ends the process. Signals of resource limits request a
 //! stop or become errors.
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::terminal::say;
 use disk::machine::is_signal_ignored;
 use pipeline::Exit;
@@ -22,13 +22,13 @@ pub(crate) fn unblock() {
 }
 
 /// Makes a write beyond the file size limit (`ulimit -f`) fail instead of ending the process.
-pub(crate) fn catch_file_size_limit() -> Result<(), CliError> {
+pub(crate) fn catch_file_size_limit() -> Result<()> {
     // The flag is not used: it suffices to catch the signal.
     flag::register(SIGXFSZ, Arc::default()).map(drop).map_err(CliError::Signals)
 }
 
 /// Returns a flag that the first signal raises, with a message. The second signal ends the process.
-pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = quiet_stop_flag()?;
     let mut signals = Signals::new(stop_signals().chain([SIGXCPU])).map_err(CliError::Signals)?;
     let print_message = move || {
@@ -41,7 +41,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, CliError> {
 }
 
 /// As [`stop_flag`], without messages.
-pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>, CliError> {
+pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in stop_signals() {
         let raised = Arc::clone(&stop);
@@ -61,6 +61,6 @@ pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>, CliError> {
 }
 
 /// Starts a detached thread.
-pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), CliError> {
+pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(CliError::Thread)
 }

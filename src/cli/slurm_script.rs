@@ -3,7 +3,7 @@
 //! User input is quoted for the shell and appears only below the `#SBATCH` lines, where quoting is up to Slurm.
 
 use crate::args::{ChangeArgs, SlurmScriptArgs};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::request::ResolvedBuild;
 use crate::shell::command_line;
@@ -29,7 +29,7 @@ fi
 exit \"$code\"
 ";
 
-pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &SlurmScriptArgs) -> Result<Exit> {
     let request = ResolvedBuild::read(&RealDisk::default(), &args.manifest)?;
     let script = JobScript {
         name: job_name(&args.manifest.manifest),
@@ -94,7 +94,7 @@ impl JobScript<'_> {
 }
 
 /// Returns the `awari run` command with the changes of this command.
-fn command(manifest: String, changes: &ChangeArgs) -> Result<Vec<String>, CliError> {
+fn command(manifest: String, changes: &ChangeArgs) -> Result<Vec<String>> {
     let program = std::env::args_os().next().map_or_else(|| Ok("awari".to_owned()), |name| text(Path::new(&name)))?;
     let mut words = vec![program, "run".to_owned(), manifest];
     // With `=`, the value may begin with a hyphen.
@@ -115,7 +115,7 @@ fn job_name(manifest: &Path) -> String {
     format!("awari-{stem}")
 }
 
-fn text(path: &Path) -> Result<String, CliError> {
+fn text(path: &Path) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(|| CliError::PathNotText(path.to_path_buf()))
 }
 

@@ -1,7 +1,7 @@
 //! `awari stage`: reruns one stage in a scratch directory.
 
 use crate::args::StageArgs;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::progress::{ProgressDisplay, exit_of};
 use crate::request::ResolvedBuild;
@@ -14,7 +14,7 @@ use pipeline::{Exit, Orchestrator, PipelineError, StageName};
 use std::ffi::OsString;
 use std::path::Path;
 
-pub(crate) fn run(args: &StageArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &StageArgs) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
     let request = ResolvedBuild::read(&disk, &args.manifest)?;
     let dir = request.dir();

@@ -4,7 +4,7 @@
 
 use crate::args::{StatsArgs, StatsFormat};
 use crate::databases::{OpenedDatabases, artifact, chosen, library, statistics, threads};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::quantity::plural;
 use crate::screen::Width;
@@ -24,7 +24,7 @@ const STATISTICS_BYTES_MAX: u64 = 1 << 20;
 /// The largest database of which all positions are examined for captures; larger ones are sampled.
 const WEIGHED_POSITIONS_MAX: u64 = 1 << 22;
 
-pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &StatsArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let dir = &args.databases.dir;
     let library = library(&disk, dir)?;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit, CliError> {
     let unknown: Vec<u32> = chosen.into_iter().filter(|stones| !known.contains_key(stones)).collect();
     if !unknown.is_empty() {
         let opened = OpenedDatabases::new(library)?;
-        threads(args.databases.threads)?.install(|| -> Result<(), CliError> {
+        threads(args.databases.threads)?.install(|| -> Result<()> {
             for stones in unknown {
                 let editions = opened.sound.editions();
                 known.insert(stones, count(&opened, stones)?);
@@ -84,7 +84,7 @@ pub(crate) fn recorded(disk: &dyn Disk, dir: &Path, library: &Library, chosen: &
     chosen.iter().filter_map(|&stones| read(stones)).collect()
 }
 
-fn count(opened: &OpenedDatabases, stones: u32) -> Result<Statistics, CliError> {
+fn count(opened: &OpenedDatabases, stones: u32) -> Result<Statistics> {
     if let Some(damaged) = opened.damaged.get(&stones) {
         return Err(CliError::Damaged { what: damaged.message.clone() });
     }

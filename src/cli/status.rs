@@ -1,7 +1,7 @@
 //! `awari status`: the progress of a run directory.
 
 use crate::args::StatusArgs;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::observed_run::{ObservedRun, observe};
 use crate::output::{print_json, print_text};
 use crate::progress::StagePace;
@@ -21,7 +21,7 @@ use std::path::Path;
 /// The most stages that are listed individually.
 const STAGES_LISTED_MAX: usize = 12;
 
-pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &StatusArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let dir = &args.dir;
     if args.watch {
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
 }
 
 /// Lists the databases of a directory in which the journal records no file, as after `restore`, and how to adopt them.
-fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String, CliError> {
+fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String> {
     let mut stones = Vec::new();
     let mut bytes = 0u64;
     for path in disk.list(&dir.join("databases"))? {

@@ -1,7 +1,7 @@
 //! `awari stop`: requests a run to stop, from any machine that shares its directory.
 
 use crate::args::StopArgs;
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::observed_run::observe;
 use crate::shell::command_line;
 use crate::terminal::say;
@@ -9,7 +9,7 @@ use disk::RealDisk;
 use pipeline::status::{RunState, holder};
 use pipeline::{Exit, StopRequest};
 
-pub(crate) fn run(args: &StopArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &StopArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let dir = &args.dir;
     let run = observe(&disk, dir)?.status.run.filter(|run| run.state == RunState::Running);

@@ -10,7 +10,7 @@ mod rebuild;
 
 use crate::args::VerifyArgs;
 use crate::databases::{DamagedDatabase, OpenedDatabases, artifact, library, threads};
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::request::ResolvedBuild;
 use crate::shell::{building, command_line};
@@ -38,7 +38,7 @@ const ANNOUNCED_POSITIONS_MIN: u64 = 10_000_000;
 /// The probability of detection that is quoted for a sample.
 const CHANCE: f64 = 0.95;
 
-pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, CliError> {
+pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let dir = &args.databases.dir;
     let requested = args.databases.stones.clone();
@@ -159,7 +159,7 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    fn verify_all(&self, disk: &dyn Disk, chosen: Vec<u32>) -> Result<Exit, CliError> {
+    fn verify_all(&self, disk: &dyn Disk, chosen: Vec<u32>) -> Result<Exit> {
         let dir = &self.args.databases.dir;
         let mut journal = OutcomeJournal { disk, dir, exists: disk.bytes(&journal_path(dir))?.is_some() };
         let mut outcomes = BTreeMap::new();
@@ -214,11 +214,7 @@ impl Verifier<'_> {
     }
 
     /// Verifies a database, and repeats this if another process replaces a database in the meantime.
-    fn verify_unchanged(
-        &self,
-        stones: u32,
-        smaller: &BTreeMap<u32, VerifyStatus>,
-    ) -> Result<DatabaseVerdict, CliError> {
+    fn verify_unchanged(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<DatabaseVerdict> {
         let databases = &self.opened.sound;
         let editions = databases.editions();
         let outcome = self.verify(stones, smaller)?;
@@ -233,7 +229,7 @@ impl Verifier<'_> {
     }
 
     /// Verifies a database after all smaller ones.
-    fn verify(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<DatabaseVerdict, CliError> {
+    fn verify(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<DatabaseVerdict> {
         let started = Instant::now();
         let outcome = |status, line: String| Ok(DatabaseVerdict::new(status, vec![line]));
         match self.opened.damaged.get(&stones) {
@@ -296,7 +292,7 @@ impl Verifier<'_> {
     }
 
     /// Checks a sound file by the rules, the published counts and the certificate.
-    fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<RuleFindings, CliError> {
+    fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<RuleFindings> {
         let databases = &self.opened.sound;
         let watch = || match self.stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -398,7 +394,7 @@ impl RuleFindings {
 }
 
 /// Turns the error of a check into findings; stops and failures of the disk remain errors.
-fn failed(error: CheckError) -> Result<RuleFindings, CliError> {
+fn failed(error: CheckError) -> Result<RuleFindings> {
     match error {
         CheckError::Stopped => Err(CheckError::Stopped.into()),
         CheckError::Store(error) => match &*error {
@@ -458,7 +454,7 @@ fn difference(rebuild: &Rebuild<'_>, first: &[WrongScore], positions: u64) -> St
 }
 
 /// Lists all damaged blocks of a file.
-fn damage(error: CheckError) -> Result<Vec<String>, CliError> {
+fn damage(error: CheckError) -> Result<Vec<String>> {
     match error {
         CheckError::Store(error) if matches!(&*error, StoreError::Disk(disk) if !disk.is_unreadable()) => {
             Err(CheckError::Store(error).into())

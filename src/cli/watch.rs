@@ -1,6 +1,6 @@
 //! `awari status --watch`: follows a run from another terminal.
 
-use crate::error::CliError;
+use crate::error::{CliError, Result};
 use crate::observed_run::{ObservedRun, observe};
 use crate::output::{print, print_controls, print_json_line};
 use crate::progress::{StagePace, left_in_all};
@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const SIZE: (u16, u16) = (24, 80);
 
 /// Shows a directory until its run ends. If no run is active, or the directory does not exist, waits for a run.
-pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliError> {
+pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit> {
     let term = Term::stdout();
     // A run that had ended before the first refresh is not the one to wait for.
     let mut old = None;
@@ -57,7 +57,7 @@ pub(crate) fn run(disk: &RealDisk, dir: &Path, json: bool) -> Result<Exit, CliEr
 }
 
 /// Redraws the screen; prints frames one after the other if stdout is not a terminal.
-fn show(term: &Term, frame: &[String]) -> Result<(), CliError> {
+fn show(term: &Term, frame: &[String]) -> Result<()> {
     if !term.is_term() {
         return print(&(frame.join("\n") + "\n\n"));
     }

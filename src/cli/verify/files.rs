@@ -1,6 +1,6 @@
 //! The comparison of databases with external files.
 
-use crate::error::CliError;
+use crate::error::Result;
 use crate::quantity;
 use check::Database;
 use disk::Disk;
@@ -34,10 +34,7 @@ impl<'a> ScoreFiles<'a> {
     }
 
     /// Checks that each database has a file of the right length.
-    pub(crate) fn check<'d>(
-        &self,
-        databases: impl Iterator<Item = &'d Database<CachedScores>>,
-    ) -> Result<(), CliError> {
+    pub(crate) fn check<'d>(&self, databases: impl Iterator<Item = &'d Database<CachedScores>>) -> Result<()> {
         for database in databases {
             let stones = database.index().stones();
             let path = self.directory.join(exchange::file_of(stones));
@@ -54,11 +51,7 @@ impl<'a> ScoreFiles<'a> {
     }
 
     /// Compares a database with its file.
-    pub(crate) fn compare(
-        &self,
-        database: &Database<CachedScores>,
-        stop: &AtomicBool,
-    ) -> Result<ExternalComparison, CliError> {
+    pub(crate) fn compare(&self, database: &Database<CachedScores>, stop: &AtomicBool) -> Result<ExternalComparison> {
         let scores = database.scores().scores();
         let index = database.index();
         let found = exchange::compare(self.disk, scores, index, self.directory, MEMORY_BYTES, stop)?;

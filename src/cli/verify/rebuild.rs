@@ -5,7 +5,7 @@
 
 use crate::args::{ProgressMode, VerifyArgs};
 use crate::databases::artifact;
-use crate::error::CliError;
+use crate::error::Result;
 use crate::progress::ProgressDisplay;
 use crate::quantity;
 use crate::request::{KeyOverride, read_own_manifest, run_options};
@@ -82,14 +82,16 @@ impl<'a> Rebuild<'a> {
     /// Prepares a rebuild, and checks that memory and disk suffice.
     ///
     /// # Errors
-    /// [`CliError::Disk`] if the directory cannot be used; [`pipeline::PipelineError::Preflight`] if resources are
-    /// short; [`CliError::CommandLine`] if no database with this number of stones can be built.
+    /// [`CliError::Disk`](crate::error::CliError::Disk) if the directory cannot be used;
+    /// [`pipeline::PipelineError::Preflight`] if resources are short;
+    /// [`CliError::CommandLine`](crate::error::CliError::CommandLine) if no database with this number of stones can be
+    /// built.
     pub(crate) fn new(
         disk: &'a dyn Disk,
         request: RebuildRequest,
         args: &VerifyArgs,
         stop: &'a AtomicBool,
-    ) -> Result<Rebuild<'a>, CliError> {
+    ) -> Result<Rebuild<'a>> {
         let manifest = manifest(request, args)?;
         let work = Awari::new(Settings::new(&manifest));
         let settings = work.settings();
@@ -127,7 +129,7 @@ impl<'a> Rebuild<'a> {
     ///
     /// # Errors
     /// [`CheckError::Stopped`], or the error of the run.
-    pub(crate) fn up_to(&self, stones: u32) -> Result<(), CliError> {
+    pub(crate) fn up_to(&self, stones: u32) -> Result<()> {
         let options = RunOptions { until: Some(format!("stats:{stones}")), ..self.options.clone() };
         let watching = ProgressDisplay::new(self.progress);
         let orchestrator = Orchestrator::new(self.disk, &self.directory.path, &self.work, options);
@@ -142,7 +144,7 @@ impl<'a> Rebuild<'a> {
     }
 
     /// Compares a database with the rebuilt one.
-    pub(crate) fn compare(&self, found: &Database<CachedScores>) -> Result<RebuildComparison, CliError> {
+    pub(crate) fn compare(&self, found: &Database<CachedScores>) -> Result<RebuildComparison> {
         let stones = found.index().stones();
         let path = artifact(stones).below(&self.directory.path);
         let rebuilt = Scores::open(self.disk, &path).map_err(CheckError::from)?;
@@ -158,7 +160,7 @@ impl<'a> Rebuild<'a> {
 }
 
 /// Makes the manifest of a rebuild, without checks.
-fn manifest(request: RebuildRequest, args: &VerifyArgs) -> Result<Manifest, CliError> {
+fn manifest(request: RebuildRequest, args: &VerifyArgs) -> Result<Manifest> {
     let mut text = format!(
         "[game]\nrules = \"{}\"\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = {}\n",
         request.rules.name, request.set, request.stones_max, request.method, args.databases.threads
