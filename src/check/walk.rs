@@ -83,15 +83,19 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     watch: Watch,
 ) -> Result<T> {
     let database = databases.get(stones)?;
-    match extent {
+    let mut tally = match extent {
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
-            sampled(databases, database, sample, portion, watch)
+            return sampled(databases, database, sample, portion, watch);
         }
         Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
-            walk_tiles(databases, database, sample, portion, watch)
+            walk_tiles(databases, database, portion.tiles(&sample_tiles(database, sample)), SAMPLE_UNIT, watch)?
         }
-        _ => full(databases, database, portion, watch),
+        _ => walk_tiles(databases, database, portion.tiles(&all_tiles(database)), 1, watch)?,
+    };
+    if portion.is_last() {
+        see_opening(databases, database, &mut tally)?;
     }
+    Ok(tally)
 }
 
 /// One of several portions of about equal size. Portions depend only on the database, the extent and their number.
@@ -145,28 +149,6 @@ fn all_tiles<L: ScoreSource>(database: &Database<L>) -> Vec<WalkTile<'_>> {
     tiles.collect()
 }
 
-fn full<L: ScoreSource, T: WalkTally>(
-    databases: &Databases<L>,
-    database: &Database<L>,
-    portion: DatabasePortion,
-    watch: Watch,
-) -> Result<T> {
-    let tiles = all_tiles(database);
-    let walk = |tile: &WalkTile<'_>| {
-        let tally = tile.walk(databases, database)?;
-        match watch(tile.positions()) {
-            ControlFlow::Continue(()) => Ok(tally),
-            ControlFlow::Break(()) => Err(CheckError::Stopped),
-        }
-    };
-    let parts: Vec<T> = portion.tiles(&tiles).par_iter().map(walk).collect::<Result<_, _>>()?;
-    let mut tally = merged(parts);
-    if portion.is_last() {
-        see_opening(databases, database, &mut tally)?;
-    }
-    Ok(tally)
-}
-
 /// Visits the opening position of the reachable 48-stone database, which is in no slab.
 pub(crate) fn see_opening<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
@@ -217,11 +199,12 @@ pub(crate) fn sample_tiles<L: ScoreSource>(database: &Database<L>, sample: Sampl
     chosen.collect()
 }
 
+/// Walks tiles, `unit` of them at a time in parallel.
 fn walk_tiles<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
     database: &Database<L>,
-    sample: Sample,
-    portion: DatabasePortion,
+    tiles: &[WalkTile<'_>],
+    unit: usize,
     watch: Watch,
 ) -> Result<T> {
     let walk = |tiles: &[WalkTile<'_>]| {
@@ -232,13 +215,7 @@ fn walk_tiles<L: ScoreSource, T: WalkTally>(
         let seen = tiles.iter().map(WalkTile::positions).sum();
         if watch(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
     };
-    let tiles = sample_tiles(database, sample);
-    let parts: Vec<T> = portion.tiles(&tiles).par_chunks(SAMPLE_UNIT).map(walk).collect::<Result<_, _>>()?;
-    let mut tally = merged(parts);
-    if portion.is_last() {
-        see_opening(databases, database, &mut tally)?;
-    }
-    Ok(tally)
+    Ok(merged(tiles.par_chunks(unit).map(walk).collect::<Result<_>>()?))
 }
 
 /// A rectangle of a slab.
