@@ -11,11 +11,11 @@ use crate::scores::open::Unverified;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 use disk::Digest;
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
 /// An open archive, read band by band given the floors.
+#[derive(Debug)]
 pub struct Archive(Scores);
 
 impl Archive {
@@ -76,12 +76,6 @@ impl Archive {
     /// Compares the checksums of all bands, on all threads.
     pub fn verify_blocks(&self) -> Result<()> {
         self.0.verify_blocks()
-    }
-}
-
-impl fmt::Debug for Archive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Archive({}: {})", self.path().display(), self.0.identity())
     }
 }
 

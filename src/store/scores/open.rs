@@ -15,20 +15,13 @@ use crate::scores::Scores;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 use disk::{Digest, Disk};
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 /// An open file whose frame (header, index, footer, their checksums and sizes) is sound, but whose identity has not
 /// been compared with the expected one.
-pub struct Unverified {
-    pub(crate) path: PathBuf,
-    pub(crate) source: FileSource,
-    pub(crate) header: Header,
-    pub(crate) layout: BlockLayout,
-    pub(crate) footer: Footer,
-    pub(crate) index: Vec<u8>,
-}
+#[derive(Debug)]
+pub struct Unverified(Scores);
 
 /// Whether a file begins with the magic of awari files, sound or damaged. An unreadable file does not.
 pub fn begins_as_ours(disk: &dyn Disk, path: &Path) -> bool {
@@ -56,22 +49,6 @@ impl Scores {
     /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are read later.
     pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified> {
         Unverified::open(path, FileSource::Windowed(disk.open_scattered(path)?))
-    }
-
-    fn new(file: Unverified) -> Self {
-        let words = match file.source {
-            FileSource::Mapped(_) => file.layout.block_count().div_ceil(64),
-            FileSource::Windowed(_) => 0,
-        };
-        Scores {
-            path: file.path,
-            source: file.source,
-            header: file.header,
-            layout: file.layout,
-            index: file.index,
-            digest: file.footer.digest,
-            verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
-        }
     }
 }
 
@@ -144,42 +121,43 @@ impl Unverified {
         checksum::compare(checksum::of_index(&index), footer.index_checksum).map_err(damaged("the block index"))?;
         let (first, end) = (header_bytes, footer.index_offset);
         check_index(&index, &header, &layout, first, end).map_err(damaged("the block index"))?;
-        Ok(Unverified { path: path.to_path_buf(), source, header, layout, footer, index })
+        let words = match source {
+            FileSource::Mapped(_) => layout.block_count().div_ceil(64),
+            FileSource::Windowed(_) => 0,
+        };
+        let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (path, digest) = (path.to_path_buf(), footer.digest);
+        Ok(Unverified(Scores { path, source, header, layout, index, digest, verified }))
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Its length.
-    pub fn bytes(&self) -> u64 {
-        self.source.bytes()
+        self.0.path()
     }
 
     /// The identity in the header.
     pub fn identity(&self) -> &Identity {
-        &self.header.identity
+        self.0.identity()
     }
 
     /// The shape in the header.
     pub fn shape(&self) -> &Shape {
-        &self.header.shape
+        self.0.shape()
     }
 
     /// How its blocks are stored.
     pub fn codec(&self) -> Codec {
-        self.header.codec
+        self.0.codec()
     }
 
     /// The values it may hold.
     pub fn range(&self) -> ValueRange {
-        self.header.range
+        self.0.range()
     }
 
     /// The digest of the scores in the footer.
     pub fn digest(&self) -> Digest {
-        self.footer.digest
+        self.0.digest()
     }
 
     /// Accepts the file if it has the expected identity and shape.
@@ -188,27 +166,21 @@ impl Unverified {
     /// [`StoreError::Mismatch`] with both sides; [`StoreError::Archive`] for an archive.
     pub fn expect(self, identity: &Identity, shape: &Shape) -> Result<Scores> {
         if self.codec() == Codec::Floors {
-            return Err(StoreError::Archive { path: self.path });
+            return Err(StoreError::Archive { path: self.0.path });
         }
         self.expect_any(identity, shape)
     }
 
     /// As [`expect`](Self::expect), for any codec.
     pub(crate) fn expect_any(self, identity: &Identity, shape: &Shape) -> Result<Scores> {
-        let found = &self.header;
+        let found = &self.0.header;
         let (expected, found) = if found.identity != *identity {
             (identity.to_string(), found.identity.to_string())
         } else if found.shape != *shape {
             (shape.to_string(), found.shape.to_string())
         } else {
-            return Ok(Scores::new(self));
+            return Ok(self.0);
         };
-        Err(StoreError::Mismatch { path: self.path, expected, found })
-    }
-}
-
-impl fmt::Debug for Unverified {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Unverified({}: {})", self.path.display(), self.identity())
+        Err(StoreError::Mismatch { path: self.0.path, expected, found })
     }
 }
