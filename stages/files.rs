@@ -118,7 +118,7 @@ pub(crate) fn open(
     settings: &Settings,
     kind: FileKind,
     index: &Index,
-) -> Result<Scores, StoreError> {
+) -> store::Result<Scores> {
     expect(Scores::open(disk, path)?, settings, kind, index)
 }
 
@@ -129,22 +129,17 @@ pub(crate) fn open_windowed(
     settings: &Settings,
     kind: FileKind,
     index: &Index,
-) -> Result<Scores, StoreError> {
+) -> store::Result<Scores> {
     expect(Scores::open_windowed(disk, path)?, settings, kind, index)
 }
 
-fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) -> Result<Scores, StoreError> {
+fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) -> store::Result<Scores> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     expect_values(file, &identity, &shape(index, identity.orientation), range(kind, index.stones()))
 }
 
 /// Checks identity, shape and range of a file.
-fn expect_values(
-    file: Unverified,
-    identity: &Identity,
-    shape: &Shape,
-    range: ValueRange,
-) -> Result<Scores, StoreError> {
+fn expect_values(file: Unverified, identity: &Identity, shape: &Shape, range: ValueRange) -> store::Result<Scores> {
     if file.range() != range {
         return Err(StoreError::Mismatch {
             path: file.path().to_path_buf(),
@@ -171,12 +166,12 @@ impl CountsFormat {
     }
 
     /// Opens a snapshot. It is not mapped: a read error of a map ends the process.
-    pub(crate) fn open(&self, disk: &dyn Disk, path: &Path, shape: &Shape) -> Result<Scores, StoreError> {
+    pub(crate) fn open(&self, disk: &dyn Disk, path: &Path, shape: &Shape) -> store::Result<Scores> {
         expect_values(Scores::open_windowed(disk, path)?, &self.identity, shape, self.range)
     }
 
     /// Publishes a snapshot.
-    pub(crate) fn write(&self, disk: &dyn Disk, path: &Path, shape: &Shape, values: &[i8]) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, disk: &dyn Disk, path: &Path, shape: &Shape, values: &[i8]) -> store::Result<()> {
         store::write(disk, path, &self.identity, shape, self.range, Codec::Packed, values).map(drop)
     }
 }

@@ -48,14 +48,12 @@ pub type Result<T, E = StageError> = std::result::Result<T, E>;
 const STATS_BYTES_MAX: u64 = 1 << 20;
 
 /// The stages of one manifest.
-#[derive(Debug)]
 pub struct Awari {
     graph: Graph,
     build: BuildContext,
 }
 
 /// State that the stages of one build share.
-#[derive(Debug)]
 pub(crate) struct BuildContext {
     plan: BuildPlan,
     tables: Mutex<Option<Arc<Tables>>>,

@@ -12,7 +12,6 @@ use game::Index;
 use pipeline::{StageError, StageSpec};
 use planner::{BuildPlan, DatabasePlan, StageMemory};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Cache that the stages of a build share.
@@ -191,13 +190,6 @@ impl StageCache {
     fn content(&self) -> MutexGuard<'_, CacheContent> {
         // A panic leaves no partial change: each change is one assignment.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for StageCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let content = self.content();
-        write!(f, "StageCache({} databases, {} spare arrays)", content.databases.len(), content.spare.len())
     }
 }
 

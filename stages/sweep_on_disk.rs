@@ -111,13 +111,7 @@ struct WorkingFile<'a> {
 }
 
 impl<'a> WorkingFile<'a> {
-    fn open(
-        settings: &Settings,
-        stones: u32,
-        path: PathBuf,
-        bytes: u64,
-        context: &StageContext<'a>,
-    ) -> Result<WorkingFile<'a>> {
+    fn open(settings: &Settings, stones: u32, path: PathBuf, bytes: u64, context: &StageContext<'a>) -> Result<Self> {
         let of = format!("cells {VERSION} {} {} {stones}", settings.rules.name, settings.set);
         let file = context.disk().working(&path, bytes)?;
         Ok(WorkingFile { file, path, key: Digest::of(of.as_bytes()) })

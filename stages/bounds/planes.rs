@@ -13,7 +13,7 @@ use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
-use store::{BlockRun, Codec, FileKind, Identity, Role, Scores, Shape, SlabShape, StoreError, ValueRange, Writer};
+use store::{BlockRun, Codec, FileKind, Identity, Role, Scores, Shape, SlabShape, ValueRange, Writer};
 
 /// A kind of file of planes, of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl PlaneReader {
         settings: &Settings,
         index: &Index,
         plane: PlaneFile,
-    ) -> Result<PlaneReader, StoreError> {
+    ) -> store::Result<PlaneReader> {
         let layout = PlaneLayout::new(index, plane.orientation());
         let shape = plane.shape(&layout, index.stones());
         let file = match plane {
@@ -236,12 +236,7 @@ impl PlaneReader {
     }
 
     /// Opens an input of a stage.
-    pub(crate) fn input(
-        context: &StageContext,
-        settings: &Settings,
-        index: &Index,
-        plane: PlaneFile,
-    ) -> Result<PlaneReader> {
+    pub(crate) fn input(context: &StageContext, settings: &Settings, index: &Index, plane: PlaneFile) -> Result<Self> {
         let name = plane.name(index.stones());
         PlaneReader::open(context.disk(), &context.input(&name), settings, index, plane)
             .map_err(|error| files::unreadable(&name, error))
@@ -266,7 +261,7 @@ impl PlaneReader {
 
     /// Reads words of a plane, and returns whether any may have a bit. Blocks of zeros are known from the index and not
     /// read; blocks that are needed whole are decoded on all threads.
-    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<bool, StoreError> {
+    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut [u64]) -> store::Result<bool> {
         let into = &mut into[..words.len()];
         let mut any = false;
         let mut bytes = disk::signed_of_words_mut(into);
@@ -315,7 +310,7 @@ impl PlaneReader {
     }
 
     /// Decodes the first of the blocks, unless it is held; the others will be read next.
-    fn hold(&mut self, blocks: Range<usize>) -> Result<(), StoreError> {
+    fn hold(&mut self, blocks: Range<usize>) -> store::Result<()> {
         let block = blocks.start;
         if self.block != Some(block) {
             let range = self.scores.block_range(block);
@@ -335,7 +330,7 @@ fn run_with<'a>(
     scores: &Scores,
     blocks: Range<usize>,
     bytes: u64,
-) -> Result<&'a BlockRun, StoreError> {
+) -> store::Result<&'a BlockRun> {
     match held.take().filter(|run| run.blocks().contains(&blocks.start)) {
         Some(run) => Ok(held.insert(run)),
         None => Ok(held.insert(scores.read_run(blocks, bytes)?)),
@@ -364,12 +359,7 @@ impl<'a> SeedsReader<'a> {
     }
 
     /// Returns the reader of an open file with this many bounds.
-    pub(crate) fn new(
-        name: ArtifactName,
-        reader: PlaneReader,
-        bounds: u32,
-        groups: &'a [UnitGroup],
-    ) -> SeedsReader<'a> {
+    pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [UnitGroup]) -> Self {
         let reader = PlaneReader { run_bytes: SEEDS_RUN_BYTES, reads_on: false, ..reader };
         SeedsReader { name, reader, groups, bounds }
     }

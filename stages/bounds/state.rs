@@ -53,12 +53,6 @@ pub(crate) struct StateSlot {
     times: Mutex<BTreeMap<(u32, u32), [Duration; 2]>>,
 }
 
-impl std::fmt::Debug for StateSlot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StateSlot").finish_non_exhaustive()
-    }
-}
-
 impl StateSlot {
     /// Takes the state if it is of this database and step; any other is dropped.
     pub(crate) fn take(&self, stones: u32, at: BoundProgress) -> Option<BoundState> {
@@ -101,12 +95,7 @@ impl StateSlot {
 
 impl BoundState {
     /// Returns the state after the bounds above `bound`, from the slot, else from the planes.
-    pub(crate) fn done_above(
-        build: &BuildContext,
-        index: &Index,
-        bound: u32,
-        context: &StageContext,
-    ) -> Result<BoundState> {
+    pub(crate) fn done_above(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<Self> {
         match build.slot().take(index.stones(), BoundProgress::Done(bound + 1)) {
             Some(state) => Ok(state),
             None => BoundState::load(build, index, bound, context),

@@ -2,6 +2,7 @@
 
 use super::message;
 use crate::Result;
+use engines::distributed::JobError;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{ArtifactName, StageError};
 use serde::{Deserialize, Serialize};
@@ -15,40 +16,54 @@ pub(crate) enum RankFailure {
     Isolated(StageError),
 }
 
-impl RankFailure {
-    /// Returns the failure for a message that could not be sent or received.
-    pub(crate) fn lost(error: CommunicationError) -> RankFailure {
+/// The result of a task on a rank.
+pub(crate) type RankResult<T> = Result<T, RankFailure>;
+
+impl From<JobError> for RankFailure {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Stopped => RankFailure::Agreed(StageError::Stopped),
+            JobError::Inconsistent => RankFailure::Agreed(StageError::failed(error)),
+            error => RankFailure::Isolated(StageError::failed(error)),
+        }
+    }
+}
+
+/// A message could not be sent or received.
+impl From<CommunicationError> for RankFailure {
+    fn from(error: CommunicationError) -> Self {
         RankFailure::Isolated(StageError::failed(error))
     }
+}
 
-    /// Returns the error of the stage on rank 0.
-    pub(crate) fn into_error(self) -> StageError {
-        let (RankFailure::Agreed(error) | RankFailure::Isolated(error)) = self;
+/// The error of the stage on rank 0.
+impl From<RankFailure> for StageError {
+    fn from(failure: RankFailure) -> Self {
+        let (RankFailure::Agreed(error) | RankFailure::Isolated(error)) = failure;
         error
     }
 }
 
 /// Returns this rank's value if all ranks succeeded, else an error on each rank: its own, or the most severe one.
 /// Damage is more severe than any other error, and a request to stop less.
-pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T>) -> Result<T, RankFailure> {
+pub(crate) fn agree<T>(communicator: &mut dyn Communicator, mine: Result<T, impl Into<StageError>>) -> RankResult<T> {
+    let mine = mine.map_err(Into::into);
     let message = mine.as_ref().err().map(|error| message::encode(&RemoteError::of(error, communicator.rank())));
-    let all = communicator.gather(0, message.unwrap_or_default()).map_err(RankFailure::lost)?;
+    let all = communicator.gather(0, message.unwrap_or_default())?;
     let verdict = match all {
         Some(all) => {
             let errors = all.iter().enumerate().filter(|(_, message)| !message.is_empty());
-            let all = errors.map(|(rank, message)| RemoteError::decode(message, rank)).collect::<Result<Vec<_>, _>>();
-            Some(
-                RemoteError::worst(all.map_err(RankFailure::lost)?)
-                    .map_or_else(Vec::new, |error| message::encode(&error)),
-            )
+            let all =
+                errors.map(|(rank, message)| RemoteError::decode(message, rank)).collect::<Result<Vec<_>, _>>()?;
+            Some(RemoteError::worst(all).map_or_else(Vec::new, |error| message::encode(&error)))
         }
         None => None,
     };
-    let verdict = communicator.broadcast(0, verdict).map_err(RankFailure::lost)?;
+    let verdict = communicator.broadcast(0, verdict)?;
     match mine {
         Err(error) if !matches!(error, StageError::Stopped) => Err(RankFailure::Agreed(error)),
         Ok(mine) if verdict.is_empty() => Ok(mine),
-        _ => Err(RankFailure::Agreed(RemoteError::decode(&verdict, 0).map_err(RankFailure::lost)?.into_error())),
+        _ => Err(RankFailure::Agreed(RemoteError::decode(&verdict, 0)?.into_error())),
     }
 }
 
@@ -116,7 +131,7 @@ mod tests {
                 .map(|(mut end, error)| scope.spawn(move || agree(&mut end, error.map_or(Ok(()), Err))))
                 .collect();
             let agreed_errors =
-                |found: Result<(), RankFailure>| found.err().map(|failure| failure.into_error().to_string());
+                |found: RankResult<()>| found.err().map(|failure| StageError::from(failure).to_string());
             running.into_iter().map(|rank| agreed_errors(rank.join().unwrap())).collect()
         })
     }

@@ -5,7 +5,7 @@
 //! it has the state after the bound above. The ranks solve the bound, and rank 0 writes its planes, which equal those
 //! of one machine. They are the checkpoint: nothing is saved within a bound.
 
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use super::bound_task::BoundTask;
 use super::job::JobLeader;
 use super::order::JobOrder;
@@ -19,13 +19,11 @@ use crate::{BuildContext, Result, files};
 use disk::{Disk, ScratchFile};
 use engines::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use engines::bounds::{BitKernel, PlaneLayout};
-use engines::distributed::JobError;
 use engines::{DriverObserver, Tables};
 use game::{Index, Orientation};
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::{Method, Settings};
-use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,12 +40,6 @@ pub(crate) fn is_distributed(method: Method) -> bool {
 pub(crate) struct BoundsOfLeader {
     won: Mutex<Option<WonSoFar>>,
     share: Mutex<Option<BoundShare>>,
-}
-
-impl fmt::Debug for BoundsOfLeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoundsOfLeader").finish_non_exhaustive()
-    }
 }
 
 /// Part of a database that a rank holds, after some bound.
@@ -73,7 +65,7 @@ impl BoundRank<'_> {
         share: Option<BoundShare>,
         communicator: &mut dyn Communicator,
         progress: &dyn DriverObserver,
-    ) -> Result<(RankPlanes, DistributedBoundReport, Option<RankLoads>), RankFailure> {
+    ) -> RankResult<(RankPlanes, DistributedBoundReport, Option<RankLoads>)> {
         let started = Instant::now();
         let (ranks, rank) = (communicator.size(), communicator.rank());
         let BoundTask { stones, bound, .. } = *self.task;
@@ -84,14 +76,9 @@ impl BoundRank<'_> {
         };
         let prepared = prepared.and_then(|planes_of_rank| self.seed(&planes_of_rank).map(|()| planes_of_rank));
         let mut planes_of_rank = agree(communicator, prepared)?;
-        match planes_of_rank.solve(communicator, progress) {
-            Ok(report) => {
-                let loads = rank_load::gather(communicator, &report.traffic, started.elapsed());
-                Ok((planes_of_rank, report, loads.map_err(RankFailure::lost)?))
-            }
-            Err(JobError::Stopped) => Err(RankFailure::Agreed(StageError::Stopped)),
-            Err(error) => Err(RankFailure::Isolated(StageError::failed(error))),
-        }
+        let report = planes_of_rank.solve(communicator, progress)?;
+        let loads = rank_load::gather(communicator, &report.traffic, started.elapsed())?;
+        Ok((planes_of_rank, report, loads))
     }
 
     /// Loads this rank's part of the planes of the bounds above.
@@ -169,14 +156,13 @@ pub(crate) fn follow(
     share: &mut Option<BoundShare>,
     communicator: &mut dyn Communicator,
     stop: &AtomicBool,
-) -> Result<(), RankFailure> {
+) -> RankResult<()> {
     let index = Index::new(task.stones, settings.set);
     let member = BoundRank { settings, disk, tables, task, index };
     let (mut planes_of_rank, ..) = member.solve(share.take(), communicator, &StopFlag(stop))?;
     for decided in [Decided::Won, Decided::Lost] {
         let mut nothing = |_: PlaneRun| ControlFlow::Continue(());
-        let collected = planes_of_rank.collect(decided, communicator, &mut nothing);
-        collected.map_err(RankFailure::lost)?;
+        planes_of_rank.collect(decided, communicator, &mut nothing)?;
     }
     if !task.is_last() {
         *share = Some(BoundShare { stones: task.stones, bound: task.bound, planes_of_rank });
@@ -224,7 +210,7 @@ pub(crate) fn process(
     let watch = EngineProgress::bound(context, index.positions(), bound, stones);
     let solved = member.solve(share, &mut **communicator, &watch);
     watch.end();
-    let (mut planes_of_rank, report, loads) = solved.map_err(RankFailure::into_error)?;
+    let (mut planes_of_rank, report, loads) = solved?;
     let mut counts = [0; 2];
     let mut failed = None;
     for ((decided, plane), count) in

@@ -4,7 +4,7 @@
 //! A rank runs at most a few pieces ahead of the writer, so memory does not depend on the database.
 
 use super::FollowerRank;
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use super::job::JobLeader;
 use super::order::{JobOrder, ReadTask};
 use super::rank_load::{LoadMeter, RankLoads};
@@ -40,7 +40,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let watch = EngineProgress::new(context, index.positions());
     let mut end = 0;
     let mut writer = None;
-    let captured = member.take_part(&mut **communicator, context.stop_flag(), &mut |best| {
+    let done = member.take_part(&mut **communicator, context.stop_flag(), &mut |best| {
         end += best.len() as u64;
         let writer = match &mut writer {
             Some(writer) => writer,
@@ -48,8 +48,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
         };
         writer.append(best).map_err(files::unwritable)?;
         if watch.advance(end, index.positions()).is_break() { Err(StageError::Stopped) } else { Ok(()) }
-    });
-    let done = captured.map_err(RankFailure::into_error)?;
+    })?;
     let writer = writer.expect("every database has a row");
     writer.finish().map_err(files::unwritable)?;
     let report = StageReport::new(index.positions()).with("blocks", done.blocks).with("decoded", done.decoded);
@@ -62,7 +61,7 @@ pub(super) fn follow(
     task: &ReadTask,
     tables: &Tables,
     communicator: &mut dyn Communicator,
-) -> Result<(), RankFailure> {
+) -> RankResult<()> {
     let FollowerRank { plan, disk, stop } = *follower;
     let settings = plan.settings();
     let index = Index::new(task.stones, settings.set);
@@ -99,7 +98,7 @@ impl CaptureRank<'_> {
         communicator: &mut dyn Communicator,
         stop: &AtomicBool,
         write: Write,
-    ) -> Result<CaptureOutcome, RankFailure> {
+    ) -> RankResult<CaptureOutcome> {
         let cache = BlockCache::new(self.plan.memory().cache_bytes);
         let opened = SmallerFiles::open(self.settings, self.disk, self.task.files.iter().cloned(), &cache, |_, _| None);
         let smaller = agree(communicator, opened)?;
@@ -117,9 +116,9 @@ impl CaptureRank<'_> {
                 send(&partition, self.index, CAPTURE_PIECES_AHEAD * partition.piece_positions(), communicator, capture)
             }
         };
-        agree(communicator, done.map_err(RankFailure::lost)?)?;
-        let loads = meter.gather(communicator).map_err(RankFailure::lost)?;
-        let decoded = communicator.sum(&[cache.decoded()]).map_err(RankFailure::lost)?[0];
+        agree(communicator, done?)?;
+        let loads = meter.gather(communicator)?;
+        let decoded = communicator.sum(&[cache.decoded()])?[0];
         Ok(CaptureOutcome { blocks: smaller.blocks(), decoded, loads })
     }
 }

@@ -7,7 +7,7 @@
 //! removes a file of its own once the next set is complete, so a complete set exists unless writes fail. Units of
 //! positions do not depend on the distribution, so any number of ranks can resume.
 
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use super::message;
 use super::{PROCESSORS_MAX, RANKS_MAX};
 use crate::Result;
@@ -16,14 +16,13 @@ use disk::{Disk, DiskError, clock, is_leftover};
 use engines::counting::distributed::{RankValues, runs};
 use game::Index;
 use messaging::Communicator;
-use pipeline::StageError;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use store::{Shape, SlabShape, StoreError};
+use store::{Shape, SlabShape};
 
 /// Positions of a slab of a file, in one row; 49 slabs exceed the memory of any machine.
 const COLUMNS_MAX: u64 = 1 << 30;
@@ -113,9 +112,9 @@ impl ResumePlan {
         directory: &Path,
         processors: usize,
         communicator: &mut dyn Communicator,
-    ) -> Result<ResumePlan, RankFailure> {
+    ) -> RankResult<ResumePlan> {
         let (rank, ranks) = (communicator.rank(), communicator.size());
-        let files = agree(communicator, disk.list(directory).map_err(StageError::Disk))?;
+        let files = agree(communicator, disk.list(directory))?;
         // In the same distribution, each rank reads the file that it wrote.
         let suffices =
             |set: &SnapshotSet, seen: &BTreeSet<usize>| match (set.ranks, set.processors) == (ranks, processors) {
@@ -124,23 +123,22 @@ impl ResumePlan {
             };
         let seen = sets(&files).into_iter().filter(|(set, seen)| suffices(set, seen));
         let seen: SnapshotSets = seen.map(|(set, _)| set).collect();
-        let gathered = communicator.gather(0, message::encode(&seen)).map_err(RankFailure::lost)?;
-        let chosen = match gathered {
+        let chosen = match communicator.gather(0, message::encode(&seen))? {
             Some(gathered) => {
                 let sets = |(rank, bytes): (usize, &Vec<u8>)| {
                     let is_valid = |sets: &SnapshotSets| sets.iter().all(SnapshotSet::is_valid);
                     message::decode(bytes, rank, EXPECTED, is_valid)
                 };
-                let all = gathered.iter().enumerate().map(sets).collect::<Result<Vec<_>, _>>();
-                let common = all.map_err(RankFailure::lost)?.into_iter().reduce(|some, more| &some & &more);
+                let all = gathered.iter().enumerate().map(sets).collect::<Result<Vec<_>, _>>()?;
+                let common = all.into_iter().reduce(|some, more| &some & &more);
                 let saved = common.and_then(|sets| sets.last().copied());
                 Some(message::encode(&ResumePlan { saved, ..self }))
             }
             None => None,
         };
-        let chosen = communicator.broadcast(0, chosen).map_err(RankFailure::lost)?;
-        let plan = message::decode(&chosen, 0, EXPECTED, ResumePlan::is_valid).map_err(RankFailure::lost)?;
-        agree(communicator, plan.remove_others(disk, files).map_err(StageError::Disk))?;
+        let chosen = communicator.broadcast(0, chosen)?;
+        let plan = message::decode(&chosen, 0, EXPECTED, ResumePlan::is_valid)?;
+        agree(communicator, plan.remove_others(disk, files))?;
         Ok(plan)
     }
 
@@ -248,7 +246,7 @@ fn read(
     set: &SnapshotSet,
     index: &Index,
     rank_values: &mut RankValues,
-) -> Result<(), StoreError> {
+) -> store::Result<()> {
     // By first position of a run: its rank, and its offset in the file of that rank.
     let mut offsets: BTreeMap<u64, (usize, u64)> = BTreeMap::new();
     let mut positions = Vec::new();
@@ -277,7 +275,7 @@ fn read(
 }
 
 /// Returns the shape for this many positions, at least one.
-fn shape(positions: u64) -> Result<Shape, StoreError> {
+fn shape(positions: u64) -> store::Result<Shape> {
     let positions = positions.max(1);
     let slab = |first| SlabShape { rows: 1, columns: COLUMNS_MAX.min(positions - first) as u32 };
     Shape::new((0..positions).step_by(COLUMNS_MAX as usize).map(slab).collect())

@@ -4,13 +4,12 @@
 //! Offsets of compressed blocks are known once all are encoded: until then each rank keeps its blocks in an unnamed
 //! file. The file gets its final name when all parts are durable. A rank whose disk fails ends the stage.
 
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use super::job::is_shared;
 use crate::{Result, files};
 use disk::{Disk, DiskError, Edge, Joint, Region, ScratchFile, edges_of};
 use game::Index;
 use messaging::{CommunicationError, Communicator};
-use pipeline::StageError;
 use planner::Settings;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -38,7 +37,7 @@ pub(super) type CollectScores<'a> =
 
 impl DatabaseOutput<'_> {
     /// Writes the database with the other ranks.
-    pub(super) fn write(&self, communicator: &mut dyn Communicator, collect: CollectScores) -> Result<(), RankFailure> {
+    pub(super) fn write(&self, communicator: &mut dyn Communicator, collect: CollectScores) -> RankResult<()> {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         if !is_shared(self.settings, self.index.stones(), ranks) {
             return self.write_alone(communicator, collect);
@@ -51,9 +50,9 @@ impl DatabaseOutput<'_> {
         };
         let mut writer = division.writer(rank, region);
         let mut failed = None;
-        let all =
-            collect(&division.ranges(), communicator, &mut |run| continue_or_record(writer.append(run), &mut failed));
-        let encoded = match (failed, all.map_err(RankFailure::lost)?) {
+        let mut append = |run: &[i8]| continue_or_record(writer.append(run), &mut failed);
+        let all = collect(&division.ranges(), communicator, &mut append)?;
+        let encoded = match (failed, all) {
             (Some(error), _) => Err(error),
             (None, true) => writer.finish().map(Some),
             // The rank that stopped the collection reports the error.
@@ -62,42 +61,40 @@ impl DatabaseOutput<'_> {
         let unwritable = |error| files::unwritable_scores(self.index.stones(), error);
         let encoded = agree(communicator, encoded.map_err(unwritable))?;
         let (summary, region) = encoded.expect("a rank that has enough failed");
-        let summaries = communicator.gather(0, summary).map_err(RankFailure::lost)?;
+        let summaries = communicator.gather(0, summary)?;
         let whole = summaries.map(|summaries| {
             let misfit = |(rank, expected, found)| CommunicationError::Unexpected { rank, expected, found };
             division.whole(summaries).map_err(misfit)
         });
-        let whole = whole.transpose().map_err(RankFailure::lost)?;
+        let whole = whole.transpose()?;
         let (part_bytes, joint, region) = match known {
             Some(bytes) => (bytes, joint, region),
             None => {
                 let message = whole.as_ref().map(|whole| encode(&whole.part_bytes));
-                let message = communicator.broadcast(0, message).map_err(RankFailure::lost)?;
-                let bytes = decode(&message, &division, ranks).map_err(RankFailure::lost)?;
+                let message = communicator.broadcast(0, message)?;
+                let bytes = decode(&message, &division, ranks)?;
                 let (joint, to) = self.open(communicator, &division, &bytes)?;
-                let copied = copy_part(region, bytes[rank], to, communicator).map_err(StageError::Disk);
+                let copied = copy_part(region, bytes[rank], to, communicator);
                 (bytes, joint, agree(communicator, copied)?)
             }
         };
-        let edges = agree(communicator, region.finish().map_err(StageError::Disk))?;
-        let edges = communicator.gather(0, edges.into_iter().flat_map(|edge| edge.bytes).collect());
-        let published = match (joint, whole, edges.map_err(RankFailure::lost)?) {
+        let edges = agree(communicator, region.finish())?;
+        let edges = communicator.gather(0, edges.into_iter().flat_map(|edge| edge.bytes).collect())?;
+        let published = match (joint, whole, edges) {
             (Some(joint), Some(whole), Some(messages)) => {
                 let mut edges = division.edges(&whole).to_vec();
                 for (rank, bytes) in messages.iter().enumerate() {
-                    edges.extend(
-                        take_edges(rank, bytes, &division.range(rank, &part_bytes)).map_err(RankFailure::lost)?,
-                    );
+                    edges.extend(take_edges(rank, bytes, &division.range(rank, &part_bytes))?);
                 }
                 joint.publish(edges).map(drop)
             }
             _ => Ok(()),
         };
-        agree(communicator, published.map_err(StageError::Disk))
+        agree(communicator, published)
     }
 
     /// Writes the database on rank 0 alone, for the smallest databases.
-    fn write_alone(&self, communicator: &mut dyn Communicator, collect: CollectScores) -> Result<(), RankFailure> {
+    fn write_alone(&self, communicator: &mut dyn Communicator, collect: CollectScores) -> RankResult<()> {
         let DatabaseOutput { settings, disk, index, path, .. } = *self;
         let create = || files::create(disk, path, settings, FileKind::Database, index, settings.codec);
         let created = (communicator.rank() == 0).then(create).transpose();
@@ -108,8 +105,8 @@ impl DatabaseOutput<'_> {
         let all = collect(&ranges, communicator, &mut |run| {
             let writer = writer.as_mut().expect("rank 0 alone has a range");
             continue_or_record(writer.append(run), &mut failed)
-        });
-        let written = match (failed, all.map_err(RankFailure::lost)?) {
+        })?;
+        let written = match (failed, all) {
             (None, true) => writer.map(|writer| writer.finish()).transpose().map(drop),
             (failed, _) => failed.map_or(Ok(()), Err),
         };
@@ -118,7 +115,7 @@ impl DatabaseOutput<'_> {
     }
 
     /// Returns the division of the file into parts.
-    fn division(&self, parts: usize) -> Result<Division, StoreError> {
+    fn division(&self, parts: usize) -> store::Result<Division> {
         let Settings { rules, set, codec, .. } = *self.settings;
         let (kind, stones) = (FileKind::Database, self.index.stones());
         let identity = files::identity(rules.name, set, kind, stones);
@@ -132,15 +129,15 @@ impl DatabaseOutput<'_> {
         communicator: &mut dyn Communicator,
         division: &Division,
         part_bytes: &[u64],
-    ) -> Result<(Option<Joint<'_>>, Region<'_>), RankFailure> {
+    ) -> RankResult<(Option<Joint<'_>>, Region<'_>)> {
         let (rank, bytes) = (communicator.rank(), division.file_bytes(part_bytes));
-        let create = || Joint::create(self.disk, self.path, bytes).map_err(StageError::Disk);
+        let create = || Joint::create(self.disk, self.path, bytes);
         let joint = agree(communicator, (rank == 0).then(create).transpose())?;
         let message = joint.as_ref().map(|joint| joint.temporary().display().to_string().into_bytes());
-        let message = communicator.broadcast(0, message).map_err(RankFailure::lost)?;
+        let message = communicator.broadcast(0, message)?;
         let temporary = PathBuf::from(String::from_utf8_lossy(&message).into_owned());
         let region = Region::open(self.disk, &temporary, bytes, division.range(rank, part_bytes));
-        Ok((joint, agree(communicator, region.map_err(StageError::Disk))?))
+        Ok((joint, agree(communicator, region)?))
     }
 
     /// Creates the unnamed file for the part of a rank, used while the offset of the part is unknown.
@@ -154,7 +151,7 @@ impl DatabaseOutput<'_> {
 }
 
 /// Continues, or records the error and breaks.
-fn continue_or_record(appended: Result<(), StoreError>, failed: &mut Option<StoreError>) -> ControlFlow<()> {
+fn continue_or_record(appended: store::Result<()>, failed: &mut Option<StoreError>) -> ControlFlow<()> {
     match appended {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => {
@@ -259,7 +256,9 @@ mod tests {
                         let all = runs.all(|run| sink(run).is_continue());
                         Ok(end.sum(&[u64::from(!all)])? == [0])
                     };
-                    output.write(&mut end, &mut collect).map_err(|failure| failure.into_error().to_string())
+                    output
+                        .write(&mut end, &mut collect)
+                        .map_err(|failure| pipeline::StageError::from(failure).to_string())
                 })
             };
             let ends = ThreadCommunicator::job(disks.len(), faults);

@@ -1,7 +1,7 @@
 //! The main loop of a rank other than 0.
 
 use super::FollowerRank;
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankFailure, RankResult, agree};
 use super::order::JobOrder;
 use super::{bounds, capture, solve, stats, verify};
 use crate::Result;
@@ -53,12 +53,7 @@ struct FollowerState {
 }
 
 impl FollowerRank<'_> {
-    fn obey(
-        &self,
-        order: JobOrder,
-        kept: &mut FollowerState,
-        communicator: &mut dyn Communicator,
-    ) -> Result<(), RankFailure> {
+    fn obey(&self, order: JobOrder, kept: &mut FollowerState, communicator: &mut dyn Communicator) -> RankResult<()> {
         match order {
             JobOrder::Capture(task) => capture::follow(self, &task, &self.tables(kept), communicator),
             JobOrder::Solve(task) => solve::follow(self, &task, &self.tables(kept), communicator),

@@ -5,7 +5,6 @@ use crate::Result;
 use messaging::Communicator;
 use pipeline::StageError;
 use planner::Settings;
-use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -64,12 +63,6 @@ impl JobLeader {
 /// As [`JobLeader::shares`], for a number of ranks.
 pub(super) fn is_shared(settings: &Settings, stones: u32, ranks: usize) -> bool {
     ranks > 1 && settings.set.positions(stones) >= SHARED_POSITIONS_MIN
-}
-
-impl fmt::Debug for JobLeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobLeader").field("ranks", &self.ranks).finish_non_exhaustive()
-    }
 }
 
 /// Handles messages while the leader does other work, until the job is dropped.

@@ -4,7 +4,7 @@
 //! time, which its fingerprint identifies, and is removed at the end of that stage. The next stage removes what a crash
 //! leaves.
 
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use disk::{Digest, Disk, DiskError};
 use messaging::Communicator;
 use pipeline::{Snapshots, StageContext, StageError};
@@ -49,11 +49,11 @@ impl LocalScratch {
         disk: &'a dyn Disk,
         stones: u32,
         communicator: &mut dyn Communicator,
-    ) -> Result<(PathBuf, Snapshots<'a>), RankFailure> {
+    ) -> RankResult<(PathBuf, Snapshots<'a>)> {
         let unusable =
             |error: DiskError| StageError::failed(format!("cannot use the directory [cluster] scratch: {error}"));
         let ranks = communicator.size();
-        let open = || {
+        let open = || -> Result<_, StageError> {
             let missing = || StageError::failed("this rank has no [cluster] scratch in its manifest");
             let directory = settings.scratch.as_ref().ok_or_else(missing)?.join(&self.name);
             let snapshots = Snapshots::open(disk, directory.clone(), self.fingerprint, Duration::ZERO);
@@ -68,7 +68,7 @@ impl LocalScratch {
             if turn == communicator.rank() {
                 prepared = disk.probe(&directory, bytes).and_then(|()| snapshots.prepare().map(drop));
             }
-            communicator.barrier().map_err(RankFailure::lost)?;
+            communicator.barrier()?;
         }
         agree(communicator, prepared.map_err(unusable))?;
         Ok((directory, snapshots))

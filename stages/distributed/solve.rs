@@ -7,7 +7,7 @@
 
 use super::FollowerRank;
 use super::RANKS_MAX;
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use super::counting_snapshots::{ResumePlan, SnapshotSeries};
 use super::database_writer::{DatabaseOutput, ScoreSink};
 use super::job::JobLeader;
@@ -49,7 +49,7 @@ pub(super) fn follow(
     task: &SolveTask,
     tables: &Tables,
     communicator: &mut dyn Communicator,
-) -> Result<(), RankFailure> {
+) -> RankResult<()> {
     let FollowerRank { plan, disk, stop } = *follower;
     let settings = plan.settings();
     let member = SolveRank::new(settings, disk, tables, task, communicator)?;
@@ -88,8 +88,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch };
     let mut communicator = job.order(&JobOrder::Solve(task.clone()))?;
     let tables = build.tables();
-    let member = SolveRank::new(settings, context.disk(), &tables, &task, &mut **communicator);
-    let member = member.map_err(RankFailure::into_error)?;
+    let member = SolveRank::new(settings, context.disk(), &tables, &task, &mut **communicator)?;
     context.progress().begin(index.positions(), "positions");
     if let DistributedMethod::Sweep = by {
         context.progress().begin_passes(index.positions(), context.disk().clock().steady());
@@ -98,8 +97,8 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let observer = SolveObserver { rank: &member, stop: context.stop_flag(), leader };
     let solved = member.solve(&mut **communicator, &observer);
     context.progress().begin(0, "");
-    let (solved, loads) = solved.map_err(RankFailure::into_error)?;
-    member.write(&solved, &mut **communicator).map_err(RankFailure::into_error)?;
+    let (solved, loads) = solved?;
+    member.write(&solved, &mut **communicator)?;
     member.leave();
     let report = solved.report(StageReport::new(index.positions()));
     Ok(loads.expect("rank 0 gathers the loads").report(report))
@@ -172,7 +171,7 @@ impl<'a> SolveRank<'a> {
         tables: &'a Tables,
         task: &'a SolveTask,
         communicator: &mut dyn Communicator,
-    ) -> Result<SolveRank<'a>, RankFailure> {
+    ) -> RankResult<SolveRank<'a>> {
         let SolveTask { by, stones, ref snapshots, counts, ref scratch, .. } = *task;
         let claim = |scratch: &LocalScratch| scratch.claim(settings, disk, stones, communicator);
         let scratch = scratch.as_ref().map(claim).transpose()?;
@@ -202,7 +201,7 @@ impl<'a> SolveRank<'a> {
         &self,
         communicator: &mut dyn Communicator,
         observer: &SolveObserver,
-    ) -> Result<(SolvedPart, Option<RankLoads>), RankFailure> {
+    ) -> RankResult<(SolvedPart, Option<RankLoads>)> {
         let (set, stones, tables) = (self.settings.set, self.task.stones, self.tables);
         let index = Index::new(stones, set);
         let (ranks, rank) = (communicator.size(), communicator.rank());
@@ -213,15 +212,14 @@ impl<'a> SolveRank<'a> {
                 let prepared = self.prepare(&index, ranks, rank);
                 let (mut part, captures) = agree(communicator, prepared)?;
                 started = Instant::now();
-                let swept = sweep(tables, &index, &captures, &mut part, Kernel::detect(), communicator, observer);
-                swept.map(|report| SolvedPart::Swept(part, report))
+                let report = sweep(tables, &index, &captures, &mut part, Kernel::detect(), communicator, observer)?;
+                SolvedPart::Swept(part, report)
             }
             DistributedMethod::Counting { processors } => {
                 let prepared = self.prepare_values(&index, ranks, rank, processors);
                 let (mut rank_values, captures, mut resumed) = agree(communicator, prepared)?;
                 // All ranks resume, or none does.
-                let damaged = communicator.sum(&[u64::from(!resumed)]);
-                resumed = damaged.map_err(RankFailure::lost)? == [0];
+                resumed = communicator.sum(&[u64::from(!resumed)])? == [0];
                 if !resumed {
                     rank_values.values_mut().fill(0);
                 }
@@ -233,20 +231,15 @@ impl<'a> SolveRank<'a> {
                     rank_values.values_mut().fill(0);
                     counted = counting(tables, &index, &captures, &mut rank_values, communicator, observer);
                 }
-                counted.map(|report| SolvedPart::Counted(rank_values, report, resumed))
+                SolvedPart::Counted(rank_values, counted?, resumed)
             }
         };
-        let solved = solved.map_err(|error| match error {
-            JobError::Stopped => RankFailure::Agreed(StageError::Stopped),
-            error @ JobError::Inconsistent => RankFailure::Agreed(StageError::failed(error)),
-            error => RankFailure::Isolated(StageError::failed(error)),
-        })?;
-        let loads = rank_load::gather(communicator, solved.traffic(), started.elapsed());
-        Ok((solved, loads.map_err(RankFailure::lost)?))
+        let loads = rank_load::gather(communicator, solved.traffic(), started.elapsed())?;
+        Ok((solved, loads))
     }
 
     /// Writes the database with the other ranks.
-    fn write(&self, solved: &SolvedPart, communicator: &mut dyn Communicator) -> Result<(), RankFailure> {
+    fn write(&self, solved: &SolvedPart, communicator: &mut dyn Communicator) -> RankResult<()> {
         let index = Index::new(self.task.stones, self.settings.set);
         let SolveRank { settings, disk, .. } = *self;
         let scratch = self.scratch.as_ref().map(|(directory, _)| &**directory);

@@ -1,7 +1,7 @@
 //! The stage `stats:n` by all ranks: each counts a part, and rank 0 adds them up.
 
 use super::FollowerRank;
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use super::job::JobLeader;
 use super::order::{JobOrder, ReadTask};
 use super::rank_load::{LoadMeter, RankLoads};
@@ -27,8 +27,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let mut communicator = job.order(&JobOrder::Count(task.clone()))?;
     let (settings, plan, tables) = (build.settings(), build.plan(stones), &build.tables());
     let member = StatsRank { settings, plan, disk: context.disk(), tables, index: &index };
-    let counted = member.take_part(&task, &mut **communicator).map_err(RankFailure::into_error)?;
-    let (counted, loads) = counted.expect("rank 0 gets the sums");
+    let (counted, loads) = member.take_part(&task, &mut **communicator)?.expect("rank 0 gets the sums");
     Ok(loads.report(publish(&index, counted, context)?))
 }
 
@@ -38,7 +37,7 @@ pub(super) fn follow(
     task: &ReadTask,
     tables: &Tables,
     communicator: &mut dyn Communicator,
-) -> Result<(), RankFailure> {
+) -> RankResult<()> {
     let FollowerRank { plan, disk, .. } = *follower;
     let settings = plan.settings();
     let index = &Index::new(task.stones, settings.set);
@@ -61,14 +60,13 @@ impl StatsRank<'_> {
         &self,
         task: &ReadTask,
         communicator: &mut dyn Communicator,
-    ) -> Result<Option<(CountedDatabase, RankLoads)>, RankFailure> {
+    ) -> RankResult<Option<(CountedDatabase, RankLoads)>> {
         let meter = LoadMeter::start(communicator);
         let part = DatabasePart { number: communicator.rank(), of: communicator.size() };
-        let counted = agree(communicator, self.count(task, part))?;
-        let CountedDatabase { choice, histogram } = counted;
+        let CountedDatabase { choice, histogram } = agree(communicator, self.count(task, part))?;
         let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.by_score()).collect();
-        let sums = communicator.sum(&numbers).map_err(RankFailure::lost)?;
-        let loads = meter.gather(communicator).map_err(RankFailure::lost)?;
+        let sums = communicator.sum(&numbers)?;
+        let loads = meter.gather(communicator)?;
         let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };
         let (choice, histogram) = (
             engines::ChoiceCounts { offered: *offered, declined: *declined },

@@ -4,7 +4,7 @@
 //! Positions are derived in rounds, after each of which the ranks agree whether to continue.
 
 use super::FollowerRank;
-use super::agreement::{RankFailure, agree};
+use super::agreement::{RankResult, agree};
 use super::job::JobLeader;
 use super::message;
 use super::order::{JobOrder, ReadTask};
@@ -34,7 +34,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let advance = |more| context.progress().advance(more * job.ranks() as u64);
     let (plan, disk, stop) = (build.plan(stones), context.disk(), context.stop_flag());
     let member = VerifyRank { settings, plan, disk, task: &task, stop, advance: &advance };
-    let all = member.take_part(&mut **communicator).map_err(RankFailure::into_error)?;
+    let all = member.take_part(&mut **communicator)?;
     let (opened, AllFindings { hashes, histogram, findings, loads }) = all.expect("rank 0 gathers the results");
     let wrong = |error| wrong(error, stones, &task.files);
     opened.scores().verify_hashes(&hashes).map_err(|error| wrong(error.into()))?;
@@ -43,11 +43,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
 }
 
 /// Runs the stage on a rank other than 0.
-pub(super) fn follow(
-    follower: &FollowerRank,
-    task: &ReadTask,
-    communicator: &mut dyn Communicator,
-) -> Result<(), RankFailure> {
+pub(super) fn follow(follower: &FollowerRank, task: &ReadTask, communicator: &mut dyn Communicator) -> RankResult<()> {
     let FollowerRank { plan, disk, stop } = *follower;
     let settings = plan.settings();
     let plan = plan.database(task.stones);
@@ -76,10 +72,7 @@ struct AllFindings {
 
 impl VerifyRank<'_> {
     /// Verifies a part; rank 0 gets the results of all ranks.
-    fn take_part(
-        &self,
-        communicator: &mut dyn Communicator,
-    ) -> Result<Option<(VerifyInputs, AllFindings)>, RankFailure> {
+    fn take_part(&self, communicator: &mut dyn Communicator) -> RankResult<Option<(VerifyInputs, AllFindings)>> {
         let VerifyRank { settings, plan, disk, task, .. } = *self;
         let cache_bytes = plan.memory().cache_bytes;
         let opened = VerifyInputs::new(settings, plan, disk, &task.files, BTreeMap::new(), cache_bytes);
@@ -89,15 +82,15 @@ impl VerifyRank<'_> {
             self.read(&opened, DatabasePortion { number: communicator.rank() as u64, of: communicator.size() as u64 });
         let (hashes, histogram) = agree(communicator, read)?;
         let findings = self.derive(&opened, communicator)?;
-        let hashes = communicator.gather(0, hashes).map_err(RankFailure::lost)?;
-        let counts = communicator.sum(&histogram.by_score()).map_err(RankFailure::lost)?;
+        let hashes = communicator.gather(0, hashes)?;
+        let counts = communicator.sum(&histogram.by_score())?;
         let histogram = Histogram::of_counts(counts.try_into().expect("as many sums as counts"));
-        let all = communicator.gather(0, message::encode(&findings)).map_err(RankFailure::lost)?;
-        let loads = meter.gather(communicator).map_err(RankFailure::lost)?;
+        let all = communicator.gather(0, message::encode(&findings))?;
+        let loads = meter.gather(communicator)?;
         let (Some(hashes), Some(all), Some(loads)) = (hashes, all, loads) else { return Ok(None) };
         let mut findings = PortionFindings::default();
         for (rank, bytes) in all.iter().enumerate() {
-            findings.merge(message::decode(bytes, rank, "findings", |_| true).map_err(RankFailure::lost)?);
+            findings.merge(message::decode(bytes, rank, "findings", |_| true)?);
         }
         Ok(Some((opened, AllFindings { hashes, histogram, findings, loads })))
     }
@@ -112,11 +105,7 @@ impl VerifyRank<'_> {
     }
 
     /// Derives a portion in each round.
-    fn derive(
-        &self,
-        opened: &VerifyInputs,
-        communicator: &mut dyn Communicator,
-    ) -> Result<PortionFindings, RankFailure> {
+    fn derive(&self, opened: &VerifyInputs, communicator: &mut dyn Communicator) -> RankResult<PortionFindings> {
         let (rank, ranks, stones) = (communicator.rank() as u64, communicator.size() as u64, self.task.stones);
         let extent = extent(self.settings);
         let count = extent.count(self.settings.set.positions(stones));
