@@ -105,12 +105,6 @@ pub struct JobPlanner<'a> {
     model: CostModel,
 }
 
-impl fmt::Debug for JobPlanner<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobPlanner").field("tables", &self.tables).finish_non_exhaustive()
-    }
-}
-
 impl<'a> JobPlanner<'a> {
     /// Returns a predictor for a build with these settings, each rank on a machine of their hardware.
     pub fn new(settings: &'a Settings) -> JobPlanner<'a> {

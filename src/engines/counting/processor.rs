@@ -96,11 +96,7 @@ impl ProcessorInputs<'_> {
 }
 
 impl<'v> ActiveProcessor<'v> {
-    pub(crate) fn new(
-        processor: &'v mut Processor,
-        units: Vec<&'v mut [i8]>,
-        captures: Vec<&'v [i8]>,
-    ) -> ActiveProcessor<'v> {
+    pub(crate) fn new(processor: &'v mut Processor, units: Vec<&'v mut [i8]>, captures: Vec<&'v [i8]>) -> Self {
         ActiveProcessor { processor, units, captures }
     }
 

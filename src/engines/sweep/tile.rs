@@ -122,11 +122,7 @@ impl<'a> Tiles<'a> {
     }
 
     /// Creates the tiles of a range of halves of each pair, in chunks.
-    pub(crate) fn of(
-        pairs: &'a [SlabPair<'a>],
-        kernel: Kernel,
-        ranks: impl Fn(&SlabPair) -> Range<usize>,
-    ) -> Tiles<'a> {
+    pub(crate) fn of(pairs: &'a [SlabPair<'a>], kernel: Kernel, ranks: impl Fn(&SlabPair) -> Range<usize>) -> Self {
         let threads = rayon::current_num_threads();
         // A single thread needs no barriers, and one tile at a time stays in its cache.
         let most = if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD };

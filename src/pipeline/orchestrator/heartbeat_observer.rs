@@ -42,12 +42,7 @@ struct HeartbeatState<'a> {
 
 impl<'a> HeartbeatObserver<'a> {
     /// Writes heartbeats into `directory`, and raises `stop` when a stop is requested there.
-    pub fn new(
-        disk: &'a dyn Disk,
-        directory: &Path,
-        inner: &'a dyn Observer,
-        stop: &'a AtomicBool,
-    ) -> HeartbeatObserver<'a> {
+    pub fn new(disk: &'a dyn Disk, directory: &Path, inner: &'a dyn Observer, stop: &'a AtomicBool) -> Self {
         let now = Stopwatch::start(disk.clock());
         let state = HeartbeatState {
             begun: now,

@@ -34,7 +34,6 @@ use log::OwnedCandidates;
 use messaging::{CommunicationError, Communicator, MessageTraffic, Result};
 use rayon::prelude::*;
 use std::convert::Infallible;
-use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,12 +46,6 @@ pub struct RankPlanes {
     layout: PlaneLayout,
     wins_layout: PlaneLayout,
     solver: Solver<KeptWins, OwnedCandidates, Infallible>,
-}
-
-impl fmt::Debug for RankPlanes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Holding(rank {} of {})", self.rank, self.ranks)
-    }
 }
 
 /// Work done for a bound, of all ranks together but for the traffic.
@@ -87,13 +80,7 @@ impl RankPlanes {
     /// # Panics
     /// If there is no such rank, the partition is of another database, or the tables serve fewer stones or another
     /// position set.
-    pub fn empty(
-        tables: Arc<Tables>,
-        index: &Index,
-        partition: &RowPartition,
-        rank: usize,
-        kernel: BitKernel,
-    ) -> RankPlanes {
+    pub fn empty(tables: Arc<Tables>, index: &Index, partition: &RowPartition, rank: usize, kernel: BitKernel) -> Self {
         assert!(rank < partition.ranks() && partition.slabs() == index.slabs(), "rank {rank} shares the database");
         let layout = PlaneLayout::new(index, Orientation::MoverMajor);
         let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);

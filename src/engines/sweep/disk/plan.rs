@@ -242,13 +242,7 @@ impl SweepTask {
 
     /// Creates the task of a block with rows of the low slab of a pair, given the children of the columns of the high
     /// one.
-    fn block(
-        layout: &CellLayout,
-        pair: &HighAndLow,
-        groups: Range<usize>,
-        index: &Index,
-        moves: &[Vec<u32>],
-    ) -> SweepTask {
+    fn block(layout: &CellLayout, pair: &HighAndLow, groups: Range<usize>, index: &Index, moves: &[Vec<u32>]) -> Self {
         let rows = layout.slabs[pair.opponent].rows_of(&groups);
         let full = |row: usize| Halves::rank(&index.unrank_opponent(pair.mover as u32, row as u32)) as usize;
         let last = layout.slabs[pair.opponent].rows == rows.end;

@@ -64,12 +64,7 @@ struct Opponent {
 impl<'t> Subscribers<'t> {
     /// Computes the subscribers of the changes of `rank`. It subscribes itself to slabs from `first_mirrored` on, which
     /// have a mirror.
-    pub(crate) fn new(
-        tables: &'t Tables,
-        partition: &ScorePartition,
-        rank: usize,
-        first_mirrored: usize,
-    ) -> Subscribers<'t> {
+    pub(crate) fn new(tables: &'t Tables, partition: &ScorePartition, rank: usize, first_mirrored: usize) -> Self {
         let (slabs, ranks) = (partition.slabs(), 0..partition.ranks());
         let last = slabs.len() - 1;
         let owners = |mover: usize| {
