@@ -1,9 +1,9 @@
 //! Mistakes in a manifest: with an excerpt on a terminal, one line each elsewhere.
 
 use crate::terminal::{is_control, say, say_controls};
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use pipeline::manifest::{Diagnostic, Origin};
-use std::fmt;
 use std::io::IsTerminal;
 
 /// The longest line of a manifest that is printed as an excerpt.
@@ -48,56 +48,19 @@ fn masked(text: &str) -> String {
 
 /// Renders a mistake with an excerpt.
 fn rendered(name: &str, text: &str, diagnostic: &Diagnostic) -> String {
-    let source = match &diagnostic.origin {
-        Origin::File(_) => NamedSource::new(masked(name), masked(text)),
-        Origin::Set(argument) => NamedSource::new("--set", masked(argument)),
-        Origin::Option(name) => NamedSource::new(name, String::new()),
+    let (name, text) = match &diagnostic.origin {
+        Origin::File(_) => (name, text),
+        Origin::Set(argument) => ("--set", argument.as_str()),
+        Origin::Option(name) => (*name, ""),
     };
-    let Diagnostic { origin, line, column, span, message, help } = diagnostic.clone();
-    let help = help.map(|help| masked(&help));
-    let diagnostic = &Diagnostic { origin, line, column, span, message: masked(&message), help };
-    let mistake = RenderedDiagnostic { diagnostic, source };
-    let mut rendered = String::new();
-    match GraphicalReportHandler::new_themed(GraphicalTheme::unicode()).render_report(&mut rendered, &mistake) {
-        Ok(()) => rendered,
-        Err(fmt::Error) => masked(&diagnostic.to_string()),
-    }
-}
-
-/// A mistake as a `miette` diagnostic.
-struct RenderedDiagnostic<'a> {
-    diagnostic: &'a Diagnostic,
-    source: NamedSource<String>,
-}
-
-impl fmt::Debug for RenderedDiagnostic<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.diagnostic, f)
-    }
-}
-
-impl fmt::Display for RenderedDiagnostic<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.diagnostic.message)
-    }
-}
-
-impl std::error::Error for RenderedDiagnostic<'_> {}
-
-impl miette::Diagnostic for RenderedDiagnostic<'_> {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let span = self.diagnostic.span.clone();
-        let label = LabeledSpan::new(None, span.start, span.len());
-        Some(Box::new(std::iter::once(label)))
-    }
+    let (name, text, message) = (masked(name), masked(text), masked(&diagnostic.message));
+    let mistake = AnnotationKind::Primary.span(diagnostic.span.clone());
+    let excerpt = Snippet::source(text).path(name).annotation(mistake);
+    let help = diagnostic.help.as_deref().map(|help| Level::HELP.message(masked(help)));
+    let report = Level::ERROR.primary_title(message).element(excerpt).elements(help);
+    let mut rendered = Renderer::styled().decor_style(DecorStyle::Unicode).render(&[report]);
+    rendered.push('\n');
+    rendered
 }
 
 #[cfg(test)]

@@ -233,6 +233,7 @@ impl CliError {
             CliError::Exchange(error) => match error {
                 ExchangeError::Stopped => Exit::Stopped,
                 ExchangeError::TooLarge { .. } | ExchangeError::Unsupported { .. } => Exit::Usage,
+                ExchangeError::NoParquet => Exit::Usage,
                 ExchangeError::Missing { .. } => Exit::NoAnswer,
                 ExchangeError::Length { .. } | ExchangeError::Restored { .. } => Exit::Integrity,
                 ExchangeError::Store(error) if error.is_damage() => Exit::Integrity,

@@ -63,6 +63,11 @@ pub enum ExchangeError {
         /// The reason and the remedy.
         what: String,
     },
+    /// A Parquet table was asked for without the feature `parquet`.
+    #[error(
+        "built without Parquet: build the program with `cargo build --release --features parquet`, or choose another format"
+    )]
+    NoParquet,
     /// The file to compare with is absent.
     #[error(
         "{} does not exist: expected a file of {} with the scores of {}; exclude these \

@@ -1,6 +1,7 @@
 //! Export of a database in another layout.
 
 mod csv;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod raw;
 mod sink;
@@ -21,7 +22,7 @@ pub enum Format {
     Raw,
     /// `NN.csv`, a line `position,score` for each position.
     Csv,
-    /// `NN.parquet`, a table of twelve pits and a score.
+    /// `NN.parquet`, a table of twelve pits and a score; only with the feature `parquet`.
     Parquet,
     /// `scores.N`, as the Vrije Universiteit published those of 2002: see [`Lexicographic`].
     Vu,
@@ -61,7 +62,7 @@ const CSV_LINE_BYTES: u64 = 28;
 ///
 /// # Errors
 /// [`ExchangeError::Exists`] for a file that exists with other bytes, [`ExchangeError::TooLarge`] for csv, both unless
-/// forced; [`ExchangeError::Unsupported`] if the format cannot represent the database; [`ExchangeError::Stopped`];
+/// forced; [`ExchangeError::Unsupported`] if the format cannot represent the database; [`ExchangeError::NoParquet`]; [`ExchangeError::Stopped`];
 /// [`ExchangeError::Store`] and [`ExchangeError::Disk`]. Completed files are kept.
 ///
 /// # Panics
@@ -87,7 +88,10 @@ pub fn export(
             });
         }
         Format::Csv => csv::write(&mut exporter)?,
+        #[cfg(feature = "parquet")]
         Format::Parquet => parquet::write(&mut exporter)?,
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => return Err(ExchangeError::NoParquet),
         Format::Vu => write_lexicographic(&mut exporter)?,
     }
     Ok(exporter.files)

@@ -160,7 +160,8 @@ Examples:
 Formats:
   raw      NN.raw, a signed byte a position, and NN.json
   csv      NN.csv, `position,score`; for small databases
-  parquet  NN.parquet, a table of twelve pits and the score
+  parquet  NN.parquet, a table of twelve pits and the score;
+           needs a program built with --features parquet
   vu       scores.N, as the Vrije Universiteit published it
 
 The positions of NN.raw are in canonical order; NN.json describes the file. scores.N is the format of 2002 \
