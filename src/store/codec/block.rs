@@ -121,6 +121,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A block of 8,192 values that pack to 4,096 bytes: one strip with 126 classes, or 558 with floors.
+    #[test]
+    fn each_form_has_its_lengths() {
+        let band = Band { rows: 16, columns: 512 };
+        let lengths = [
+            (Form::Raw, 8192..8193),
+            (Form::Packed, 4096..4097),
+            (Form::Zstd, 0..4096),
+            (Form::Frames, 0..4096),
+            (Form::Sparse, 0..4096),
+            (Form::Strips, 8 + (10 + 64) + 2 * 126..4096),
+            (Form::Floors, 8 + (10 + 64) + 2 * 558..4096),
+        ];
+        for (form, expected) in lengths {
+            let admits = |&bytes: &u64| admits_bytes(form, bytes, band.values(), || band, ValueRange::new(-5, 5));
+            assert!((0..9000).filter(admits).eq(expected), "{form:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_block_decodes_or_is_refused(

@@ -383,6 +383,9 @@ mod tests {
             assert!(block.len() >= Context::Neighbours.bytes_min(band));
             let length = head_bytes(&block, block.len()).unwrap();
             let head = Head::decode(&block[..length], block.len(), band, range, Context::Neighbours).unwrap();
+            // 41 codes take 6 bits.
+            let tables = (128 << 10) + 3 + 4 * (128 << 6);
+            assert_eq!(head.memory_bytes(), size_of::<Head>() + tables + 12 * head.tiling().strips());
             for (first, end) in [(0, band.values()), (5, 6), (columns / 2, columns), (columns - 1, columns + 1)] {
                 let mut out = vec![99; end.min(band.values()) - first];
                 for strip in head.strips_of(&(first..first + out.len())) {
@@ -444,6 +447,26 @@ mod tests {
         assert!(encode(0, &random, band, ValueRange::new(-128, 127)).is_none(), "too many values");
         assert!(encode(0, &random.iter().map(|v| v % 64).collect::<Vec<_>>(), band, ValueRange::new(0, 63)).is_none());
         assert!(encode(0, &[0; 10_000], band, ValueRange::new(0, 0)).is_none());
+    }
+
+    #[test]
+    fn larger_ranges_are_neither_coded_nor_decoded() {
+        let band = Band { rows: 32, columns: 600 };
+        let values = scores(band, -20, 20);
+        let encode = |context, range| match context {
+            Context::Neighbours => encode(0, &values, band, range),
+            Context::Floors => encode_floored(0, &values, &values, band, range),
+        };
+        for context in [Context::Neighbours, Context::Floors] {
+            let block = encode(context, ValueRange::new(-128, 125)).expect("254 values are coded");
+            let length = head_bytes(&block, block.len()).unwrap();
+            for high in [125, 126, 127] {
+                let range = ValueRange::new(-128, high);
+                assert_eq!(encode(context, range).is_some(), high == 125);
+                let head = Head::decode(&block[..length], block.len(), band, range, context);
+                assert_eq!(head.is_ok(), high == 125);
+            }
+        }
     }
 
     #[test]

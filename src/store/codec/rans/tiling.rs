@@ -213,6 +213,24 @@ mod tests {
         }
     }
 
+    /// Pins the format: blocks of strips cannot be decoded with other cells.
+    #[test]
+    fn cells_are_those_of_the_format() {
+        let mut hasher = blake3::Hasher::new();
+        for (rows, columns) in (1..=600).flat_map(|columns| [1, 16, 17, 250].map(|rows| (rows, columns))) {
+            for tiling in [Tiling::new(rows, columns), Tiling::large(rows, columns)] {
+                for strip in (0..tiling.strips()).map(|number| tiling.strip(number)) {
+                    for (rows, columns) in (0..LANES).map(|lane| strip.cell(lane)) {
+                        for bound in [rows.start, rows.end, columns.start, columns.end] {
+                            hasher.update(&(bound as u32).to_le_bytes());
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(hasher.finalize().to_hex()[..16], *"cab38b8366a1b890");
+    }
+
     #[test]
     fn strips_of_large_bands_have_about_8_ki_values() {
         for columns in [1, 6, 21, 56, 126, 252, 462, 792, 1287, 3003, 26_334, 118_755, 324_632] {
