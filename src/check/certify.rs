@@ -223,7 +223,7 @@ mod tests {
     use crate::derive::Derived;
     use crate::solved::solved;
     use crate::{Extent, verify};
-    use game::PositionSet;
+    use game::{PositionSet, Rules};
 
     #[test]
     fn right_databases_are_certified() {
@@ -236,6 +236,22 @@ mod tests {
                 assert_eq!(certified.claims(), claims);
             }
         }
+    }
+
+    #[test]
+    fn a_claim_in_the_last_of_several_units_is_refused() {
+        let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+        for stones in 0..=8 {
+            databases.insert(stones, vec![0; PositionSet::All.positions(stones) as usize]).unwrap();
+        }
+        let last = PositionSet::All.positions(8) - 1;
+        assert!(last > UNIT_POSITIONS);
+        let mut scores = vec![0; last as usize];
+        scores.push(8);
+        databases.insert(8, scores).unwrap();
+        let place = databases.get(8).unwrap().board(last);
+        let refused = certify(&databases, 8).unwrap_err();
+        assert!(matches!(refused, CheckError::Uncertified { unproved: 1, claimed: 8, board, .. } if board == place));
     }
 
     #[test]

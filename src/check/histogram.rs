@@ -192,6 +192,25 @@ mod tests {
         assert_eq!(histogram.total(), 12);
         assert_eq!(histogram.scores().collect::<Vec<_>>(), [(-1, 4), (0, 4), (1, 4)]);
         assert_eq!((histogram.positions(2), histogram.positions(100)), (0, 0));
+        assert_eq!(Histogram::of_counts(histogram.by_score()), histogram);
+    }
+
+    #[test]
+    fn a_score_in_the_last_of_several_units() {
+        let mut databases = Databases::new(Rules::AWARI, PositionSet::All);
+        let last = PositionSet::All.positions(12) - 1;
+        assert!(last > UNIT_POSITIONS);
+        for score in [12, 13] {
+            let mut scores = vec![0; last as usize];
+            scores.push(score);
+            databases.insert(12, scores).unwrap();
+            let database = databases.get(12).unwrap();
+            match Histogram::of(database) {
+                Ok(histogram) => assert!(score == 12 && histogram.scores().eq([(0, last), (12, 1)])),
+                Err(CheckError::Range { board, .. }) => assert!(score == 13 && board == database.board(last)),
+                Err(other) => panic!("{other}"),
+            }
+        }
     }
 
     #[test]

@@ -148,7 +148,15 @@ stones  positions  mean score     won    drawn    lost  capture or not  better n
      7     31,824       +0.60  46.9 %   14.1 %  39.0 %         ~13.8 %      ~6.2 %
    all     50,388       +0.44  46.7 %   12.4 %  40.9 %         ~11.6 %      ~5.3 %
 ";
-        assert_eq!(table(&statistics, 100), expected);
+        let width = expected.lines().next().unwrap().len();
+        assert_eq!(table(&statistics, width), expected);
+        assert!(table(&statistics, width - 1).starts_with(expected.split_once("  better not").unwrap().0));
+        assert!(table(&statistics, 0).starts_with("stones\n"));
+        // Neither database has a position that offers a choice.
+        for (databases, lines) in [(1, 2), (2, 4)] {
+            let table = table(&statistics[..databases], width);
+            assert!(table.lines().count() == lines && table.lines().skip(1).all(|line| line.ends_with('-')), "{table}");
+        }
     }
 
     #[test]

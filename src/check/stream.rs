@@ -293,6 +293,14 @@ mod tests {
     }
 
     #[test]
+    fn rounds_have_the_positions_that_fit() {
+        let positions = |bytes| (tiles_of_round(bytes) * TILE_POSITIONS_MAX) as u64;
+        assert_eq!(positions(0), ROUND_MIN);
+        assert_eq!(positions(POSITION_BYTES << 20), 1 << 20);
+        assert_eq!(positions(u64::MAX), 1 << PARENT_BITS);
+    }
+
+    #[test]
     fn rounds_add_up() {
         let databases = solved(7, PositionSet::All);
         let database = databases.get(7).unwrap();
