@@ -163,6 +163,20 @@ impl Oracle {
         self.cache.decoded()
     }
 
+    /// Returns the index and the scores of a database.
+    ///
+    /// # Errors
+    /// [`OracleError::Missing`] or [`OracleError::Damaged`].
+    pub fn indexed(&self, stones: u32) -> Result<(&Index, &CachedScores), OracleError> {
+        match self.database(stones) {
+            None => Err(self.missing(stones)),
+            Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
+            Some(Ok(IndexedDatabase { index, scores })) => {
+                Ok((index.get_or_init(|| Index::new(stones, self.set)), scores))
+            }
+        }
+    }
+
     /// Returns the bytes of decoded blocks in the cache.
     pub fn cache_bytes(&self) -> u64 {
         self.cache.bytes()
@@ -308,19 +322,13 @@ impl Oracle {
             return Ok(None);
         }
         let stones = board.stones();
-        match self.database(stones) {
-            None => Err(self.missing(stones)),
-            Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
-            Some(Ok(IndexedDatabase { index, scores })) => {
-                read.note(stones, || scores.scores().edition());
-                let index = index.get_or_init(|| Index::new(stones, self.set));
-                let position = index.rank(board, Orientation::OpponentMajor);
-                // The opening is a reachable position, but in no slab of a file.
-                match position.filter(|position| *position < scores.scores().shape().positions()) {
-                    Some(position) => Ok(Some(Bounds::exact(scores.get(position)?))),
-                    None => Ok(None),
-                }
-            }
+        let (index, scores) = self.indexed(stones)?;
+        read.note(stones, || scores.scores().edition());
+        let position = index.rank(board, Orientation::OpponentMajor);
+        // The opening is a reachable position, but in no slab of a file.
+        match position.filter(|position| *position < scores.scores().shape().positions()) {
+            Some(position) => Ok(Some(Bounds::exact(scores.get(position)?))),
+            None => Ok(None),
         }
     }
 }

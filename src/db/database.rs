@@ -1,0 +1,88 @@
+//! One database: the scores of all positions with some number of stones.
+
+use crate::{Error, Position};
+use game::{Index, Orientation};
+use std::ops::Range;
+use store::CachedScores;
+
+/// The scores of all positions with one number of stones, in canonical order.
+///
+/// The order is that of the file: slabs ascending by the stones of the player to move; in a slab a row for each
+/// opponent's half, and in a row a column for each mover's half.
+#[derive(Clone, Copy, Debug)]
+pub struct Database<'a> {
+    index: &'a Index,
+    scores: &'a CachedScores,
+}
+
+/// The positions in which the player to move has some number of stones: a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Slab {
+    /// The stones of the player to move.
+    pub mover_stones: u32,
+    /// The rows: the halves of the opponent.
+    pub rows: u32,
+    /// The columns: the halves of the player to move.
+    pub columns: u32,
+    /// The number of its first position.
+    pub first: u64,
+}
+
+impl<'a> Database<'a> {
+    pub(crate) fn new(index: &'a Index, scores: &'a CachedScores) -> Database<'a> {
+        Database { index, scores }
+    }
+
+    /// Returns the number of stones on the board.
+    pub fn stones(&self) -> u32 {
+        self.index.stones()
+    }
+
+    /// Returns the number of positions.
+    pub fn positions(&self) -> u64 {
+        self.index.positions()
+    }
+
+    /// Returns the slabs, in the order of their positions.
+    pub fn slabs(&self) -> impl Iterator<Item = Slab> + 'a {
+        self.index.slabs().iter().map(|slab| Slab {
+            mover_stones: slab.mover_stones,
+            rows: slab.opponent_halves,
+            columns: slab.mover_halves,
+            first: slab.offset,
+        })
+    }
+
+    /// Returns the number of a position in canonical order.
+    ///
+    /// # Errors
+    /// [`Error::Position`] if it has another number of stones; [`Error::NotContained`] if the database does not contain
+    /// it.
+    pub fn number(&self, position: &Position) -> Result<u64, Error> {
+        if position.stones() != self.stones() {
+            return Err(Error::Position(format!("expected {} stones, found {}", self.stones(), position.stones())));
+        }
+        let number = self.index.rank(&position.0, Orientation::OpponentMajor);
+        number.ok_or_else(|| Error::NotContained(position.to_string()))
+    }
+
+    /// Returns the position of a number.
+    ///
+    /// # Panics
+    /// If `number` is not below [`positions`](Self::positions).
+    pub fn position(&self, number: u64) -> Position {
+        Position(self.index.unrank(number, Orientation::OpponentMajor))
+    }
+
+    /// Reads the scores of consecutive positions.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if a block is damaged, [`Error::Io`] if it cannot be read; `scores` then holds anything.
+    ///
+    /// # Panics
+    /// If `positions` exceeds [`positions`](Self::positions), or `scores` has another length.
+    pub fn read(&self, positions: Range<u64>, scores: &mut [i8]) -> Result<(), Error> {
+        Ok(self.scores.read_range(positions, scores)?)
+    }
+}

@@ -1,0 +1,114 @@
+//! The databases of a directory.
+
+use crate::{Database, Error, Position};
+use disk::{Disk, RealDisk};
+use game::{Pit, PositionSet};
+use oracle::{Library, Oracle};
+use std::path::Path;
+use store::Scores;
+
+/// The databases of a run directory, all of one rule set and one position set.
+#[derive(Debug)]
+pub struct Databases {
+    oracle: Oracle,
+}
+
+/// A legal move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Move {
+    /// The pit sown from, `A` to `F`.
+    pub pit: char,
+    /// The captured stones.
+    pub captured: u8,
+    /// The value for the player to move: the captured stones, minus the score of the position after the move.
+    pub value: i8,
+    /// The position after the move, seen from the opponent, who moves next.
+    pub child: Position,
+}
+
+/// Memory for decoded blocks of compressed databases.
+const CACHE_BYTES_MAX: u64 = 256 << 20;
+
+impl Databases {
+    /// Opens the databases of a run directory: its files `databases/NN.awari`.
+    ///
+    /// A damaged file is an error only for the questions that need it.
+    ///
+    /// # Errors
+    /// [`Error::NoDatabases`] if there are none; [`Error::Damaged`] if the files are of several kinds, or are not what
+    /// their names say; [`Error::Io`] if the directory cannot be read.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Databases, Error> {
+        let (disk, directory) = (RealDisk::default(), directory.as_ref());
+        let paths = disk.list(&directory.join("databases")).map_err(|error| Error::Io(error.to_string()))?;
+        let named = paths.into_iter().filter(|path| Library::stones_of(path).is_some());
+        let library = Library::new(named.map(|path| (path.clone(), Scores::open(&disk, &path))))?;
+        if library.files().is_empty() {
+            return Err(Error::NoDatabases(directory.to_path_buf()));
+        }
+        Ok(Databases { oracle: Oracle::new(library, CACHE_BYTES_MAX) })
+    }
+
+    /// Returns the stones of the databases, ascending.
+    pub fn stones(&self) -> impl Iterator<Item = u32> + '_ {
+        self.oracle.stones()
+    }
+
+    /// Whether the databases hold only positions whose opponent has an empty pit, which are those that a move can lead
+    /// to. [`score`](Self::score) also answers for the others.
+    pub fn is_reachable_only(&self) -> bool {
+        self.oracle.set() == PositionSet::Reachable
+    }
+
+    /// Returns the database of all positions with `stones` stones.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if there is none; [`Error::Damaged`] if its header or block index is damaged.
+    pub fn database(&self, stones: u32) -> Result<Database<'_>, Error> {
+        let (index, scores) = self.oracle.indexed(stones)?;
+        Ok(Database::new(index, scores))
+    }
+
+    /// Returns the score of a position. Without a database for its stones, a short search may still decide it.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the score needs a database that is not there; [`Error::Damaged`] or [`Error::Io`] if one
+    /// that it needs is damaged, contradicts the rules, or cannot be read.
+    pub fn score(&self, position: &Position) -> Result<i8, Error> {
+        let score = self.oracle.answer(&position.0)?.score.score();
+        score.ok_or(Error::Missing(position.stones()))
+    }
+
+    /// Returns the legal moves, `A` to `F`, with their values. There are none if the player to move cannot move; the
+    /// opponent then takes the remaining stones.
+    ///
+    /// # Errors
+    /// As [`score`](Self::score).
+    pub fn moves(&self, position: &Position) -> Result<Vec<Move>, Error> {
+        let answer = self.oracle.answer(&position.0)?;
+        let exact = |value: oracle::ValuedMove| {
+            Ok(Move {
+                pit: letter(value.pit),
+                captured: value.captured,
+                value: value.value.score().ok_or(Error::Missing(value.child.stones()))?,
+                child: Position(value.child),
+            })
+        };
+        answer.moves.into_iter().map(exact).collect()
+    }
+
+    /// Returns the moves of the highest value, `A` to `F`.
+    ///
+    /// # Errors
+    /// As [`score`](Self::score).
+    pub fn best_moves(&self, position: &Position) -> Result<Vec<Move>, Error> {
+        let mut moves = self.moves(position)?;
+        let best = moves.iter().map(|played| played.value).max();
+        moves.retain(|played| Some(played.value) == best);
+        Ok(moves)
+    }
+}
+
+fn letter(pit: Pit) -> char {
+    (b'A' + pit.number() as u8) as char
+}
