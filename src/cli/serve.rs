@@ -8,7 +8,7 @@ use crate::terminal::say;
 use crate::{signals, stats};
 use disk::{RealDisk, clock, machine};
 use oracle::Oracle;
-use oracle::http::{Catalogue, Server, ServerLimits, ServerStop, Site, router};
+use server::{Catalogue, Server, ServerLimits, ServerStop, Site, router};
 use pipeline::Exit;
 use signal_hook::flag;
 use signal_hook::iterator::Signals;

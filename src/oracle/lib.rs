@@ -2,7 +2,6 @@
 //!
 //! A [`Library`] holds the databases of one directory, of one rule set and one position set. An [`Oracle`] answers from
 //! it: the score of a position, the value of each legal move, the best moves, and why the other moves are illegal.
-//! [`mod@http`] serves an API and a web page.
 //!
 //! Invariants:
 //!
@@ -11,18 +10,16 @@
 //! * One oracle serves all threads. Reading raw and packed databases takes no lock; compressed ones share a bounded
 //!   cache of decoded blocks.
 //!
-//! The crate opens no files: callers pass opened files. Only `http` uses the network.
+//! The crate opens no files: callers pass opened files.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod answer;
 mod bounds;
 mod error;
-pub mod http;
 mod level;
 mod library;
 mod line;
-mod page;
 mod review;
 mod search;
 

@@ -1,6 +1,6 @@
 //! Refused requests: a status and a JSON object.
 
-use crate::OracleError;
+use oracle::OracleError;
 use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER};

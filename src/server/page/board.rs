@@ -1,8 +1,8 @@
 //! The board: South's pits below, North's above. Legal moves are links.
 
 use super::{PageState, worth};
-use crate::Answer;
-use crate::http::category;
+use oracle::Answer;
+use crate::probe::category;
 use game::Pit;
 use game::notation::{MoveText, Seats, Side};
 use maud::{Markup, html};

@@ -1,4 +1,4 @@
-//! The HTTP server: a JSON API, and a web page.
+//! Serves databases over HTTP: a JSON API, and a web page.
 //!
 //! [`Site`] is the state, [`router`] the routes, [`Server`] the connections. Values are from the point of view of the
 //! player to move in the queried position, and count stones on the board, without stores.
@@ -10,7 +10,9 @@
 //!   lines run on a bounded number of blocking threads.
 //! * The same databases give the same bytes, so one entity tag covers all answers, except moves chosen without a seed.
 //!
-//! `http/openapi.json` describes the routes; a test compares the two.
+//! `openapi.json` describes the routes; a test compares the two.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod batch;
 mod body;
@@ -20,6 +22,7 @@ mod host;
 mod limits;
 mod metrics;
 mod middleware;
+mod page;
 mod play;
 mod probe;
 mod refusal;
@@ -35,8 +38,3 @@ pub use router::router;
 pub use server::{Server, ServerStop};
 pub use site::Site;
 
-pub(crate) use catalogue::ScoreCount;
-pub(crate) use probe::{STARVES, ScoreValue, best_first, category, loss};
-pub(crate) use refusal::{Refusal, query_mistake};
-pub(crate) use reply::not_kept;
-pub(crate) use transcript::play_all;

@@ -9,8 +9,12 @@ pub(crate) mod assets;
 mod board;
 mod details;
 
-use crate::http::{Refusal, Site, category, not_kept, play_all, query_mistake};
-use crate::{Answer, Bounds};
+use crate::probe::category;
+use crate::refusal::{Refusal, query_mistake};
+use crate::reply::not_kept;
+use crate::site::Site;
+use crate::transcript::play_all;
+use oracle::{Answer, Bounds};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;

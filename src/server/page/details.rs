@@ -2,8 +2,10 @@
 //! which the script copies.
 
 use super::{PageState, signed, stones, worth};
-use crate::http::{STARVES, ScoreCount, ScoreValue, Site, best_first, category, loss};
-use crate::{Answer, LineEnd, PrincipalLine};
+use crate::catalogue::ScoreCount;
+use crate::probe::{STARVES, ScoreValue, best_first, category, loss};
+use crate::site::Site;
+use oracle::{Answer, LineEnd, PrincipalLine};
 use game::notation::{MoveText, Side};
 use game::quantity::plural;
 use game::{Illegal, Score};

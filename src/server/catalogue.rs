@@ -1,6 +1,6 @@
 //! The catalogue of databases: the answer of `/v1/databases`, and the entity tag of all answers.
 
-use crate::{Library, LibraryFile};
+use oracle::{Library, LibraryFile};
 use game::Score;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use super::limits::ServerLimits;
 use super::metrics::Metrics;
 use super::refusal::Refusal;
 use crate::page::assets;
-use crate::{Answer, Oracle, PrincipalLine};
+use oracle::{Answer, Oracle, PrincipalLine};
 use axum::http::header::HeaderValue;
 use game::Board;
 use std::collections::hash_map::RandomState;

@@ -4,7 +4,7 @@ use super::probe::{ScoreValue, after};
 use super::refusal::Refusal;
 use super::reply;
 use super::site::Site;
-use crate::{Level, LevelError, LineEnd, OracleError, PrincipalLine, ValuedMove};
+use oracle::{Level, LevelError, LineEnd, OracleError, PrincipalLine, ValuedMove};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;

@@ -3,7 +3,7 @@
 //! The format follows the lichess tablebase API: the position, and its moves, best first. Unlike in that API, the value
 //! and the category of a move are from the point of view of the mover.
 
-use crate::{Answer, AnswerSource, Bounds, ValuedMove};
+use oracle::{Answer, AnswerSource, Bounds, ValuedMove};
 use game::notation::{MoveText, PositionText, Seats, Side};
 use game::{Board, Illegal};
 use serde::Serialize;
