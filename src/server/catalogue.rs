@@ -1,7 +1,7 @@
 //! The catalogue of databases: the answer of `/v1/databases`, and the entity tag of all answers.
 
-use oracle::{Library, LibraryFile};
 use game::Score;
+use oracle::{Library, LibraryFile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -37,4 +37,3 @@ pub use limits::ServerLimits;
 pub use router::router;
 pub use server::{Server, ServerStop};
 pub use site::Site;
-

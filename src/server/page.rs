@@ -14,7 +14,6 @@ use crate::refusal::{Refusal, query_mistake};
 use crate::reply::not_kept;
 use crate::site::Site;
 use crate::transcript::play_all;
-use oracle::{Answer, Bounds};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -27,6 +26,7 @@ use game::quantity::plural;
 use game::transcript::side_name;
 use game::{Board, Rules, Score};
 use maud::{DOCTYPE, Markup, html};
+use oracle::{Answer, Bounds};
 use serde::Deserialize;
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@ use super::probe::{ScoreValue, after};
 use super::refusal::Refusal;
 use super::reply;
 use super::site::Site;
-use oracle::{Level, LevelError, LineEnd, OracleError, PrincipalLine, ValuedMove};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use game::notation::{MoveText, PositionText};
+use oracle::{Level, LevelError, LineEnd, OracleError, PrincipalLine, ValuedMove};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //! The format follows the lichess tablebase API: the position, and its moves, best first. Unlike in that API, the value
 //! and the category of a move are from the point of view of the mover.
 
-use oracle::{Answer, AnswerSource, Bounds, ValuedMove};
 use game::notation::{MoveText, PositionText, Seats, Side};
 use game::{Board, Illegal};
+use oracle::{Answer, AnswerSource, Bounds, ValuedMove};
 use serde::Serialize;
 
 /// A score, or its bounds.

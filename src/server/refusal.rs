@@ -1,11 +1,11 @@
 //! Refused requests: a status and a JSON object.
 
-use oracle::OracleError;
 use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use game::notation::NotationError;
+use oracle::OracleError;
 use serde::Serialize;
 
 /// The code of a request that may be repeated soon.

@@ -1,11 +1,11 @@
 //! The board: South's pits below, North's above. Legal moves are links.
 
 use super::{PageState, worth};
-use oracle::Answer;
 use crate::probe::category;
 use game::Pit;
 use game::notation::{MoveText, Seats, Side};
 use maud::{Markup, html};
+use oracle::Answer;
 
 /// Renders the board of a game, with the values of known moves.
 pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {

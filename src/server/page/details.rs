@@ -5,11 +5,11 @@ use super::{PageState, signed, stones, worth};
 use crate::catalogue::ScoreCount;
 use crate::probe::{STARVES, ScoreValue, best_first, category, loss};
 use crate::site::Site;
-use oracle::{Answer, LineEnd, PrincipalLine};
 use game::notation::{MoveText, Side};
 use game::quantity::plural;
 use game::{Illegal, Score};
 use maud::{Markup, html};
+use oracle::{Answer, LineEnd, PrincipalLine};
 use std::sync::Arc;
 
 /// The largest number of moves of a line.
