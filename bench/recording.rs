@@ -5,7 +5,8 @@
 
 use crate::distances::{Access, AccessCounts, Distances};
 use engines::bounds::{
-    BitKernel, BoundReport, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
+    BitKernel, BoundReport, PlaneLayout, PlaneSlab, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
+    in_both_orientations, plane,
 };
 use engines::{Bytes, Tables, capture};
 use game::{Index, Orientation, Score};
@@ -203,20 +204,20 @@ pub fn record(
         let mut record = solver.wins().record();
         Use { dual: record.dual.take(), single: record.single.take() }
     };
-    let turned = turned(index, captures);
+    let [captures, turned] = in_both_orientations(index, captures);
     let mut won = vec![0; solver.wins_units().len()];
     for bound in (1..=stones as Score).rev() {
         solver.wins().record().is_on = bounds.contains(&(bound as u32));
         let mut words = Vec::new();
         for unit in solver.wins_units() {
-            let mut new = plane(index, &wins_layout, unit, &turned, |best| best == bound);
+            let mut new = plane(&wins_layout, unit, &turned, |best| best == bound);
             if new.iter().any(|&word| word != 0) {
                 solver.add_wins(unit, &mut new);
             }
         }
         let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
         for (number, unit) in solver.units().iter().enumerate() {
-            let Ok(()) = solver.add_candidates(number, &plane(index, &layout, unit, captures, free), |_| {});
+            let Ok(()) = solver.add_candidates(number, &plane(&layout, unit, &captures, free), |_| {});
         }
         let before = take();
         let mut passes = Vec::new();
@@ -243,41 +244,6 @@ pub fn record(
 
 fn count(scores: &[Score], wanted: impl Fn(Score) -> bool) -> u64 {
     scores.iter().filter(|&&score| wanted(score)).count() as u64
-}
-
-/// Transposes captures from `MoverMajor` to `OpponentMajor`.
-fn turned(index: &Index, captures: &[Score]) -> Vec<Score> {
-    let mut turned = vec![0; captures.len()];
-    for slab in index.slabs() {
-        let (rows, columns) = (slab.mover_halves as usize, slab.opponent_halves as usize);
-        let offset = slab.offset as usize;
-        for row in 0..rows {
-            for column in 0..columns {
-                turned[offset + column * rows + row] = captures[offset + row * columns + column];
-            }
-        }
-    }
-    turned
-}
-
-/// Returns the bits of a unit: set where the value is wanted.
-fn plane(
-    index: &Index,
-    layout: &PlaneLayout,
-    unit: &PlaneUnit,
-    values: &[Score],
-    wanted: impl Fn(Score) -> bool,
-) -> Vec<u64> {
-    let slab = &layout.slabs()[unit.slab];
-    let first = index.slabs()[unit.slab].offset as usize + unit.rows.start * slab.columns;
-    let rows = values[first..][..unit.rows.len() * slab.columns].chunks(slab.columns);
-    let mut words = Vec::with_capacity(unit.words.len());
-    for row in rows {
-        for values in row.chunks(64) {
-            words.push(values.iter().rev().fold(0, |word, &value| word << 1 | u64::from(wanted(value))));
-        }
-    }
-    words
 }
 
 #[cfg(test)]

@@ -6,21 +6,12 @@
 use crate::engine_progress::EngineProgress;
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, Result, declaration, files, sweep};
+use crate::{BuildContext, Result, files, sweep};
 use engines::Bytes;
 use engines::counting::{CountingError, Distribution, counting};
 use game::Index;
-use pipeline::{ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
-use planner::{DatabasePlan, Settings};
+use pipeline::{StageContext, StageError, StageReport};
 use store::{FileKind, FileOrientation, Shape};
-
-/// Declares the stage: it reads the captures and makes the database.
-pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
-    let stones = plan.stones();
-    let (captures, database) = (vec![files::capture(stones)], vec![files::database(stones)]);
-    let stage = declaration::stage(plan, "counting", None, captures, database);
-    (stage, vec![files::declare_database(settings, stones)])
-}
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {

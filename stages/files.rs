@@ -3,8 +3,8 @@
 use crate::{Result, declaration};
 use disk::{Digest, Disk};
 use game::{Index, PositionSet, Slab};
-use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError};
-use planner::Settings;
+use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError, StageSpec};
+use planner::{DatabasePlan, Settings};
 use std::path::Path;
 use store::{
     Codec, FileKind, FileOrientation, Identity, Role, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange,
@@ -38,6 +38,13 @@ const DATABASE_VERSION: u32 = 1;
 pub(crate) fn declare_database(settings: &Settings, stones: u32) -> ArtifactSpec {
     let name = database(stones);
     declaration::artifact(settings, stones, name, ArtifactKind::Target, "database").version(DATABASE_VERSION)
+}
+
+/// Declares the stage that solves a database from its captures alone.
+pub(crate) fn declare_solver(settings: &Settings, plan: &DatabasePlan, kind: &str) -> (StageSpec, Vec<ArtifactSpec>) {
+    let stones = plan.stones();
+    let stage = declaration::stage(plan, kind, None, vec![capture(stones)], vec![database(stones)]);
+    (stage, vec![declare_database(settings, stones)])
 }
 
 /// Whether a build can make a file of this name.

@@ -5,12 +5,11 @@
 
 use crate::engine_progress::EngineProgress;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, Result, declaration, files};
+use crate::{BuildContext, Result, files};
 use disk::Digest;
 use engines::{Bytes, DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
 use game::Index;
-use pipeline::{ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
-use planner::{DatabasePlan, Settings};
+use pipeline::{StageContext, StageError, StageReport};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Codec, FileKind};
@@ -18,14 +17,6 @@ use store::{Codec, FileKind};
 /// Upper bound on the passes from a snapshot. A valid one needs no more passes than zeros do, which is some tens; other
 /// data may never converge.
 const PASSES_MAX: u64 = 1000;
-
-/// Declares the stage: it reads the captures and makes the database.
-pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
-    let stones = plan.stones();
-    let (captures, database) = (vec![files::capture(stones)], vec![files::database(stones)]);
-    let stage = declaration::stage(plan, "sweep", None, captures, database);
-    (stage, vec![files::declare_database(settings, stones)])
-}
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {

@@ -10,7 +10,7 @@ use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
 use crate::error::Result;
 use crate::verify::{PortionFindings, RuleCheckTally, Verified};
-use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, WalkTile, Watch, merged, sample_tiles, see_opening};
+use crate::walk::{DatabasePortion, VisitedPosition, Walk, WalkTally, WalkTile, merged, sample_tiles};
 use crate::{CheckError, Histogram, Sample};
 use game::Score;
 use rayon::prelude::*;
@@ -50,22 +50,21 @@ pub fn verify_streamed<L: ScoreSource>(
     stream: Stream,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified> {
-    let database = databases.get(stones)?;
-    let tiles = sample_tiles(database, sample);
+    let walk = Walk::new(databases, stones, watch)?;
+    let tiles = sample_tiles(walk.database, sample);
     let mut rounds = tiles.chunks(tiles_of_round(round_bytes));
     let mut comparison = RuleCheckTally::default();
-    let mut round = LookUpRound::collect(databases, database, rounds.next().unwrap_or_default(), watch)?;
+    let mut round = LookUpRound::collect(&walk, rounds.next().unwrap_or_default())?;
     let mut at = 0;
     let histogram = stream(&mut |scores| {
         round.answer(at, scores);
         at += scores.len() as u64;
     })?;
-    comparison.merge(round.finish(databases, database, watch)?);
+    comparison.merge(round.finish(&walk)?);
     for tiles in rounds {
-        comparison
-            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_up_all(databases, database, watch)?);
+        comparison.merge(LookUpRound::collect(&walk, tiles)?.look_up_all(&walk)?);
     }
-    see_opening(databases, database, &mut comparison)?;
+    walk.see_opening(&mut comparison)?;
     comparison.verified(stones, histogram)
 }
 
@@ -81,15 +80,14 @@ pub fn verify_portion_in_rounds<L: ScoreSource>(
     portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<PortionFindings> {
-    let database = databases.get(stones)?;
-    let tiles = sample_tiles(database, sample);
+    let walk = Walk::new(databases, stones, watch)?;
+    let tiles = sample_tiles(walk.database, sample);
     let mut comparison = RuleCheckTally::default();
     for tiles in portion.tiles(&tiles).chunks(tiles_of_round(round_bytes)) {
-        comparison
-            .merge(LookUpRound::collect(databases, database, tiles, watch)?.look_up_all(databases, database, watch)?);
+        comparison.merge(LookUpRound::collect(&walk, tiles)?.look_up_all(&walk)?);
     }
     if portion.is_last() {
-        see_opening(databases, database, &mut comparison)?;
+        walk.see_opening(&mut comparison)?;
     }
     Ok(PortionFindings(comparison))
 }
@@ -132,12 +130,8 @@ impl RoundLookUp {
 }
 
 impl LookUpRound {
-    fn collect<L: ScoreSource>(
-        databases: &Databases<L>,
-        database: &Database<L>,
-        tiles: &[WalkTile],
-        watch: Watch,
-    ) -> Result<LookUpRound> {
+    fn collect<L: ScoreSource>(walk: &Walk<L>, tiles: &[WalkTile]) -> Result<LookUpRound> {
+        let Walk { databases, database, watch } = *walk;
         let positions: Vec<u64> = tiles.iter().flat_map(WalkTile::each).collect();
         let stones = database.index().stones();
         let units = positions.par_chunks(UNIT).enumerate().map(|(unit, positions)| {
@@ -189,35 +183,19 @@ impl LookUpRound {
         Ok(())
     }
 
-    /// Looks up the positions themselves.
-    fn look_up_positions<L: ScoreSource>(&mut self, database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<()> {
-        for (look_up, score) in look_ups.iter().zip(answers(database, look_ups)?) {
+    /// Performs all look-ups, and compares the scores.
+    fn look_up_all<L: ScoreSource>(mut self, walk: &Walk<L>) -> Result<RuleCheckTally> {
+        let own = std::mem::take(&mut self.look_ups[0]);
+        self.look_up(walk.database, &own, 0)?;
+        for (look_up, score) in self.found_look_ups.iter().zip(answers(walk.database, &self.found_look_ups)?) {
             self.found[look_up.parent()] = score;
         }
-        Ok(())
-    }
-
-    /// Performs all look-ups, and compares the scores.
-    fn look_up_all<L: ScoreSource>(
-        mut self,
-        databases: &Databases<L>,
-        database: &Database<L>,
-        watch: Watch,
-    ) -> Result<RuleCheckTally> {
-        let own = std::mem::take(&mut self.look_ups[0]);
-        self.look_up(database, &own, 0)?;
-        let found = std::mem::take(&mut self.found_look_ups);
-        self.look_up_positions(database, &found)?;
-        self.finish(databases, database, watch)
+        self.finish(walk)
     }
 
     /// Looks up the children in smaller databases, and compares the scores.
-    fn finish<L: ScoreSource>(
-        mut self,
-        databases: &Databases<L>,
-        database: &Database<L>,
-        watch: Watch,
-    ) -> Result<RuleCheckTally> {
+    fn finish<L: ScoreSource>(mut self, walk: &Walk<L>) -> Result<RuleCheckTally> {
+        let Walk { databases, database, watch } = *walk;
         let stones = database.index().stones();
         for captured in 1..=stones {
             let look_ups = std::mem::take(&mut self.look_ups[captured as usize]);
@@ -260,6 +238,7 @@ fn answers<L: ScoreSource>(database: &Database<L>, look_ups: &[RoundLookUp]) -> 
 mod tests {
     use super::*;
     use crate::solved::solved;
+    use crate::walk::Watch;
     use crate::{Extent, verify};
     use game::PositionSet;
 
@@ -303,17 +282,15 @@ mod tests {
     #[test]
     fn rounds_add_up() {
         let databases = solved(7, PositionSet::All);
-        let database = databases.get(7).unwrap();
-        let tiles = sample_tiles(database, SAMPLE);
         let watch: Watch = &|_| ControlFlow::Continue(());
-        let whole = LookUpRound::collect(&databases, database, &tiles, watch).unwrap();
-        let of = |round: LookUpRound| {
-            let found = round.look_up_all(&databases, database, watch).unwrap();
+        let walk = Walk::new(&databases, 7, watch).unwrap();
+        let tiles = sample_tiles(walk.database, SAMPLE);
+        let checked = |tiles: &[WalkTile]| {
+            let found = LookUpRound::collect(&walk, tiles).unwrap().look_up_all(&walk).unwrap();
             found.verified(7, Histogram::EMPTY).unwrap().checked()
         };
-        let parts = tiles.chunks(10).map(|tiles| of(LookUpRound::collect(&databases, database, tiles, watch).unwrap()));
-        let whole = of(whole);
-        assert_eq!(whole, parts.sum::<u64>());
+        let whole = checked(&tiles);
+        assert_eq!(whole, tiles.chunks(10).map(checked).sum::<u64>());
         let portion = |number| {
             let portion = DatabasePortion { number, of: 3 };
             verify_portion_in_rounds(&databases, 7, SAMPLE, 0, portion, watch).unwrap()

@@ -82,20 +82,126 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     portion: DatabasePortion,
     watch: Watch,
 ) -> Result<T> {
-    let database = databases.get(stones)?;
+    let walk = Walk::new(databases, stones, watch)?;
+    let database = walk.database;
     let mut tally = match extent {
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
-            return sampled(databases, database, sample, portion, watch);
+            return walk.sampled(sample, portion);
         }
         Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
-            walk_tiles(databases, database, portion.tiles(&sample_tiles(database, sample)), SAMPLE_UNIT, watch)?
+            walk.tiles(portion.tiles(&sample_tiles(database, sample)), SAMPLE_UNIT)?
         }
-        _ => walk_tiles(databases, database, portion.tiles(&all_tiles(database)), 1, watch)?,
+        _ => walk.tiles(portion.tiles(&all_tiles(database)), 1)?,
     };
     if portion.is_last() {
-        see_opening(databases, database, &mut tally)?;
+        walk.see_opening(&mut tally)?;
     }
     Ok(tally)
+}
+
+/// A walk over a database.
+pub(crate) struct Walk<'a, L> {
+    pub(crate) databases: &'a Databases<L>,
+    pub(crate) database: &'a Database<L>,
+    pub(crate) watch: Watch<'a>,
+}
+
+impl<'a, L: ScoreSource> Walk<'a, L> {
+    pub(crate) fn new(databases: &'a Databases<L>, stones: u32, watch: Watch<'a>) -> Result<Self> {
+        Ok(Walk { databases, database: databases.get(stones)?, watch })
+    }
+
+    /// Visits the opening position of the reachable 48-stone database, which is in no slab.
+    pub(crate) fn see_opening<T: WalkTally>(&self, tally: &mut T) -> Result<()> {
+        let Walk { databases, database, .. } = *self;
+        let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
+        for position in in_slabs..database.positions() {
+            let board = database.board(position);
+            let derived = Derived::of(databases, &board)?;
+            let found = database.scores().score(position)?;
+            tally.see(&VisitedPosition::new(databases.rules(), position, board, derived, found));
+        }
+        Ok(())
+    }
+
+    /// Walks tiles, `unit` of them at a time in parallel.
+    fn tiles<T: WalkTally>(&self, tiles: &[WalkTile<'_>], unit: usize) -> Result<T> {
+        let walk = |tiles: &[WalkTile<'_>]| {
+            let mut tally = T::default();
+            for tile in tiles {
+                tally.merge(tile.walk(self)?);
+            }
+            let seen = tiles.iter().map(WalkTile::positions).sum();
+            if (self.watch)(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
+        };
+        Ok(merged(tiles.par_chunks(unit).map(walk).collect::<Result<_>>()?))
+    }
+
+    fn sampled<T: WalkTally>(&self, sample: Sample, portion: DatabasePortion) -> Result<T> {
+        let positions = self.database.positions();
+        let count = sample.count(positions);
+        let share = portion.share(count);
+        let mut tally = T::default();
+        for first in share.clone().step_by(BATCH_POSITIONS as usize) {
+            let batch: Vec<u64> = (first..share.end.min(first + BATCH_POSITIONS))
+                .into_par_iter()
+                .map(|at| sample.position(at, count, positions))
+                .collect();
+            tally.merge(self.batch(&batch)?);
+            if (self.watch)(batch.len() as u64).is_break() {
+                return Err(CheckError::Stopped);
+            }
+        }
+        Ok(tally)
+    }
+
+    fn batch<T: WalkTally>(&self, positions: &[u64]) -> Result<T> {
+        let Walk { databases, database, .. } = *self;
+        let boards: Vec<Board> = positions.par_iter().map(|&position| database.board(position)).collect();
+        let look_ups: Vec<Vec<SampleLookUp>> = boards
+            .par_chunks(BATCH_UNIT)
+            .enumerate()
+            .map(|(unit, boards)| look_ups(databases, unit * BATCH_UNIT, boards))
+            .collect::<Result<_, _>>()?;
+        let mut look_ups = look_ups.concat();
+        look_ups.par_sort_unstable();
+
+        let stones = database.index().stones();
+        let mut answers = vec![0; look_ups.len()];
+        look_ups.par_chunks(BATCH_UNIT).zip(answers.par_chunks_mut(BATCH_UNIT)).try_for_each_init(
+            Vec::new,
+            |places, (look_ups, mut answers)| {
+                for look_ups in look_ups.chunk_by(|a, b| a.captured() == b.captured()) {
+                    let (here, rest) = answers.split_at_mut(look_ups.len());
+                    answers = rest;
+                    places.clear();
+                    places.extend(look_ups.iter().map(|look_up| look_up.position()));
+                    let child = databases.get(stones - u32::from(look_ups[0].captured()))?;
+                    child.scores().scores(places, here)?;
+                }
+                Ok::<_, CheckError>(())
+            },
+        )?;
+        let mut derived = vec![Derived::NONE; positions.len()];
+        for (look_up, answer) in look_ups.into_iter().zip(answers) {
+            derived[look_up.parent()].offer(look_up.captured(), answer);
+        }
+
+        let parts: Vec<T> = (positions.par_chunks(BATCH_UNIT))
+            .zip(boards.par_chunks(BATCH_UNIT))
+            .zip(derived.par_chunks(BATCH_UNIT))
+            .map(|((positions, boards), derived)| {
+                let mut found = vec![0; positions.len()];
+                database.scores().scores(positions, &mut found)?;
+                let mut tally = T::default();
+                for (at, &board) in boards.iter().enumerate() {
+                    tally.see(&VisitedPosition::new(databases.rules(), positions[at], board, derived[at], found[at]));
+                }
+                Ok(tally)
+            })
+            .collect::<Result<_>>()?;
+        Ok(merged(parts))
+    }
 }
 
 /// One of several portions of about equal size. Portions depend only on the database, the extent and their number.
@@ -149,22 +255,6 @@ fn all_tiles<L: ScoreSource>(database: &Database<L>) -> Vec<WalkTile<'_>> {
     tiles.collect()
 }
 
-/// Visits the opening position of the reachable 48-stone database, which is in no slab.
-pub(crate) fn see_opening<L: ScoreSource, T: WalkTally>(
-    databases: &Databases<L>,
-    database: &Database<L>,
-    tally: &mut T,
-) -> Result<()> {
-    let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
-    for position in in_slabs..database.positions() {
-        let board = database.board(position);
-        let derived = Derived::of(databases, &board)?;
-        let found = database.scores().score(position)?;
-        tally.see(&VisitedPosition::new(databases.rules(), position, board, derived, found));
-    }
-    Ok(())
-}
-
 /// The tiles of a slab that a sample chooses from.
 struct SampleTiles<'a> {
     slab: &'a Slab,
@@ -199,25 +289,6 @@ pub(crate) fn sample_tiles<L: ScoreSource>(database: &Database<L>, sample: Sampl
     chosen.collect()
 }
 
-/// Walks tiles, `unit` of them at a time in parallel.
-fn walk_tiles<L: ScoreSource, T: WalkTally>(
-    databases: &Databases<L>,
-    database: &Database<L>,
-    tiles: &[WalkTile<'_>],
-    unit: usize,
-    watch: Watch,
-) -> Result<T> {
-    let walk = |tiles: &[WalkTile<'_>]| {
-        let mut tally = T::default();
-        for tile in tiles {
-            tally.merge(tile.walk(databases, database)?);
-        }
-        let seen = tiles.iter().map(WalkTile::positions).sum();
-        if watch(seen).is_break() { Err(CheckError::Stopped) } else { Ok(tally) }
-    };
-    Ok(merged(tiles.par_chunks(unit).map(walk).collect::<Result<_>>()?))
-}
-
 /// A rectangle of a slab.
 pub(crate) struct WalkTile<'a> {
     slab: &'a Slab,
@@ -238,7 +309,8 @@ impl WalkTile<'_> {
         })
     }
 
-    fn walk<L: ScoreSource, T: WalkTally>(&self, databases: &Databases<L>, database: &Database<L>) -> Result<T> {
+    fn walk<L: ScoreSource, T: WalkTally>(&self, walk: &Walk<L>) -> Result<T> {
+        let Walk { databases, database, .. } = *walk;
         let slab = self.slab;
         let width = self.movers.len();
         let at = |opponent: u32| {
@@ -297,81 +369,6 @@ impl SampleLookUp {
     fn parent(self) -> usize {
         (self.0 & (BATCH_POSITIONS - 1)) as usize
     }
-}
-
-fn sampled<L: ScoreSource, T: WalkTally>(
-    databases: &Databases<L>,
-    database: &Database<L>,
-    sample: Sample,
-    portion: DatabasePortion,
-    watch: Watch,
-) -> Result<T> {
-    let positions = database.positions();
-    let count = sample.count(positions);
-    let share = portion.share(count);
-    let mut tally = T::default();
-    for first in share.clone().step_by(BATCH_POSITIONS as usize) {
-        let batch: Vec<u64> = (first..share.end.min(first + BATCH_POSITIONS))
-            .into_par_iter()
-            .map(|at| sample.position(at, count, positions))
-            .collect();
-        tally.merge(walk_batch(databases, database, &batch)?);
-        if watch(batch.len() as u64).is_break() {
-            return Err(CheckError::Stopped);
-        }
-    }
-    Ok(tally)
-}
-
-fn walk_batch<L: ScoreSource, T: WalkTally>(
-    databases: &Databases<L>,
-    database: &Database<L>,
-    positions: &[u64],
-) -> Result<T> {
-    let boards: Vec<Board> = positions.par_iter().map(|&position| database.board(position)).collect();
-    let look_ups: Vec<Vec<SampleLookUp>> = boards
-        .par_chunks(BATCH_UNIT)
-        .enumerate()
-        .map(|(unit, boards)| look_ups(databases, unit * BATCH_UNIT, boards))
-        .collect::<Result<_, _>>()?;
-    let mut look_ups = look_ups.concat();
-    look_ups.par_sort_unstable();
-
-    let stones = database.index().stones();
-    let mut answers = vec![0; look_ups.len()];
-    look_ups.par_chunks(BATCH_UNIT).zip(answers.par_chunks_mut(BATCH_UNIT)).try_for_each_init(
-        Vec::new,
-        |places, (look_ups, mut answers)| {
-            for look_ups in look_ups.chunk_by(|a, b| a.captured() == b.captured()) {
-                let (here, rest) = answers.split_at_mut(look_ups.len());
-                answers = rest;
-                places.clear();
-                places.extend(look_ups.iter().map(|look_up| look_up.position()));
-                let child = databases.get(stones - u32::from(look_ups[0].captured()))?;
-                child.scores().scores(places, here)?;
-            }
-            Ok::<_, CheckError>(())
-        },
-    )?;
-    let mut derived = vec![Derived::NONE; positions.len()];
-    for (look_up, answer) in look_ups.into_iter().zip(answers) {
-        derived[look_up.parent()].offer(look_up.captured(), answer);
-    }
-
-    let parts: Vec<T> = (positions.par_chunks(BATCH_UNIT))
-        .zip(boards.par_chunks(BATCH_UNIT))
-        .zip(derived.par_chunks(BATCH_UNIT))
-        .map(|((positions, boards), derived)| {
-            let mut found = vec![0; positions.len()];
-            database.scores().scores(positions, &mut found)?;
-            let mut tally = T::default();
-            for (at, &board) in boards.iter().enumerate() {
-                tally.see(&VisitedPosition::new(databases.rules(), positions[at], board, derived[at], found[at]));
-            }
-            Ok(tally)
-        })
-        .collect::<Result<_>>()?;
-    Ok(merged(parts))
 }
 
 fn look_ups<L: ScoreSource>(

@@ -287,6 +287,22 @@ impl MemoryState {
         self.faults.next_outcome(operation, path, is_scratch)
     }
 
+    /// Makes the content of a file durable; if the operation fails, a random part of it.
+    fn sync_file(&mut self, file: usize, outcome: OperationOutcome) -> Result<(), DiskError> {
+        let file = &mut self.files[file];
+        match outcome {
+            OperationOutcome::Fine => file.sync(),
+            OperationOutcome::Fails(error) => {
+                if let Some(random) = &mut self.random {
+                    file.fail_to_sync(random);
+                }
+                return Err(error);
+            }
+            OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     fn find(&self, operation: Operation, path: &Path) -> Result<usize, DiskError> {
         self.names.get(path).copied().ok_or_else(|| DiskError::from_io(operation, path, io::ErrorKind::NotFound.into()))
     }

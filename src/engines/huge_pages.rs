@@ -5,7 +5,6 @@
 use memmap2::{Advice, MmapMut, MmapOptions};
 use rayon::prelude::*;
 use std::alloc::{self, Layout};
-use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
@@ -132,12 +131,6 @@ impl Words {
             alloc::handle_alloc_error(layout)
         });
         Words { map, len }
-    }
-}
-
-impl fmt::Debug for Words {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Words({})", self.len)
     }
 }
 

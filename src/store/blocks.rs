@@ -14,7 +14,7 @@ use disk::{DiskError, bytes_of};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The most blocks of zeros that are buffered.
 const READY_MAX: usize = 32;
@@ -78,11 +78,6 @@ impl<S: BlockSink> BlockWriter<S> {
             pending: Vec::new(),
             ready: Vec::new(),
         }
-    }
-
-    /// The file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.content.path
     }
 
     /// The positions not yet appended.

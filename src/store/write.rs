@@ -9,7 +9,6 @@ use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
 use disk::{Digest, Disk, DiskError, Staged};
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
@@ -121,13 +120,6 @@ impl<'d> Writer<'d> {
         assert!(staged.bytes() <= self.bytes_max, "no more was written than reserved");
         let bytes = staged.publish()?;
         Ok(Written { bytes, digest })
-    }
-}
-
-impl fmt::Debug for Writer<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Range { start, end } = self.blocks.left();
-        write!(f, "Writer({}: {start} of {end} positions)", self.blocks.path().display())
     }
 }
 

@@ -232,7 +232,7 @@ impl<'ast> Visit<'ast> for Types {
 }
 
 /// Whether a file is Rust of the program, not of the library for other programs: that has names and examples of its own.
-fn is_internal(path: &String) -> bool {
+fn is_internal(path: &str) -> bool {
     path.ends_with(".rs") && !path.starts_with("src/db/")
 }
 
@@ -240,7 +240,7 @@ fn is_internal(path: &String) -> bool {
 fn a_type_name_has_one_meaning() {
     let root = root();
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in project_files().into_iter().filter(is_internal) {
+    for path in project_files().into_iter().filter(|path| is_internal(path)) {
         let file = syn::parse_file(&read(&root.join(&path))).unwrap_or_else(|error| panic!("{path}: {error}"));
         let mut types = Types::default();
         types.visit_file(&file);
@@ -293,7 +293,7 @@ fn names_say_what_is_inside() {
 /// never be compiled. The few examples of `src/db` are run after the summary.
 #[test]
 fn comments_hold_no_rust_examples() {
-    for path in project_files().into_iter().filter(is_internal) {
+    for path in project_files().into_iter().filter(|path| is_internal(path)) {
         let mut is_open = false;
         for (number, line) in read(&root().join(&path)).lines().enumerate() {
             let text = line.trim_start();

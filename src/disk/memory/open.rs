@@ -58,25 +58,13 @@ impl OutputFile for MemoryOutput {
     }
 
     fn sync(&mut self) -> Result<(), DiskError> {
-        let mut guard = self.state(Operation::Sync)?;
-        let state = &mut *guard;
+        let mut state = self.state(Operation::Sync)?;
         let outcome = state.outcome_of(Operation::Sync, &self.path, false);
-        let file = &mut state.files[self.file];
-        match outcome {
-            OperationOutcome::Fine => {}
-            OperationOutcome::Fails(error) => {
-                if let Some(random) = &mut state.random {
-                    file.fail_to_sync(random);
-                }
-                return Err(error);
-            }
-            OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => return Err(error),
-        }
-        file.bytes_reserved = 0;
-        file.sync();
+        state.sync_file(self.file, outcome)?;
+        state.files[self.file].bytes_reserved = 0;
         if self.name_is_new {
             state.sync_directory(parent(&self.path))?;
-            drop(guard);
+            drop(state);
             self.name_is_new = false;
         }
         Ok(())
@@ -157,24 +145,12 @@ impl ScratchFile for MemoryFile {
     }
 
     fn sync(&self) -> Result<(), DiskError> {
-        let mut guard = self.disk.state();
-        let state = &mut *guard;
+        let mut state = self.disk.state();
         let outcome = state.outcome_of(Operation::Sync, &self.path, self.is_scratch);
         if state.crashes != self.crashes {
             let source = io::Error::other("the process that opened it has crashed");
             return Err(DiskError::from_io(Operation::Sync, &self.path, source));
         }
-        let file = &mut state.files[self.file];
-        match outcome {
-            OperationOutcome::Fine => file.sync(),
-            OperationOutcome::Fails(error) => {
-                if let Some(random) = &mut state.random {
-                    file.fail_to_sync(random);
-                }
-                return Err(error);
-            }
-            OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => return Err(error),
-        }
-        Ok(())
+        state.sync_file(self.file, outcome)
     }
 }

@@ -51,7 +51,6 @@ pub trait Units<E>: Sync {
 }
 
 /// Plane of won positions in memory.
-#[derive(Debug)]
 pub struct WinsInMemory {
     words: Words,
     slabs: Vec<PlaneSlab>,
