@@ -2,7 +2,8 @@
 
 use crate::{Error, Position};
 use game::{Index, Orientation};
-use std::ops::Range;
+use std::fmt;
+use std::ops::{Deref, Range};
 use store::CachedScores;
 
 /// The scores of all positions with one number of stones, in canonical order.
@@ -29,6 +30,17 @@ pub struct Slab {
     pub first: u64,
 }
 
+/// The scores of all positions of a database, in canonical order, in the map of its file. Cheap to clone.
+///
+/// All checksums were compared when the map was requested. A run replaces a database and never writes to its file; the
+/// map then keeps the scores of the replaced file. If another program writes to the file, the scores change unnoticed;
+/// scores that it cuts off become zeros.
+#[derive(Clone)]
+pub struct MappedScores(store::MappedScores);
+
+/// Reads of more scores than this decode on all threads; reads of fewer keep decoded blocks in a cache.
+const CACHED_SCORES_MAX: u64 = 1 << 20;
+
 impl<'a> Database<'a> {
     pub(crate) fn new(index: &'a Index, scores: &'a CachedScores) -> Database<'a> {
         Database { index, scores }
@@ -41,7 +53,7 @@ impl<'a> Database<'a> {
 
     /// Returns the number of positions.
     pub fn positions(&self) -> u64 {
-        self.index.positions()
+        self.scores.scores().shape().positions()
     }
 
     /// Returns the slabs, in the order of their positions.
@@ -64,6 +76,8 @@ impl<'a> Database<'a> {
             return Err(Error::Position(format!("expected {} stones, found {}", self.stones(), position.stones())));
         }
         let number = self.index.rank(&position.0, Orientation::OpponentMajor);
+        // The opening is reachable, but no database holds it.
+        let number = number.filter(|&number| number < self.positions());
         number.ok_or_else(|| Error::NotContained(position.to_string()))
     }
 
@@ -72,10 +86,11 @@ impl<'a> Database<'a> {
     /// # Panics
     /// If `number` is not below [`positions`](Self::positions).
     pub fn position(&self, number: u64) -> Position {
+        assert!(number < self.positions(), "position {number} of {}", self.positions());
         Position(self.index.unrank(number, Orientation::OpponentMajor))
     }
 
-    /// Reads the scores of consecutive positions.
+    /// Reads the scores of consecutive positions, many on all threads.
     ///
     /// # Errors
     /// [`Error::Damaged`] if a block is damaged, [`Error::Io`] if it cannot be read; `scores` then holds anything.
@@ -83,6 +98,51 @@ impl<'a> Database<'a> {
     /// # Panics
     /// If `positions` exceeds [`positions`](Self::positions), or `scores` has another length.
     pub fn read(&self, positions: Range<u64>, scores: &mut [i8]) -> Result<(), Error> {
+        if positions.end.saturating_sub(positions.start) > CACHED_SCORES_MAX {
+            return Ok(self.scores.scores().read_range(positions, scores)?);
+        }
         Ok(self.scores.read_range(positions, scores)?)
+    }
+
+    /// Returns the scores of all positions without a copy, if the codec of the database is `raw`; otherwise `None`. The
+    /// first call reads the whole file and compares its checksums, on all threads.
+    ///
+    /// ```
+    /// use awari_db::Databases;
+    ///
+    /// # let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/example");
+    /// let databases = Databases::open(directory)?;
+    /// let database = databases.database(4)?;
+    /// let positions = database.positions() as usize;
+    /// let won = match database.mapped()? {
+    ///     Some(scores) => scores.iter().filter(|&&score| score > 0).count(),
+    ///     None => {
+    ///         let mut scores = vec![0; positions];
+    ///         database.read(0..database.positions(), &mut scores)?;
+    ///         scores.iter().filter(|&&score| score > 0).count()
+    ///     }
+    /// };
+    /// assert!(won < positions);
+    /// # Ok::<(), awari_db::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn mapped(&self) -> Result<Option<MappedScores>, Error> {
+        Ok(self.scores.scores().mapped()?.map(MappedScores))
+    }
+}
+
+impl Deref for MappedScores {
+    type Target = [i8];
+
+    fn deref(&self) -> &[i8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for MappedScores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

@@ -4,7 +4,7 @@ use crate::{Database, Error, Position};
 use disk::{Disk, RealDisk};
 use game::{Pit, PositionSet};
 use oracle::{Library, Oracle};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::Scores;
 
 /// The databases of a run directory, all of one rule set and one position set.
@@ -31,7 +31,7 @@ pub struct Move {
 const CACHE_BYTES_MAX: u64 = 256 << 20;
 
 impl Databases {
-    /// Opens the databases of a run directory: its files `databases/NN.awari`.
+    /// Opens the databases of a run directory, its files `databases/NN.awari`, or of that folder itself.
     ///
     /// A damaged file is an error only for the questions that need it.
     ///
@@ -40,12 +40,14 @@ impl Databases {
     /// their names say; [`Error::Io`] if the directory cannot be read.
     pub fn open(directory: impl AsRef<Path>) -> Result<Databases, Error> {
         let (disk, directory) = (RealDisk::default(), directory.as_ref());
-        let paths = disk.list(&directory.join("databases")).map_err(|error| Error::Io(error.to_string()))?;
-        let named = paths.into_iter().filter(|path| Library::stones_of(path).is_some());
-        let library = Library::new(named.map(|path| (path.clone(), Scores::open(&disk, &path))))?;
-        if library.files().is_empty() {
+        let mut paths = database_paths(&disk, &directory.join("databases"))?;
+        if paths.is_empty() {
+            paths = database_paths(&disk, directory)?;
+        }
+        if paths.is_empty() {
             return Err(Error::NoDatabases(directory.to_path_buf()));
         }
+        let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path))))?;
         Ok(Databases { oracle: Oracle::new(library, CACHE_BYTES_MAX) })
     }
 
@@ -107,6 +109,13 @@ impl Databases {
         moves.retain(|played| Some(played.value) == best);
         Ok(moves)
     }
+}
+
+/// Returns the files of a folder that are named as databases are.
+fn database_paths(disk: &RealDisk, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut paths = disk.list(folder).map_err(|error| Error::Io(error.to_string()))?;
+    paths.retain(|path| Library::stones_of(path).is_some());
+    Ok(paths)
 }
 
 fn letter(pit: Pit) -> char {

@@ -2,6 +2,7 @@
 
 mod block;
 mod location;
+mod mapped;
 pub(crate) mod open;
 mod ranges;
 mod source;
@@ -10,6 +11,7 @@ pub(crate) mod tests;
 mod verify;
 
 pub(crate) use self::location::{AccessPattern, BlockPart, ScoreLocation};
+pub use self::mapped::MappedScores;
 pub use self::ranges::BlockRun;
 
 use self::source::FileSource;

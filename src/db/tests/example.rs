@@ -34,6 +34,13 @@ fn all_ways_to_a_score_agree() {
 }
 
 #[test]
+fn the_folder_of_the_databases_is_enough() {
+    let folder = Databases::open(concat!(env!("CARGO_MANIFEST_DIR"), "/example/databases"));
+    let stones: Vec<u32> = folder.expect("the example is there").stones().collect();
+    assert_eq!(stones, [0, 1, 2, 3, 4]);
+}
+
+#[test]
 fn errors_name_the_cause() {
     let databases = databases();
     let position: Position = "0 0 0 0 0 5 0 0 0 0 0 0".parse().expect("it is a position");

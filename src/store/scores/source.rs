@@ -68,6 +68,14 @@ impl FileSource {
         Some((&mapped.mapping, edition))
     }
 
+    /// Returns a map that is not lost.
+    pub(crate) fn mapping(&self) -> Option<&Mapping> {
+        match self {
+            FileSource::Mapped(mapped) => self.in_place().map(|_| &mapped.mapping),
+            FileSource::Windowed(_) => None,
+        }
+    }
+
     /// Asks the operating system whether a mapped file has changed. If so, the file gets another edition, and `forget`
     /// is called before any other thread can see it in [`edition`](Self::edition).
     pub(crate) fn latest_edition(&self, forget: impl FnOnce()) -> Option<u64> {

@@ -46,6 +46,11 @@ fn read_opened(example: &Example, way: Way, file: &[u8]) -> bool {
             }
         }
     }
+    match scores.mapped() {
+        Ok(None) => {}
+        Ok(Some(mapped)) => assert!(!refused && mapped[..] == example.scores),
+        Err(_) => assert!(refused),
+    }
     assert!(refused || scores.verify_blocks().is_ok());
     refused
 }

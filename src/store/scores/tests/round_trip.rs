@@ -60,6 +60,9 @@ fn check_read(example: &Example, codec: Codec, disk: &MemoryDisk, written: &Writ
 
     let in_place = way == Way::Mapped && !codec.is_compressed();
     assert_eq!(scores.is_in_place(), in_place);
+    let mapped = scores.mapped().unwrap();
+    assert_eq!(mapped.is_some(), way == Way::Mapped && codec == Codec::Raw);
+    assert!(mapped.is_none_or(|mapped| mapped[..] == example.scores));
 }
 
 #[test]
