@@ -10,7 +10,7 @@ use syn::Item;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace and the fuzzer: name, folder, and the crates of the workspace that it may use.
-const MAY_USE: [(&str, &str, &str); 17] = [
+const MAY_USE: [(&str, &str, &str); 18] = [
     ("game", "src/game", ""),
     ("disk", "src/disk", ""),
     ("store", "src/store", "disk"),
@@ -26,6 +26,8 @@ const MAY_USE: [(&str, &str, &str); 17] = [
     ("stages", "stages", "game disk messaging store pipeline planner engines check"),
     ("awari", "src/cli", "game disk messaging store pipeline planner engines check oracle server exchange stages"),
     ("tests", "tests", "game disk messaging store pipeline planner engines check oracle server stages awari"),
+    // A workspace of its own, which maturin builds.
+    ("awari-python", "src/python", "awari-db"),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", "tests"),
     ("bench", "bench", "game disk messaging store pipeline planner engines check oracle stages awari tests"),
@@ -48,7 +50,7 @@ const DOORS: [(&str, &[&str]); 10] = [
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
-const MAY_HOLD_UNSAFE: [&str; 15] = [
+const MAY_HOLD_UNSAFE: [&str; 16] = [
     "src/cli/signals.rs",
     "src/disk/sigbus.rs",
     "src/disk/heap.rs",
@@ -61,6 +63,7 @@ const MAY_HOLD_UNSAFE: [&str; 15] = [
     "src/engines/kernels/cpu.rs",
     "src/engines/kernels/scores/x86_64.rs",
     "src/messaging/mpi/library.rs",
+    "src/python/extension/mapped.rs",
     "src/store/codec/rans/avx512.rs",
     "src/store/codec/sparse/avx512.rs",
     "tests/hostile/allocations.rs",
@@ -231,9 +234,10 @@ impl<'ast> Visit<'ast> for Types {
     }
 }
 
-/// Whether a file is Rust of the program, not of the library for other programs: that has names and examples of its own.
+/// Whether a file is Rust of the program, not of the libraries for other programs: these have names and examples of their own.
 fn is_internal(path: &str) -> bool {
-    path.ends_with(".rs") && !path.starts_with("src/db/")
+    let is_library = ["src/db/", "src/python/"].iter().any(|folder| path.starts_with(folder));
+    path.ends_with(".rs") && !is_library
 }
 
 #[test]

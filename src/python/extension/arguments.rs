@@ -1,0 +1,114 @@
+//! Arguments from Python, checked.
+
+use crate::error::exception;
+use awari_db::Position;
+use numpy::{Element, PyArray, PyArray1, PyArray2};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// The pits of a position.
+pub(crate) const PITS: usize = 12;
+
+/// The largest number of stones on a board.
+pub(crate) const STONES_MAX: u64 = 48;
+
+/// Returns an integer that is not negative. `name` is that of the argument.
+pub(crate) fn natural(argument: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    argument.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(argument.py()) {
+            return PyValueError::new_err(format!("{name}: expected an integer from 0 to 2**64 - 1, found {argument}"));
+        }
+        error
+    })
+}
+
+/// Returns a number of stones.
+pub(crate) fn stones(argument: &Bound<'_, PyAny>) -> PyResult<u32> {
+    let stones = natural(argument, "stones")?;
+    match u32::try_from(stones) {
+        Ok(stones) if u64::from(stones) <= STONES_MAX => Ok(stones),
+        _ => Err(PyValueError::new_err(format!("expected at most {STONES_MAX} stones, found {stones}"))),
+    }
+}
+
+/// Returns a position of a text, or of a sequence of twelve integers.
+pub(crate) fn position(argument: &Bound<'_, PyAny>) -> PyResult<Position> {
+    if let Ok(text) = argument.cast::<PyString>() {
+        return text.to_cow()?.parse().map_err(exception);
+    }
+    let mut pits = [0; PITS];
+    let mut found = 0;
+    for item in argument.try_iter()? {
+        let stones = natural(&item?, "pit")?;
+        if let Some(pit) = pits.get_mut(found) {
+            *pit = u8::try_from(stones).unwrap_or(u8::MAX);
+        }
+        found += 1;
+        if found > PITS {
+            break;
+        }
+    }
+    if found != PITS {
+        let found = if found > PITS { "more".to_owned() } else { found.to_string() };
+        return Err(PyValueError::new_err(format!("expected twelve pits, found {found}")));
+    }
+    Position::new(pits).map_err(exception)
+}
+
+/// Returns positions as an array of bytes with a row of twelve for each.
+pub(crate) fn positions<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    let array = integers(argument, 2, "positions")?;
+    if array.getattr(intern!(array.py(), "shape"))?.get_item(1)?.ne(PITS)? {
+        return Err(PyValueError::new_err("positions: expected an array of shape (count, 12)"));
+    }
+    within(&array, STONES_MAX + 1, "positions")?;
+    typed(array, "uint8")
+}
+
+/// Returns numbers of positions, all below `end`.
+pub(crate) fn numbers<'py>(argument: &Bound<'py, PyAny>, end: u64) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let array = integers(argument, 1, "numbers")?;
+    within(&array, end, "numbers")?;
+    typed(array, "int64")
+}
+
+fn integers<'py>(argument: &Bound<'py, PyAny>, dimensions: usize, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = argument.py();
+    let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (argument,))?;
+    let kind: String = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+    if kind != "i" && kind != "u" {
+        return Err(PyTypeError::new_err(format!("{name}: expected an array of integers")));
+    }
+    if array.getattr(intern!(py, "ndim"))?.ne(dimensions)? {
+        return Err(PyValueError::new_err(format!("{name}: expected an array of {dimensions} dimensions")));
+    }
+    Ok(array)
+}
+
+fn within(array: &Bound<'_, PyAny>, end: u64, name: &str) -> PyResult<()> {
+    let py = array.py();
+    if array.getattr(intern!(py, "size"))?.eq(0)? {
+        return Ok(());
+    }
+    for method in [intern!(py, "min"), intern!(py, "max")] {
+        let value = array.call_method0(method)?;
+        if value.lt(0)? || value.ge(end)? {
+            return Err(PyValueError::new_err(format!(
+                "{name}: expected integers from 0 to {}, found {value}",
+                end - 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn typed<'py, T: Element, D: ndarray::Dimension>(
+    array: Bound<'py, PyAny>,
+    dtype: &str,
+) -> PyResult<Bound<'py, PyArray<T, D>>> {
+    let py = array.py();
+    let numpy = py.import(intern!(py, "numpy"))?;
+    Ok(numpy.call_method1(intern!(py, "ascontiguousarray"), (array, dtype))?.cast_into()?)
+}

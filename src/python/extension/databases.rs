@@ -1,0 +1,303 @@
+//! The databases of a directory.
+
+use crate::answers::{Move, Probe};
+use crate::arguments::{self, PITS, natural};
+use crate::error::exception;
+use crate::handle::Handle;
+use crate::slabs::{Slab, SlabIterator};
+use crate::{arrays, mapped};
+use awari_db::Position;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Opens the databases of a run directory, or of a folder with files such as 08.awari.
+///
+/// Raises awari.MissingError if there are none, and awari.Error if the directory cannot be read. A damaged file is an
+/// error only for the questions that need it.
+///
+/// >>> import awari
+/// >>> databases = awari.open("runs/quickstart")
+/// >>> databases.probe("0 0 0 0 0 2 1 1 0 0 0 0").score
+/// 4
+#[pyfunction]
+#[pyo3(signature = (directory, /))]
+pub(crate) fn open(py: Python<'_>, directory: PathBuf) -> PyResult<Databases> {
+    let databases = py.detach(|| awari_db::Databases::open(directory)).map_err(exception)?;
+    Ok(Databases { handle: Handle::new(databases) })
+}
+
+/// The databases of a directory, all of one position set. Made by awari.open().
+///
+/// n is a number of stones. A position is twelve integers, the pits A to F of the player to move and then a to f of the
+/// opponent, or a text of them. Its number is that of the canonical order: scores(n)[i] is the score of positions(n)[i].
+/// One object serves all threads.
+#[pyclass(frozen, module = "awari")]
+pub(crate) struct Databases {
+    handle: Handle,
+}
+
+/// Positions that a thread converts at a time.
+const CHUNK_POSITIONS: usize = 4096;
+
+/// The names of the pits.
+const NAMES: [&str; PITS] = ["A", "B", "C", "D", "E", "F", "a", "b", "c", "d", "e", "f"];
+
+#[pymethods]
+impl Databases {
+    /// The numbers of stones of the databases, ascending.
+    #[getter]
+    fn stones(&self) -> Vec<u32> {
+        self.handle.stones().collect()
+    }
+
+    /// Whether the databases hold only positions whose opponent has an empty pit, which are those that a move can lead
+    /// to. probe() also answers for the others.
+    #[getter]
+    fn reachable_only(&self) -> bool {
+        self.handle.is_reachable_only()
+    }
+
+    fn __repr__(&self) -> String {
+        let set = if self.handle.is_reachable_only() { "reachable" } else { "all" };
+        let stones: Vec<u32> = self.handle.stones().collect();
+        format!("<awari.Databases of {stones:?} stones, {set} positions>")
+    }
+
+    /// Returns the number of positions with n stones.
+    ///
+    /// >>> awari.open("runs/quickstart").count(6)
+    /// 12376
+    #[pyo3(signature = (n, /))]
+    fn count(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<u64> {
+        self.handle.on(py, arguments::stones(n)?, |database| Ok(database.positions()))
+    }
+
+    /// Returns the scores of all positions with n stones as an array of int8.
+    ///
+    /// With the codec raw the array is read-only and lies in the mapped file: nothing is copied, and memory can be
+    /// smaller than the database. The first call compares all checksums. A run that replaces the database leaves the array
+    /// as it is. If another program writes to the file in place, the array shows the written bytes, unchecked; scores
+    /// that were cut off read as 0. With other codecs the array is new, and decoded on all threads.
+    ///
+    /// Raises awari.MissingError without a database for n stones, and awari.DamagedError if it is damaged.
+    ///
+    /// >>> scores = awari.open("runs/quickstart").scores(6)
+    /// >>> scores.dtype, scores.shape, int(scores.max())
+    /// (dtype('int8'), (12376,), 6)
+    #[pyo3(signature = (n, /))]
+    fn scores<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i8>>> {
+        let stones = arguments::stones(n)?;
+        let (positions, in_map) =
+            self.handle.on(py, stones, |database| Ok((database.positions(), database.mapped()?)))?;
+        if let Some(scores) = in_map {
+            return mapped::array(py, scores);
+        }
+        self.read_array(py, stones, 0..positions)
+    }
+
+    /// Returns the scores of the positions start to stop - 1 with n stones as a new array of int8.
+    ///
+    /// >>> awari.open("runs/quickstart").read(6, 100, 104).shape
+    /// (4,)
+    #[pyo3(signature = (n, start, stop, /))]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        n: &Bound<'py, PyAny>,
+        start: &Bound<'py, PyAny>,
+        stop: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<i8>>> {
+        let (stones, start, stop) = (arguments::stones(n)?, natural(start, "start")?, natural(stop, "stop")?);
+        let positions = self.handle.on(py, stones, |database| Ok(database.positions()))?;
+        if start > stop || stop > positions {
+            let expected = format!("expected a range of the {positions} positions, found {start} to {stop}");
+            return Err(PyValueError::new_err(expected));
+        }
+        self.read_array(py, stones, start..stop)
+    }
+
+    /// Returns the score of a position and the values of its moves, as an awari.Probe.
+    ///
+    /// Without a database for its stones, a short search may still decide the score. Raises awari.MissingError if it
+    /// does not, and awari.DamagedError if a database that it needs is damaged or contradicts the rules.
+    ///
+    /// >>> probe = awari.open("runs/quickstart").probe([0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0])
+    /// >>> probe.score, [(move.pit, move.captured, move.value) for move in probe.moves]
+    /// (4, [('F', 4, 4)])
+    #[pyo3(signature = (position, /))]
+    fn probe(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> PyResult<Probe> {
+        let position = arguments::position(position)?;
+        let answer = py.detach(|| Ok((self.handle.score(&position)?, self.handle.moves(&position)?)));
+        let (score, moves) = answer.map_err(exception)?;
+        Ok(Probe::new(score, moves))
+    }
+
+    /// Returns the moves of the highest value, as a list of awari.Move.
+    ///
+    /// >>> [move.pit for move in awari.open("runs/quickstart").best_moves("1 0 0 0 0 2 1 1 0 0 0 1")]
+    /// ['F']
+    #[pyo3(signature = (position, /))]
+    fn best_moves(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> PyResult<Vec<Move>> {
+        let position = arguments::position(position)?;
+        let moves = py.detach(|| self.handle.best_moves(&position)).map_err(exception)?;
+        Ok(moves.into_iter().map(Move::from).collect())
+    }
+
+    /// Returns the positions with n stones as an array of uint8 with twelve columns: all, or those of an array of numbers.
+    ///
+    /// >>> databases = awari.open("runs/quickstart")
+    /// >>> databases.positions(6, [0, 12375])
+    /// array([[0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0],
+    ///        [0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0]], dtype=uint8)
+    /// >>> databases.positions(6).shape
+    /// (12376, 12)
+    #[pyo3(signature = (n, numbers=None, /))]
+    fn positions<'py>(
+        &self,
+        py: Python<'py>,
+        n: &Bound<'py, PyAny>,
+        numbers: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray2<u8>>> {
+        let stones = arguments::stones(n)?;
+        let count = self.handle.on(py, stones, |database| Ok(database.positions()))?;
+        let Some(numbers) = numbers else {
+            let array = arrays::empty(py, &[count, PITS as u64])?;
+            let mut out = array.try_readwrite()?;
+            self.write_positions(py, stones, |index| index as u64, out.as_slice_mut()?)?;
+            return Ok(array);
+        };
+        let numbers = arguments::numbers(numbers, count)?;
+        let numbers = numbers.try_readonly()?;
+        let numbers = numbers.as_slice()?;
+        let array = arrays::empty(py, &[numbers.len() as u64, PITS as u64])?;
+        let mut out = array.try_readwrite()?;
+        self.write_positions(py, stones, |index| numbers[index] as u64, out.as_slice_mut()?)?;
+        Ok(array)
+    }
+
+    /// Returns the numbers of positions with n stones, an array of int64 for one of integers with twelve columns.
+    ///
+    /// Raises ValueError if a position has another number of stones, or the database does not contain it.
+    ///
+    /// >>> awari.open("runs/quickstart").numbers(6, [[0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0]])
+    /// array([12375])
+    #[pyo3(signature = (n, positions, /))]
+    fn numbers<'py>(
+        &self,
+        py: Python<'py>,
+        n: &Bound<'py, PyAny>,
+        positions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let stones = arguments::stones(n)?;
+        let positions = arguments::positions(positions)?;
+        let positions = positions.try_readonly()?;
+        let (positions, _) = positions.as_slice()?.as_chunks::<PITS>();
+        let array = arrays::empty(py, &[positions.len() as u64])?;
+        let mut out = array.try_readwrite()?;
+        let out: &mut [i64] = out.as_slice_mut()?;
+        self.handle.on(py, stones, |database| {
+            out.par_iter_mut().zip(positions).with_min_len(CHUNK_POSITIONS).try_for_each(|(number, &pits)| {
+                *number = database.number(&Position::new(pits)?)? as i64;
+                Ok(())
+            })
+        })?;
+        Ok(array)
+    }
+
+    /// Returns the slabs of the positions with n stones, as a list of awari.Slab in canonical order.
+    ///
+    /// >>> awari.open("runs/quickstart").slabs(2)[1]
+    /// Slab(mover_stones=1, rows=6, columns=6, first=21)
+    #[pyo3(signature = (n, /))]
+    fn slabs(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<Vec<Slab>> {
+        self.handle.on(py, arguments::stones(n)?, |database| Ok(database.slabs().map(Slab::from).collect()))
+    }
+
+    /// Iterates over the scores with n stones in canonical order, for databases that are larger than memory.
+    ///
+    /// Each step gives (slab, row, scores): scores is a matrix of int8 with consecutive rows of the slab from this row
+    /// on. It has at most scores_max scores, or one row if that is longer.
+    ///
+    /// >>> for slab, row, scores in awari.open("runs/quickstart").iter_slabs(1):
+    /// ...     print(slab.mover_stones, row, scores.shape)
+    /// 0 0 (6, 1)
+    /// 1 0 (1, 6)
+    #[pyo3(signature = (n, /, scores_max=None))]
+    fn iter_slabs(&self, n: &Bound<'_, PyAny>, scores_max: Option<&Bound<'_, PyAny>>) -> PyResult<SlabIterator> {
+        let scores_max = scores_max.map_or(Ok(1 << 26), |scores_max| natural(scores_max, "scores_max"))?;
+        SlabIterator::new(self.handle.clone(), arguments::stones(n)?, scores_max)
+    }
+
+    /// Returns a dict of columns: A to F and a to f, the pits, as uint8; score as int8. A row for each position, in
+    /// canonical order. Takes 13 bytes a position.
+    ///
+    /// pandas.DataFrame(databases.table(n)) and polars.DataFrame(databases.table(n)) make a data frame of it.
+    ///
+    /// >>> table = awari.open("runs/quickstart").table(6)
+    /// >>> list(table)
+    /// ['A', 'B', 'C', 'D', 'E', 'F', 'a', 'b', 'c', 'd', 'e', 'f', 'score']
+    #[pyo3(signature = (n, /))]
+    fn table<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        let stones = arguments::stones(n)?;
+        let count = self.handle.on(py, stones, |database| Ok(database.positions()))?;
+        let matrix: Bound<'py, PyArray2<u8>> = arrays::empty(py, &[PITS as u64, count])?;
+        self.write_columns(py, stones, matrix.try_readwrite()?.as_slice_mut()?, count as usize)?;
+        let table = PyDict::new(py);
+        for (row, name) in NAMES.iter().enumerate() {
+            table.set_item(name, matrix.get_item(row)?)?;
+        }
+        table.set_item("score", self.scores(py, n)?)?;
+        Ok(table)
+    }
+}
+
+impl Databases {
+    fn read_array<'py>(
+        &self,
+        py: Python<'py>,
+        stones: u32,
+        positions: Range<u64>,
+    ) -> PyResult<Bound<'py, PyArray1<i8>>> {
+        let array = arrays::empty(py, &[positions.end - positions.start])?;
+        self.handle.read(py, stones, positions, array.try_readwrite()?.as_slice_mut()?)?;
+        Ok(array)
+    }
+
+    /// Writes the positions of the numbers `number(0)`, `number(1)` and so on, one row each.
+    fn write_positions(
+        &self,
+        py: Python<'_>,
+        stones: u32,
+        number: impl Fn(usize) -> u64 + Sync + Send,
+        out: &mut [u8],
+    ) -> PyResult<()> {
+        let (rows, _) = out.as_chunks_mut::<PITS>();
+        self.handle.on(py, stones, |database| {
+            let rows = rows.par_iter_mut().enumerate().with_min_len(CHUNK_POSITIONS);
+            rows.for_each(|(index, row)| *row = database.position(number(index)).pits());
+            Ok(())
+        })
+    }
+
+    /// Writes all positions, twelve columns of `count` pits.
+    fn write_columns(&self, py: Python<'_>, stones: u32, out: &mut [u8], count: usize) -> PyResult<()> {
+        let mut parts: Vec<Vec<&mut [u8]>> = (0..count.div_ceil(CHUNK_POSITIONS)).map(|_| Vec::new()).collect();
+        for column in out.chunks_mut(count) {
+            parts.iter_mut().zip(column.chunks_mut(CHUNK_POSITIONS)).for_each(|(part, pits)| part.push(pits));
+        }
+        self.handle.on(py, stones, |database| {
+            parts.into_par_iter().enumerate().for_each(|(part, mut columns)| {
+                for at in 0..columns[0].len() {
+                    let pits = database.position((part * CHUNK_POSITIONS + at) as u64).pits();
+                    columns.iter_mut().zip(pits).for_each(|(column, stones)| column[at] = stones);
+                }
+            });
+            Ok(())
+        })
+    }
+}
