@@ -1,7 +1,8 @@
-//! Archives, exports, and the reader for Python.
+//! Archives, exports, the Python package, and the independent reader in Python.
 
 #![allow(clippy::unwrap_used)]
 
 mod archive;
 mod export;
+mod python_package;
 mod python_reader;

@@ -26,6 +26,8 @@ pub enum Need {
     Zstandard,
     /// The package blake3, in the same.
     Blake3,
+    /// The packages maturin, pandas and polars, besides the three above, in the same.
+    PythonPackages,
     /// `io_uring`.
     Ring,
     /// Files off the page cache in the temporary directory.
@@ -56,8 +58,16 @@ impl Need {
     ];
 
     /// The needs of the tests that are ignored by default.
-    pub const OF_THE_SLOW_TIER: [Need; 7] =
-        [Need::Bash, Need::Chromium, Need::Numpy, Need::Zstandard, Need::Blake3, Need::Root, Need::LoopDevice];
+    pub const OF_THE_SLOW_TIER: [Need; 8] = [
+        Need::Bash,
+        Need::Chromium,
+        Need::Numpy,
+        Need::Zstandard,
+        Need::Blake3,
+        Need::PythonPackages,
+        Need::Root,
+        Need::LoopDevice,
+    ];
 
     /// The needs of the tests that the feature `mpi` adds.
     pub const OF_MPI: [Need; 2] = [Need::Mpirun, Need::Namespaces];
@@ -70,6 +80,7 @@ impl Need {
             Need::Numpy => "formats (python_reader)",
             Need::Zstandard => "formats (python_reader, codec zstd)",
             Need::Blake3 => "formats (python_reader, checksums)",
+            Need::PythonPackages => "formats (python_package)",
             Need::Ring => "pipeline (commands) and disk (io_modes), io_uring",
             Need::DirectFiles => "disk (io_modes), writes behind and traffic",
             Need::Root => "hostile (limits::few_threads, special_files), links of another user",
@@ -88,6 +99,7 @@ impl Need {
             Need::Numpy => no_module("numpy"),
             Need::Zstandard => no_module("zstandard"),
             Need::Blake3 => no_module("blake3"),
+            Need::PythonPackages => no_module("pip, maturin, numpy, zstandard, blake3, pandas, polars"),
             Need::Ring => MachineFacts::inspect().ring_refused,
             Need::DirectFiles => {
                 let place = tempfile::tempdir().ok().and_then(|directory| FileSystem::inspect(directory.path()).ok());
@@ -137,7 +149,7 @@ pub fn python() -> OsString {
 fn no_module(module: &str) -> Option<String> {
     let python = python();
     fails(&python, &["-c", &format!("import {module}")])
-        .map(|_| format!("{} has no module {module}", Path::new(&python).display()))
+        .map(|_| format!("{} cannot import {module}", Path::new(&python).display()))
 }
 
 /// The reason why a command fails, if it does.

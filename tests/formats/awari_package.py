@@ -1,0 +1,198 @@
+"""Tests the installed package awari: awari_package.py README, in a folder with runs/quickstart and runs/CODEC-POSITIONS.
+
+Runs the examples of the README and of the docstrings, compares every answer with the independent reader awari_db, and
+opens changed files. Prints what was compared; any difference is an error.
+"""
+
+import contextlib
+import doctest
+import io
+import multiprocessing
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+
+# This folder has a script of the name of the reader.
+sys.path.pop(0)
+import awari
+import awari_db
+
+SCORES_MAX = 100
+
+
+def fails(error, call):
+    """Checks that a call raises an exception of this class and no other."""
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError(f"no {error.__name__}")
+
+
+def run_examples():
+    """Runs the examples of the README, of the module and of all docstrings."""
+    blocks = re.findall(r"```python\n(.*?)```", pathlib.Path(sys.argv[1]).read_text(), re.S)
+    tests = [doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "README.md", sys.argv[1], 0)]
+    tests.append(doctest.DocTestParser().get_doctest(awari.__doc__, {}, "awari", None, 0))
+    for name in awari.__all__:
+        finder = doctest.DocTestFinder()
+        tests += finder.find(getattr(awari, name), name, module=False, globs={"awari": awari})
+    out = io.StringIO()
+    runner = doctest.DocTestRunner()
+    with contextlib.redirect_stdout(out):
+        for test in tests:
+            runner.run(test)
+    assert runner.failures == 0, out.getvalue()
+    assert runner.tries >= 30, f"only {runner.tries} examples were found"
+    documented = set(test.name for test in tests if test.examples)
+    public = {f"Databases.{name}" for name in dir(awari.Databases) if not name.startswith("_")}
+    without = public - documented - {"Databases.stones", "Databases.reachable_only"}
+    assert not without, f"methods without an example: {without}"
+
+
+def compare(directory):
+    """Compares all scores and numbers of a directory with the reader, and values of moves with each other."""
+    databases = awari.open(directory)
+    codec, positions_of = directory.name.split("-")
+    assert databases.stones == list(range(9)) and databases.reachable_only == (positions_of == "reachable")
+    for n in databases.stones:
+        reader = awari_db.open(directory / f"databases/{n:02}.awari")
+        assert reader.codec == codec
+        expected = reader.scores()
+        scores = databases.scores(n)
+        assert scores.dtype == numpy.int8 and numpy.array_equal(scores, expected), f"{directory}: {n}"
+        assert (scores.base is None, scores.flags.writeable) == (codec != "raw", codec != "raw")
+        assert databases.count(n) == len(expected)
+        positions = databases.positions(n)
+        numbers = numpy.arange(len(expected))
+        assert numpy.array_equal(databases.numbers(n, positions), numbers)
+        backwards = databases.positions(n, numbers[::-1].astype(numpy.uint32))
+        assert numpy.array_equal(backwards, positions[::-1])
+        table = databases.table(n)
+        assert numpy.array_equal(numpy.stack([table[name] for name in "ABCDEFabcdef"], axis=1), positions)
+        assert numpy.array_equal(table["score"], expected)
+        assert numpy.array_equal(databases.read(n, 1, len(expected)), expected[1:])
+        for number in range(0, len(expected), max(1, len(expected) // 200)):
+            board = reader.unrank(number)
+            assert positions[number].tolist() == board
+            probe = databases.probe(positions[number])
+            assert probe.score == expected[number]
+            assert not probe.moves or max(move.value for move in probe.moves) == probe.score
+            best = [move for move in probe.moves if move.value == probe.score]
+            assert databases.best_moves(" ".join(map(str, board))) == best
+        walked = []
+        for slab, row, rows in databases.iter_slabs(n, scores_max=SCORES_MAX):
+            assert slab in databases.slabs(n) and rows.shape[1] == slab.columns
+            assert rows.size <= max(SCORES_MAX, slab.columns)
+            assert slab.first + row * slab.columns == sum(map(len, walked))
+            walked.append(rows.ravel())
+        assert numpy.array_equal(numpy.concatenate(walked), expected)
+    return databases
+
+
+def check_arguments(databases):
+    """Wrong arguments raise ValueError or TypeError."""
+    boards = ["1 2", "x", [0] * 11, [0] * 13, [-1] + [0] * 11, [49] + [0] * 11, [300] + [0] * 11, [2**70] + [0] * 11]
+    for board in boards:
+        fails(ValueError, lambda: databases.probe(board))
+    for n in (-1, 49, 2**70):
+        fails(ValueError, lambda: databases.scores(n))
+    for numbers in ([-1], [364], numpy.array([2**64 - 1], numpy.uint64), [[1]]):
+        fails(ValueError, lambda: databases.positions(3, numbers))
+    for positions in ([[0] * 12], [0] * 12, [[1] * 11], [[-1, 4] + [0] * 10], [[256] * 12]):
+        fails(ValueError, lambda: databases.numbers(3, positions))
+    for start, stop in ((2, 1), (0, 365), (-1, 1), (0, 2**70)):
+        fails(ValueError, lambda: databases.read(3, start, stop))
+    for call in (lambda: databases.probe(3), lambda: databases.probe([0.5] * 12), lambda: databases.scores("3"),
+                 lambda: databases.scores(3.0), lambda: databases.positions(3, [0.5]), lambda: awari.open(3)):
+        fails(TypeError, call)
+    fails(awari.MissingError, lambda: databases.scores(9))
+    fails(awari.MissingError, lambda: databases.probe([4] * 12))
+    fails(awari.MissingError, lambda: awari.open("absent"))
+    fails(awari.Error, lambda: awari.open(sys.argv[1]))
+
+
+def check_hostile(directory, n):
+    """With every 3rd byte changed and every 7th length, a file gives an exception of the package or the right scores."""
+    right = (directory / f"databases/{n:02}.awari").read_bytes()
+    expected = awari.open(directory).scores(n)
+    refused = 0
+    with tempfile.TemporaryDirectory() as folder:
+        changed = pathlib.Path(folder) / f"{n:02}.awari"
+        changes = [right[:at] + bytes([right[at] ^ 1 << at % 8]) + right[at + 1:] for at in range(0, len(right), 3)]
+        changes += [right[:length] for length in range(0, len(right), 7)]
+        for data in changes:
+            changed.write_bytes(data)
+            for ask in (lambda: awari.open(folder).scores(n), lambda: list(awari.open(folder).iter_slabs(n))):
+                try:
+                    ask()
+                except awari.Error:
+                    refused += 1
+    assert refused == 2 * len(changes), f"{refused} of {2 * len(changes)} refused"
+    assert numpy.array_equal(awari.open(directory).scores(n), expected)
+
+
+def check_changes(directory):
+    """The array of a raw database outlives its Databases, its replacement, and the truncation of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "08.awari"
+        data = (directory / "databases/08.awari").read_bytes()
+        path.write_bytes(data)
+        scores = awari.open(folder).scores(8)
+        expected = scores.copy()
+        replacement = path.with_name("new")
+        replacement.write_bytes(b"")
+        replacement.rename(path)
+        assert numpy.array_equal(scores, expected)
+        path.write_bytes(data)
+        scores = awari.open(folder).scores(8)
+        with open(path, "r+b") as file:
+            file.truncate(4096)
+        assert scores[-1] == 0 and numpy.array_equal(scores[:3000], expected[:3000])
+
+
+def count_positive(directory):
+    return int((awari.open(directory).scores(8) > 0).sum())
+
+
+def check_fork(directory):
+    """A forked process, which has no thread of its parent, decodes too."""
+    expected = count_positive(directory)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(count_positive, [directory] * 4).get(timeout=60) == [expected] * 4
+
+
+def check_program():
+    """The program of the package runs: output, exit codes and signals."""
+    program = pathlib.Path(awari.__file__).parent.parent / "bin/awari"
+    probe = subprocess.run([program, "probe", "--dir", "runs/quickstart", *"0 0 0 0 0 2 1 1 0 0 0 0".split()],
+                           capture_output=True, text=True, check=True)
+    assert "score" in probe.stdout, probe.stdout
+    assert subprocess.run([program, "probe"], capture_output=True).returncode == 2
+    run = subprocess.Popen([program, "run", "m.toml", "--set", "build.stones=\"0..20\"", "--dir", "runs/stopped"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not pathlib.Path("runs/stopped/databases/08.awari").exists():
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    out, error = run.communicate()
+    assert run.returncode == 75, out + error
+
+
+run_examples()
+directories = [pathlib.Path(f"runs/{codec}-{positions}")
+               for codec in ("raw", "packed", "zstd", "rans") for positions in ("all", "reachable")]
+for directory in directories:
+    databases = compare(directory)
+    check_hostile(directory, 3)
+check_arguments(awari.open("runs/raw-all"))
+check_changes(directories[0])
+check_fork(directories[-1])
+check_program()
+print(f"compared: {len(directories)} directories")
