@@ -1,8 +1,6 @@
 //! One rank of the tests of the MPI communicator: `mpirun -n 4 exchange CASE`.
 
-use crate::error::Result;
-use messaging::MpiCommunicator;
-use messaging::{CommunicationError, Communicator};
+use messaging::{CommunicationError, Communicator, MpiCommunicator, Result};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
