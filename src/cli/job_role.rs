@@ -1,6 +1,6 @@
 //! The role of this process in a job: an MPI launcher starts the program once per rank.
 
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use messaging::Communicator;
 
 /// The role of a process.
@@ -33,6 +33,6 @@ impl JobRole {
 
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn of_this_process() -> Result<JobRole> {
-        if messaging::launched() { Err(CliError::NoMpi) } else { Ok(JobRole::Alone) }
+        if messaging::launched() { Err(crate::error::CliError::NoMpi) } else { Ok(JobRole::Alone) }
     }
 }
