@@ -50,8 +50,12 @@ mod terminal;
 mod verify;
 mod watch;
 
+pub use crate::completions::completion_script;
+pub use clap_complete::Shell;
+
 use crate::error::Result;
 use args::{Command, CommandLine};
+use clap::CommandFactory;
 use disk::{heap, machine};
 use engines::Kernel;
 use error::CliError;
@@ -61,6 +65,11 @@ use tracing_subscriber::filter::LevelFilter;
 
 /// The smallest stack limit that the program accepts.
 const STACK_BYTES_MIN: u64 = 512 << 10;
+
+/// Returns the commands and options of the program.
+pub fn command() -> clap::Command {
+    CommandLine::command()
+}
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {

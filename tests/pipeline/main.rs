@@ -7,4 +7,5 @@ mod foreign_plans;
 mod golden;
 mod help_examples;
 mod inspection;
+mod share;
 mod slurm_script;

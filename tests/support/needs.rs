@@ -18,6 +18,12 @@ const SIGHUP: i32 = 1;
 pub enum Need {
     /// `bash`.
     Bash,
+    /// `man`.
+    Man,
+    /// `zsh`.
+    Zsh,
+    /// `fish`.
+    Fish,
     /// Chromium and its `chromedriver`.
     Chromium,
     /// NumPy, in the interpreter of [`python`].
@@ -46,8 +52,11 @@ pub enum Need {
 
 impl Need {
     /// The needs of `cargo test --workspace`.
-    pub const OF_THE_FAST_TIER: [Need; 8] = [
+    pub const OF_THE_FAST_TIER: [Need; 11] = [
         Need::Bash,
+        Need::Man,
+        Need::Zsh,
+        Need::Fish,
         Need::Numpy,
         Need::Zstandard,
         Need::Blake3,
@@ -75,7 +84,10 @@ impl Need {
     /// The tests that are skipped without it.
     pub fn tests(self) -> &'static str {
         match self {
-            Need::Bash => "pipeline (slurm_script, help_examples)",
+            Need::Bash => "pipeline (slurm_script, help_examples, share)",
+            Need::Man => "pipeline (share, manual pages)",
+            Need::Zsh => "pipeline (share, completions of zsh)",
+            Need::Fish => "pipeline (share, completions of fish)",
             Need::Chromium => "web (page, page_play)",
             Need::Numpy => "formats (python_reader)",
             Need::Zstandard => "formats (python_reader, codec zstd)",
@@ -95,6 +107,9 @@ impl Need {
     pub fn missing(self) -> Option<String> {
         match self {
             Need::Bash => fails("bash", &["--version"]),
+            Need::Man => fails("man", &["--version"]),
+            Need::Zsh => fails("zsh", &["--version"]),
+            Need::Fish => fails("fish", &["--version"]),
             Need::Chromium => fails("chromedriver", &["--version"]).or_else(|| fails("chromium", &["--version"])),
             Need::Numpy => no_module("numpy"),
             Need::Zstandard => no_module("zstandard"),
