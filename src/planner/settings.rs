@@ -96,7 +96,7 @@ pub fn schema() -> Schema {
     let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
     Schema::new()
         .table("game", "What to solve. Part of every file's identity.")
-        .key(ManifestKey::new("game.rules", ValueType::one_of(&rules), rules[0], "The rules."))
+        .key(ManifestKey::new("game.rules", ValueType::one_of(&rules), rules[0], "Rules; part of every file's identity."))
         .key(ManifestKey::new(
             "game.positions",
             ValueType::one_of(&["all", "reachable"]),
@@ -119,14 +119,22 @@ pub fn schema() -> Schema {
             "build.methods",
             ValueType::by_range(0, STONES_MAX, &methods),
             "{}",
-            "Other methods for ranges of stones.",
+            "Other methods for ranges of stones, such as `\"10..12\" = \"sweep\"`.",
         ))
-        .key(ManifestKey::new("build.memory", ValueType::Size, "2 GiB", "Memory limit.").check(|value| match value {
-            Value::Size(size) if size.bytes() < 48 << 20 => {
-                Err(format!("must be at least 48 MiB, the minimum for buffers; found {size}"))
-            }
-            _ => Ok(()),
-        }))
+        .key(
+            ManifestKey::new(
+                "build.memory",
+                ValueType::Size,
+                "2 GiB",
+                "Memory limit of the process, or of each rank; at least 48 MiB.",
+            )
+            .check(|value| match value {
+                Value::Size(size) if size.bytes() < 48 << 20 => {
+                    Err(format!("must be at least 48 MiB, the minimum for buffers; found {size}"))
+                }
+                _ => Ok(()),
+            }),
+        )
         .key(ManifestKey::new("build.threads", ValueType::Integer(0, 1024), "0", "Number of threads; 0 is one a core."))
         .key(ManifestKey::new(
             "build.snapshot",
@@ -139,16 +147,22 @@ pub fn schema() -> Schema {
             "dual.cache",
             ValueType::Size,
             "0 MiB",
-            "Memory limit for blocks of bits; 0 is the remainder of build.memory.",
+            "Memory limit of one-bit-dual for blocks of bits; 0 is the remainder of build.memory.",
         ))
-        .key(ManifestKey::new("dual.block", ValueType::Size, "16 KiB", "Size of a block of bits; a power of two.").check(|value| {
-            match value {
+        .key(
+            ManifestKey::new(
+                "dual.block",
+                ValueType::Size,
+                "16 KiB",
+                "Size of a block of bits; a power of two between 4 KiB and 1 MiB.",
+            )
+            .check(|value| match value {
                 Value::Size(size) if !size.bytes().is_power_of_two() || !BLOCK_BYTES.contains(&size.bytes()) => {
                     Err(format!("must be a power of two between 4 KiB and 1 MiB, found {size}"))
                 }
                 _ => Ok(()),
-            }
-        }))
+            }),
+        )
         .key(ManifestKey::new(
             "dual.index",
             ValueType::one_of(&["dual", "single"]),
@@ -167,7 +181,7 @@ pub fn schema() -> Schema {
             "store.keep",
             ValueType::one_of(&["databases", "all"]),
             "databases",
-            "Whether to keep capture databases after a database is verified.",
+            "Files to keep after a database is verified: databases, or all, with capture databases and planes.",
         ))
         .table("check", "Checks of a database before the next one is built.")
         .key(ManifestKey::new(

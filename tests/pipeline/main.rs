@@ -7,5 +7,6 @@ mod foreign_plans;
 mod golden;
 mod help_examples;
 mod inspection;
+mod manual_tables;
 mod share;
 mod slurm_script;

@@ -48,6 +48,26 @@ impl ManifestKey {
         self
     }
 
+    /// Returns the table and the name of the key: `build.memory`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the type of its values.
+    pub fn value_type(&self) -> &ValueType {
+        &self.r#type
+    }
+
+    /// Returns the default in the syntax of `--set KEY=VALUE`; `None` if the key is required.
+    pub fn default(&self) -> Option<&str> {
+        self.default.as_deref()
+    }
+
+    /// Returns the meaning of the key.
+    pub fn doc(&self) -> &str {
+        &self.doc
+    }
+
     pub(crate) fn table(&self) -> &str {
         self.path.split_once('.').map_or("", |(table, _)| table)
     }
@@ -102,9 +122,14 @@ impl Schema {
         self
     }
 
+    /// Returns all keys, in the order in which they are printed.
+    pub fn keys(&self) -> &[ManifestKey] {
+        &self.keys
+    }
+
     /// Returns the paths of all keys.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.keys.iter().map(|key| key.path.as_str())
+        self.keys.iter().map(ManifestKey::path)
     }
 
     pub(crate) fn find(&self, path: &str) -> Option<(usize, &ManifestKey)> {
