@@ -54,11 +54,11 @@ fn examples(help: &str) -> Vec<String> {
 }
 
 /// A directory as that of the repository is after the first command of the README.
-struct Desk(TestDirectory);
+pub(crate) struct Desk(pub(crate) TestDirectory);
 
 impl Desk {
     /// The manifests, and the program on the path.
-    fn new() -> Desk {
+    pub(crate) fn new() -> Desk {
         let place = TestDirectory::new(1);
         let manifests = tests::root().join("manifests");
         copy(&manifests, &place.path("manifests"));
@@ -77,7 +77,7 @@ impl Desk {
         desk
     }
 
-    fn shell(&self, line: &str) -> Command {
+    pub(crate) fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("bash");
         let path = format!("{}:{}", self.0.path("bin").display(), std::env::var("PATH").unwrap());
         command.args(["-c", line]).current_dir(self.0.path("")).env("PATH", path).env_remove("AWARI_DIR");
@@ -85,7 +85,7 @@ impl Desk {
         command
     }
 
-    fn run(&self, line: &str) -> CommandResult {
+    pub(crate) fn run(&self, line: &str) -> CommandResult {
         println!("{line}");
         ended(self.shell(line))
     }

@@ -5,6 +5,7 @@
 mod commands;
 mod foreign_plans;
 mod golden;
+mod guide_commands;
 mod help_examples;
 mod inspection;
 mod manual_tables;

@@ -18,6 +18,8 @@ const SIGHUP: i32 = 1;
 pub enum Need {
     /// `bash`.
     Bash,
+    /// `curl`.
+    Curl,
     /// `man`.
     Man,
     /// `zsh`.
@@ -67,8 +69,9 @@ impl Need {
     ];
 
     /// The needs of the tests that are ignored by default.
-    pub const OF_THE_SLOW_TIER: [Need; 8] = [
+    pub const OF_THE_SLOW_TIER: [Need; 9] = [
         Need::Bash,
+        Need::Curl,
         Need::Chromium,
         Need::Numpy,
         Need::Zstandard,
@@ -84,7 +87,8 @@ impl Need {
     /// The tests that are skipped without it.
     pub fn tests(self) -> &'static str {
         match self {
-            Need::Bash => "pipeline (slurm_script, help_examples, share)",
+            Need::Bash => "pipeline (slurm_script, help_examples, guide_commands, share)",
+            Need::Curl => "pipeline (guide_commands)",
             Need::Man => "pipeline (share, manual pages)",
             Need::Zsh => "pipeline (share, completions of zsh)",
             Need::Fish => "pipeline (share, completions of fish)",
@@ -107,6 +111,7 @@ impl Need {
     pub fn missing(self) -> Option<String> {
         match self {
             Need::Bash => fails("bash", &["--version"]),
+            Need::Curl => fails("curl", &["--version"]),
             Need::Man => fails("man", &["--version"]),
             Need::Zsh => fails("zsh", &["--version"]),
             Need::Fish => fails("fish", &["--version"]),
