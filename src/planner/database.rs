@@ -247,7 +247,12 @@ impl Estimate<'_> {
             StageClass::Merge => (planes_bytes_max(positions, stones) + database, database),
             StageClass::Verify => (0, 0),
             StageClass::Stats => (STATS_FILE_BYTES, STATS_FILE_BYTES),
-            _ => (planes_bytes_max(positions, stones), 0),
+            StageClass::PreprocessTwoBit
+            | StageClass::PreprocessOneBit
+            | StageClass::ProcessTwoBit
+            | StageClass::ProcessOneBit
+            | StageClass::ProcessOneBitDual
+            | StageClass::Postprocess => (planes_bytes_max(positions, stones), 0),
         }
     }
 

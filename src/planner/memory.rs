@@ -176,7 +176,16 @@ impl StageMemory {
             },
             StageClass::Verify => cached,
             StageClass::Stats => cached + self.stats_stripe_bytes.saturating_sub(STRIPE_BYTES_MIN),
-            _ => self.solving_bytes,
+            StageClass::Counting
+            | StageClass::Sweep
+            | StageClass::Seeds
+            | StageClass::PreprocessTwoBit
+            | StageClass::PreprocessOneBit
+            | StageClass::ProcessTwoBit
+            | StageClass::ProcessOneBit
+            | StageClass::ProcessOneBitDual
+            | StageClass::Postprocess
+            | StageClass::Merge => self.solving_bytes,
         }
     }
 }
