@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod bars;
 mod certify;
 mod chart;
 mod databases;
@@ -24,6 +25,7 @@ mod verify;
 mod walk;
 mod wrong_score;
 
+pub use bars::bars;
 pub use certify::{Certified, certify, certify_watched};
 pub use chart::svg;
 pub use databases::{Database, Databases, ScoreSource};

@@ -1,6 +1,7 @@
 //! `awari run`: builds the databases of a manifest.
 
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
+use crate::databases::library;
 use crate::error::{CliError, Result};
 use crate::job_role::JobRole;
 use crate::logs::{self, LogObserver};
@@ -8,10 +9,11 @@ use crate::progress::{ProgressDisplay, exit_of};
 use crate::request::ResolvedBuild;
 use crate::screen::Width;
 use crate::shell::command_line;
+use crate::stats::recorded;
 use crate::summary::DatabaseSummary;
 use crate::terminal::{say, say_unwrapped};
 use crate::{codecs, quantity, signals};
-use disk::{DiskError, RealDisk, machine};
+use disk::{Disk, DiskError, RealDisk, machine};
 use messaging::Communicator;
 use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
@@ -23,6 +25,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// The position that the message about a finished build asks for. Both position sets hold it.
+const EXAMPLE: [u32; 12] = [0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0];
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     // Signals are caught before joining the job, which takes a while. Only rank 0 prints.
@@ -110,7 +115,32 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
     if let Some(kept) = codecs::kept(&disk, request.settings(), &dir, &done.plan) {
         say(kept);
     }
+    if !done.ran.is_empty() {
+        present(&disk, &dir, request.settings().stones_max());
+    }
     Ok(exit_of(done.exit(), is_shown))
+}
+
+/// Shows what a finished build is good for: the scores of its largest database, and commands that ask the databases.
+/// Does nothing if that database has no statistics yet.
+fn present(disk: &dyn Disk, dir: &Path, stones: u32) {
+    let Ok(library) = library(disk, dir) else { return };
+    let Some(statistics) = recorded(disk, dir, &library, &[stones]).remove(&stones) else { return };
+    if stones < EXAMPLE.iter().sum() {
+        return;
+    }
+    say_unwrapped(format_args!("\n{}", check::bars(&statistics, Width::stderr().columns)));
+    // The name under which the program was started, so that the commands can be pasted.
+    let program = std::env::args_os().next().unwrap_or_else(|| "awari".into());
+    let command = |label: &str, verb: &str, more: &str| {
+        let words = [program.as_os_str(), OsStr::new(verb), OsStr::new("--dir"), dir.as_os_str()];
+        say_unwrapped(format_args!("{label:<7} {}{more}", command_line(words)));
+    };
+    let position = EXAMPLE.map(|stones| stones.to_string()).join(" ");
+    command("probe:", "probe", &format!(" {position}"));
+    command("page:", "serve", "  # open http://127.0.0.1:8080/");
+    command("game:", "play", "");
+    command("chart:", "stats", " --format svg > scores.svg");
 }
 
 /// Advice on a run that ended early.

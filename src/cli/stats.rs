@@ -45,11 +45,18 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit> {
     let all: Vec<Statistics> = known.into_values().collect();
     print(&match args.format {
         StatsFormat::Table => explained(check::table(&all, Width::stdout().columns)),
+        StatsFormat::Bars => bars(&all),
         StatsFormat::Csv => check::csv(&all),
         StatsFormat::Json => check::json(&all),
         StatsFormat::Svg => check::svg(&all),
     })?;
     Ok(Exit::Done)
+}
+
+/// Draws the distribution of scores of each database.
+fn bars(all: &[Statistics]) -> String {
+    let pictures: Vec<String> = all.iter().map(|statistics| check::bars(statistics, Width::stdout().columns)).collect();
+    pictures.join("\n")
 }
 
 /// Adds notes on the last columns, if the table has room for these.

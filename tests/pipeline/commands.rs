@@ -19,8 +19,20 @@ const PUBLISHED: &str = include_str!("../../src/check/published/lincke-2002.csv"
 fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
     let place = TestDirectory::new(6);
     let first = place.awari("run m.toml").is(0).says(&["stones", "bits/position", "passes", "12,376", "full"]);
-    assert_eq!(first.err.lines().last(), Some("stones 0..6: matches published counts"));
+    let (_, ending) = first.err.split_once("stones 0..6: matches published counts\n\n").unwrap();
+    let (picture, commands) = ending.split_once("\n\n").unwrap();
+    let statistics = place.awari("stats --dir run --stones 6 --format bars").is(0).out;
+    assert_eq!(picture, statistics.trim_end());
     assert_eq!(first.out, "");
+    // The commands run as they are printed.
+    let printed: Vec<&str> =
+        commands.lines().filter_map(|line| line.split_once(' ')).map(|(_, it)| it.trim()).collect();
+    let [probe, serve, play, chart] = printed[..] else { panic!("{commands}") };
+    assert!(place.shell(probe).is(0).out.contains("score -3 of 3 stones"));
+    place.shell(&format!("{play} --position random:6 --side none")).is(0);
+    place.shell(chart).is(0);
+    assert!(fs::read_to_string(place.path("scores.svg")).unwrap().starts_with("<svg"));
+    assert!(serve.ends_with(" serve --dir run  # open http://127.0.0.1:8080/"), "{serve}");
     let files = place.files("run");
     let second = place.awari("run m.toml").is(0).says(&["nothing to do: 21 up to date, 7 not needed"]);
     assert_eq!(second.err.lines().count(), 1, "{}", second.err);

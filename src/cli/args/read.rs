@@ -118,6 +118,8 @@ pub(crate) struct StatsArgs {
 pub(crate) enum StatsFormat {
     /// A table
     Table,
+    /// Bars of text for each database
+    Bars,
     /// `stones,score,positions`: a line for each score that occurs
     Csv,
     /// A list of objects

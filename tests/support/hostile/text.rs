@@ -88,6 +88,7 @@ pub fn statistics(bytes: &[u8]) {
     assert!(read.mean().abs() <= f64::from(read.stones()), "{printed}");
     let shown = std::slice::from_ref(&read);
     let _ = (check::csv(shown), check::table(shown, 80), check::svg(shown));
+    let _ = shown.iter().map(|statistics| check::bars(statistics, 80).len()).sum::<usize>();
 }
 
 pub(super) fn seeds() -> Vec<(&'static str, String, Vec<u8>)> {
