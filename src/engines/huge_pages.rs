@@ -102,6 +102,7 @@ impl Bytes {
 impl Deref for Bytes {
     type Target = [i8];
 
+    #[inline]
     fn deref(&self) -> &[i8] {
         as_scores(&self.map[..self.len])
     }
@@ -137,6 +138,7 @@ impl Words {
 impl Deref for Words {
     type Target = [AtomicU64];
 
+    #[inline]
     fn deref(&self) -> &[AtomicU64] {
         // SAFETY: the map is private to this type, as long as the words by `zeroed`, and aligned to a page; it is never
         // accessed as bytes.

@@ -32,6 +32,7 @@ impl Rules {
     }
 
     /// Whether a pit holding `stones` is captured when the last stone fell there.
+    #[inline]
     pub const fn captures(&self, stones: u8) -> bool {
         self.capture_low <= stones && stones <= self.capture_high
     }

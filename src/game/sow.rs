@@ -66,6 +66,7 @@ impl SowClass {
     pub const COUNT: usize = 2 * (STONES_MAX as usize + 1);
 
     /// The number of the class, from 0 on.
+    #[inline]
     pub const fn number(self) -> usize {
         2 * self.crossing as usize + matches!(self.ends, Ends::Opponent) as usize
     }
@@ -77,6 +78,7 @@ impl SowClass {
 
     /// Whether any move is of the class: a sowing that crosses and ends with the mover has filled all six pits equally
     /// often, and one that crosses nothing cannot end with the opponent.
+    #[inline]
     pub const fn occurs(self) -> bool {
         match self.ends {
             Ends::Mover => (self.crossing as usize).is_multiple_of(HALF_PITS),

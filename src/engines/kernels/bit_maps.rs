@@ -73,6 +73,7 @@ impl Pull {
     }
 
     /// Returns the groups of the row that take bits from any of the given groups of the child row.
+    #[inline]
     pub(crate) fn dependents_of(&self, mut shares: u64) -> u64 {
         let mut dependents = 0;
         while shares != 0 {

@@ -61,6 +61,7 @@ pub(crate) struct WonRow {
 
 impl WonRow {
     /// Sets the number of words of the row.
+    #[inline]
     pub(crate) fn resize(&mut self, words: usize) {
         self.words.resize(words, 0);
     }
@@ -71,6 +72,7 @@ impl WonRow {
     }
 
     /// Lists the nonzero words and clears them.
+    #[inline]
     pub(crate) fn take(&mut self, into: &mut Vec<(u32, u64)>) {
         into.clear();
         // Most words of long rows are zeros.
@@ -124,6 +126,7 @@ impl BitKernel {
 
     /// Clears in `left`, the words of a row from `first` on, each column whose move is quiet and does not lead to a
     /// win. Returns the mask of groups of `1 << shift` words in which a bit was cleared.
+    #[inline]
     pub(crate) fn pull<R: RowBits>(self, left: &mut [u64], first: usize, child: &ChildWins<R>, shift: u32) -> u64 {
         match self {
             _ if child.pull.is_straight => pull_straight(left, first, child, shift),
@@ -133,6 +136,7 @@ impl BitKernel {
     }
 
     /// Adds to `won` the parents that win by a move of the class to a lost position. `lost` lists them by word.
+    #[inline]
     pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         match self {
             BitKernel::Portable => push_row(lost, push, won, compress, expand),

@@ -146,6 +146,7 @@ pub(crate) struct Parents {
 
 impl Parents {
     /// Returns the parents of a half, ascending by crossing stones.
+    #[inline]
     pub(crate) fn of(&self, rank: u32) -> &[PackedMove] {
         &self.entries[self.first[rank as usize] as usize..self.first[rank as usize + 1] as usize]
     }
@@ -180,11 +181,13 @@ impl Tables {
     }
 
     /// Returns the moves of all rows of slabs whose mover has `stones` stones; each row is filled up with `NONE`.
+    #[inline]
     pub(crate) fn rows(&self, stones: u32) -> &[[PackedMove; HALF_PITS]] {
         self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
     }
 
     /// The quiet columns of a class where the opponent has `stones` stones.
+    #[inline]
     pub(crate) fn gather(&self, stones: u32, class: usize) -> &Gather {
         self.gathers[stones as usize * SowClass::COUNT + class].get_or_init(|| {
             Gather::new(&self.map(stones, class), {
@@ -194,12 +197,14 @@ impl Tables {
     }
 
     /// The capturing columns of a class where the opponent has `stones` stones.
+    #[inline]
     pub(crate) fn captures(&self, stones: u32, class: usize) -> &CaptureLists {
         self.captures[stones as usize * SowClass::COUNT + class]
             .get_or_init(|| CaptureLists::new(&self.map(stones, class)))
     }
 
     /// Which columns of a class capture, where the opponent has `stones` stones.
+    #[inline]
     pub(crate) fn columns(&self, stones: u32, class: usize) -> &Columns {
         self.columns[stones as usize * SowClass::COUNT + class].get_or_init(|| {
             let map = self.map(stones, class);
@@ -212,11 +217,13 @@ impl Tables {
     }
 
     /// The parents of the opponent's halves with `stones` stones.
+    #[inline]
     pub(crate) fn parents(&self, stones: u32) -> &Parents {
         &self.parents.get_or_init(|| self.build_parents())[stones as usize]
     }
 
     /// Returns the map of bits for rows whose opponent has `stones` stones, by moves with `crossing` crossing stones.
+    #[inline]
     pub(crate) fn pull(&self, stones: u32, crossing: u32) -> &Pull {
         self.pulls[stones as usize * (self.stones_max() as usize + 1) + crossing as usize].get_or_init(|| {
             let ends = if crossing == 0 { Ends::Mover } else { Ends::Opponent };
@@ -229,18 +236,21 @@ impl Tables {
     }
 
     /// Returns, by class number, the maps of bits to parents whose mover has `mover` stones.
+    #[inline]
     pub(crate) fn pushes(&self, mover: u32) -> &[Push] {
         self.pushes[mover as usize].get_or_init(|| Push::all(&self.index, mover))
     }
 
     /// Returns the column that a quiet move of a class maps a column to, where the opponent has `stones` stones; `None`
     /// if the move is not quiet there. [`gather`](Self::gather) has this for all columns.
+    #[inline]
     pub(crate) fn quiet_target(&self, stones: u32, class: SowClass, column: u32) -> Option<u32> {
         let half = self.index.unrank_opponent(stones, column);
         class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))
     }
 
     /// The rules.
+    #[inline]
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }

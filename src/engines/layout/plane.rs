@@ -32,6 +32,7 @@ pub struct PlaneSlab {
 
 impl PlaneSlab {
     /// The first word of a row.
+    #[inline]
     pub fn word(&self, row: usize) -> usize {
         self.first_word + row * self.row_words
     }
@@ -42,22 +43,26 @@ impl PlaneSlab {
     }
 
     /// Log2 of the words of a row that share a bit in a change mask: a row has at most 64 such groups.
+    #[inline]
     pub(crate) fn share_shift(&self) -> u32 {
         share_shift(self.row_words)
     }
 
     /// Log2 of the words of a part of a row.
+    #[inline]
     pub(crate) fn part_shift(&self) -> u32 {
         part_shift(self.row_words)
     }
 }
 
 /// See [`PlaneSlab::share_shift`].
+#[inline]
 pub(crate) fn share_shift(row_words: usize) -> u32 {
     row_words.div_ceil(WORD).next_power_of_two().trailing_zeros()
 }
 
 /// See [`PlaneSlab::part_shift`].
+#[inline]
 pub(crate) fn part_shift(row_words: usize) -> u32 {
     row_words.div_ceil(PARTS).next_power_of_two().trailing_zeros()
 }
@@ -83,6 +88,7 @@ impl PlaneLayout {
     }
 
     /// The slabs, by the mover's stones.
+    #[inline]
     pub fn slabs(&self) -> &[PlaneSlab] {
         &self.slabs
     }
@@ -128,6 +134,7 @@ impl PlaneLayout {
 
 impl PlaneSlab {
     /// Rows of a unit.
+    #[inline]
     pub(crate) fn unit_rows(&self) -> usize {
         (UNIT_WORDS / self.row_words).max(1)
     }
