@@ -9,7 +9,7 @@ use clap::Parser;
 use disk::RealDisk;
 use game::{PositionSet, Rules};
 use std::path::Path;
-use store::{Archive, CachedScores, Codec, FileKind, FileOrientation, Identity, Scores, Shape, ValueRange, Writer};
+use store::{Archive, CachedScores, Codec, FileKind, Identity, Scores, Shape, ValueRange, Writer};
 use tests::Random;
 
 /// Measures codecs.
@@ -101,7 +101,7 @@ fn database(arguments: &CodecsArguments) -> CodecInput {
     }
     CodecInput {
         identity: stages::files::identity(Rules::AWARI.name, set, FileKind::Database, stones),
-        shape: stages::files::shape(&index, FileOrientation::OpponentMajor),
+        shape: stages::files::shape(&index, FileKind::Database),
         range: ValueRange::new(-(stones as i8), stones as i8),
         scores,
         floors,

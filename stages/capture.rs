@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
     let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
     let smaller = settings.smaller(stones).map(files::database).collect();
-    let before = stones.checked_sub(1).filter(|_| settings.verify != Verify::None);
+    let before = settings.stones().rev().find(|&before| before < stones).filter(|_| settings.verify != Verify::None);
     let stage = StageSpec {
         after: before.map(|before| StageName::new("verify", &[before])).into_iter().collect(),
         ..declaration::stage(plan, "capture", None, smaller, vec![captures.clone()])
@@ -45,7 +45,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let smaller = SmallerFiles::open(settings, context.disk(), smaller, &cache, cached)?;
     let path = context.output(&files::capture(stones));
     let mut writer = files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed)?;
-    let watch = EngineProgress::new(context, index.positions());
+    let watch = EngineProgress::new(context, index.slab_positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, stage_cache) = (build.tables(), build.stage_cache());
     let mut kept = None;
@@ -74,7 +74,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         stage_cache.keep_captures(written.digest, captures);
     }
     let decoded = cache.decoded() + smaller.decoded.load(Ordering::Relaxed);
-    Ok(StageReport::new(index.positions()).with("blocks", smaller.blocks()).with("decoded", decoded))
+    Ok(StageReport::new(index.slab_positions()).with("blocks", smaller.blocks()).with("decoded", decoded))
 }
 
 /// The databases that captures lead to, by number of stones.

@@ -3,6 +3,7 @@
 //! Between bounds the stage saves a snapshot at the interval of the manifest, and on a stop request. The output does
 //! not depend on the number of threads of this process or of the one that wrote the snapshot.
 
+use crate::database_file::DatabaseWriter;
 use crate::engine_progress::EngineProgress;
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
@@ -11,7 +12,7 @@ use engines::Bytes;
 use engines::counting::{CountingError, Distribution, counting};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
-use store::{FileKind, FileOrientation, Shape};
+use store::{FileKind, Shape};
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
@@ -19,12 +20,13 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let index = Index::new(stones, settings.set);
     let (captures, _) = sweep::read_captures(build, &index, context)?;
     let format = CountsFormat::new(settings.rules.name, &index);
-    let shape = files::shape(&index, FileOrientation::MoverMajor);
+    // Counts are in the order of captures.
+    let shape = files::shape(&index, FileKind::Capture);
     let snapshot = CountingSnapshot { index: &index, format, shape, context };
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let mut timer = SnapshotTimer::start(context);
-    let watch = EngineProgress::new(context, index.positions());
+    let watch = EngineProgress::new(context, index.slab_positions());
     let distribution = Distribution::new(context.threads());
     let mut solve = |values: &mut Bytes| {
         counting(&build.tables(), &index, &captures, values, distribution, &watch, &mut |values| {
@@ -49,8 +51,9 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     watch.end();
     build.stage_cache().give_back(captures);
     tracing::info!(supersteps = report.supersteps, "solved after {:.3} s", timer.elapsed().as_secs_f64());
-    let path = context.output(&files::database(stones));
-    files::write(context.disk(), &path, settings, FileKind::Database, &index, settings.codec, [&values[..]])?;
+    let mut writer = DatabaseWriter::create(context, settings, &index)?;
+    writer.append(&values)?;
+    writer.finish()?;
     let total = report.total();
     Ok(StageReport::new(index.positions())
         .with("processors", report.processors.len() as u64)
@@ -75,7 +78,7 @@ const SNAPSHOT: &str = "counts";
 impl CountingSnapshot<'_> {
     /// Returns the array to start from, and whether it comes from a snapshot.
     fn read(&self) -> Result<(Bytes, bool)> {
-        let mut values = Bytes::zeroed(self.index.positions() as usize).map_err(StageError::failed)?;
+        let mut values = Bytes::zeroed(self.index.slab_positions() as usize).map_err(StageError::failed)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((values, false)) };
         let file = self.format.open(self.context.disk(), &saved.join(SNAPSHOT), &self.shape);
         let Err(error) = file.and_then(|file| file.read_into(&mut values)) else { return Ok((values, true)) };

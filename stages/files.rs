@@ -3,8 +3,8 @@
 use crate::{Result, declaration};
 use disk::{Digest, Disk};
 use game::{Index, PositionSet, Slab};
-use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError, StageSpec};
-use planner::{DatabasePlan, Settings};
+use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError};
+use planner::Settings;
 use std::path::Path;
 use store::{
     Codec, FileKind, FileOrientation, Identity, Role, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange,
@@ -37,14 +37,12 @@ const DATABASE_VERSION: u32 = 1;
 /// Declares the database that a plan makes.
 pub(crate) fn declare_database(settings: &Settings, stones: u32) -> ArtifactSpec {
     let name = database(stones);
-    declaration::artifact(settings, stones, name, ArtifactKind::Target, "database").version(DATABASE_VERSION)
-}
-
-/// Declares the stage that solves a database from its captures alone.
-pub(crate) fn declare_solver(settings: &Settings, plan: &DatabasePlan, kind: &str) -> (StageSpec, Vec<ArtifactSpec>) {
-    let stones = plan.stones();
-    let stage = declaration::stage(plan, kind, None, vec![capture(stones)], vec![database(stones)]);
-    (stage, vec![declare_database(settings, stones)])
+    let database = declaration::artifact(settings, stones, name, ArtifactKind::Target, "database");
+    let database = database.version(DATABASE_VERSION);
+    match settings.set.opening(stones) {
+        Some(opening) => database.identity("opening", opening.pit_stones()),
+        None => database,
+    }
 }
 
 /// Whether a build can make a file of this name.
@@ -82,31 +80,42 @@ pub fn identity(rules: &str, set: PositionSet, kind: FileKind, stones: u32) -> I
         rules: rules.to_owned(),
         positions: set.to_string(),
         stones: stones as u8,
-        orientation: match kind {
-            FileKind::Capture | FileKind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => {
-                FileOrientation::MoverMajor
-            }
-            FileKind::Database | FileKind::Snapshot | FileKind::Plane { .. } => FileOrientation::OpponentMajor,
-        },
+        orientation: orientation(kind),
+    }
+}
+
+fn orientation(kind: FileKind) -> FileOrientation {
+    match kind {
+        FileKind::Capture | FileKind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => {
+            FileOrientation::MoverMajor
+        }
+        FileKind::Database | FileKind::Snapshot | FileKind::Plane { .. } => FileOrientation::OpponentMajor,
     }
 }
 
 /// Returns the shape of a file over an index.
-pub fn shape(index: &Index, orientation: FileOrientation) -> Shape {
-    shape_of(index.slabs(), orientation)
+pub fn shape(index: &Index, kind: FileKind) -> Shape {
+    shape_of(index.set(), kind, index.stones())
 }
 
-/// As [`shape`], without the tables of an index.
-pub fn shape_of(slabs: &[Slab], orientation: FileOrientation) -> Shape {
+/// As [`shape`], without the tables of an index. Databases alone have the opening position, as a slab of its own.
+pub fn shape_of(set: PositionSet, kind: FileKind, stones: u32) -> Shape {
+    let opening = set.opening(stones).filter(|_| kind == FileKind::Database);
+    let opening = opening.map(|_| SlabShape { rows: 1, columns: 1 });
+    let slabs = slab_shapes(&set.slabs(stones), orientation(kind)).chain(opening).collect();
+    Shape::new(slabs).expect("an index has 1 to 49 slabs, none of them empty")
+}
+
+/// Returns the shapes of slabs in an orientation.
+fn slab_shapes(slabs: &[Slab], orientation: FileOrientation) -> impl Iterator<Item = SlabShape> + '_ {
     let orientation = match orientation {
         FileOrientation::MoverMajor => game::Orientation::MoverMajor,
         FileOrientation::OpponentMajor => game::Orientation::OpponentMajor,
     };
-    let slabs = slabs.iter().map(|slab| {
+    slabs.iter().map(move |slab| {
         let (rows, columns) = slab.rows_columns(orientation);
         SlabShape { rows, columns }
-    });
-    Shape::new(slabs.collect()).expect("an index has 1 to 49 slabs, none of them empty")
+    })
 }
 
 /// Returns the range of the values in a file.
@@ -142,7 +151,7 @@ pub(crate) fn open_windowed(
 
 fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) -> store::Result<Scores> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
-    expect_values(file, &identity, &shape(index, identity.orientation), range(kind, index.stones()))
+    expect_values(file, &identity, &shape(index, kind), range(kind, index.stones()))
 }
 
 /// Checks identity, shape and range of a file.
@@ -193,7 +202,7 @@ pub(crate) fn create<'d>(
     codec: Codec,
 ) -> Result<Writer<'d>> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
-    let shape = shape(index, identity.orientation);
+    let shape = shape(index, kind);
     Writer::create(disk, path, &identity, &shape, range(kind, index.stones()), codec).map_err(unwritable)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! For each number of stones: capture, solve, verify, statistics; the next number waits for the verification.
 
-use crate::{bounds, capture, files, stats, verify};
+use crate::{bounds, capture, database_file, stats, verify};
 use pipeline::Graph;
 use planner::{BuildPlan, Method, Verify};
 
@@ -17,8 +17,8 @@ pub(crate) fn graph(build: &BuildPlan) -> Graph {
         };
         declare(capture::declare(settings, plan));
         match plan.method() {
-            Method::Counting => declare(files::declare_solver(settings, plan, "counting")),
-            Method::Sweep => declare(files::declare_solver(settings, plan, "sweep")),
+            Method::Counting => declare(database_file::declare_solver(settings, plan, "counting")),
+            Method::Sweep => declare(database_file::declare_solver(settings, plan, "sweep")),
             Method::TwoBit | Method::OneBit | Method::OneBitDual => {
                 bounds::declare(settings, plan).into_iter().for_each(&mut declare);
             }

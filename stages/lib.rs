@@ -16,11 +16,13 @@
 mod bounds;
 mod capture;
 mod counting;
+mod database_file;
 mod declaration;
 pub mod distributed;
 mod engine_progress;
 pub mod files;
 mod graph;
+mod opening;
 mod snapshot_timer;
 mod stage_cache;
 mod stats;
@@ -145,7 +147,7 @@ impl Awari {
     fn is_laid_out(&self, found: &Identity, shape: &Shape) -> bool {
         let Settings { rules, set, .. } = self.build.settings();
         let expected = files::identity(rules.name, *set, found.kind, found.stones.into());
-        let has_shape = || *shape == files::shape_of(&set.slabs(found.stones.into()), expected.orientation);
+        let has_shape = || *shape == files::shape_of(*set, found.kind, found.stones.into());
         // The reader of a plane compares its columns, which are bytes of bits.
         let is_plane = matches!(found.kind, FileKind::Plane { .. });
         found.orientation == expected.orientation && (is_plane || found.positions != expected.positions || has_shape())
@@ -209,6 +211,12 @@ impl Work for Awari {
                 let mut identity: BTreeMap<_, _> = identity;
                 if let FileKind::Plane { bound, .. } = of.kind {
                     identity.insert("bound".to_owned(), bound.to_string());
+                }
+                // The shape shows the opening, and was compared.
+                let set = self.build.settings().set;
+                let opening = set.opening(of.stones.into()).filter(|_| of.positions == set.to_string());
+                if let (FileKind::Database, Some(opening)) = (of.kind, opening) {
+                    identity.insert("opening".to_owned(), opening.pit_stones().to_string());
                 }
                 Inspection::Header { digest: file.digest(), identity }
             }

@@ -77,7 +77,7 @@ impl StageCache {
 
     /// Returns an array for the captures of an index, with arbitrary content.
     pub(crate) fn array(&self, plan: &BuildPlan, index: &Index) -> Result<Bytes> {
-        let len = index.positions() as usize;
+        let len = index.slab_positions() as usize;
         match self.spare().and_then(|spare| spare.resized(len)) {
             Some(bytes) => Ok(bytes),
             // A limit on address space may forbid the spare capacity.
@@ -142,11 +142,13 @@ impl StageCache {
     /// If there is no memory, later stages read the file.
     pub(crate) fn keep_database(&self, plan: &BuildPlan, stones: u32, digest: Digest, scores: &ScoreRows) {
         let settings = plan.settings();
-        if !(stones + 1..=settings.stones_max()).any(|above| settings.smaller(above).contains(&stones)) {
+        let mut above = settings.stones().filter(|&above| above > stones);
+        let (Some(next), true) = (above.clone().next(), above.any(|above| settings.smaller(above).contains(&stones)))
+        else {
             return;
-        }
+        };
         // The plan of the next capture includes this cache; for stages before that, `begin` applies their limits.
-        let (bytes, most) = (settings.set.positions(stones), plan.database(stones + 1).memory().cache_bytes);
+        let (bytes, most) = (settings.set.positions(stones), plan.database(next).memory().cache_bytes);
         if bytes > most {
             return;
         }

@@ -1,8 +1,9 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database.
 //!
-//! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read.
+//! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read but the
+//! scores of the opening position and of its captures.
 
-use crate::{BuildContext, Result, declaration, files};
+use crate::{BuildContext, Result, declaration, files, opening};
 use check::{CaptureStatistics, Histogram, Statistics};
 use disk::{Digest, Staged};
 use engines::{DatabasePart, Tables};
@@ -21,7 +22,8 @@ const VERSION: u32 = 1;
 /// Declares the stage: it reads captures and scores, and makes the statistics.
 pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
     let (stones, stats) = (plan.stones(), files::stats(plan.stones()));
-    let inputs = vec![files::capture(stones), files::database(stones)];
+    let slabs = [files::capture(stones), files::database(stones)];
+    let inputs = slabs.into_iter().chain(opening::inputs(settings, stones)).collect();
     let stage = declaration::stage(plan, "stats", None, inputs, vec![stats.clone()]);
     let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
     (stage, vec![stats.version(VERSION)])
@@ -31,11 +33,16 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let inputs = StatsInputs::open(build, &index, context)?;
+    let opening = inputs.opening(build.settings(), &index, context)?;
     let counted = match inputs.cached(build) {
-        Some(counted) => counted,
+        Some(CountedDatabase { choice, histogram }) => {
+            CountedDatabase { choice: opening.add_choice(choice), histogram }
+        }
         None => {
             let stripe_bytes = build.plan(stones).memory().stats_stripe_bytes;
-            count(&build.tables(), &index, stripe_bytes, DatabasePart::WHOLE, &inputs.captures, inputs.scores)?
+            let slabs =
+                count(&build.tables(), &index, stripe_bytes, DatabasePart::WHOLE, &inputs.captures, inputs.scores)?;
+            opening.add(slabs)
         }
     };
     publish(&index, counted, context)
@@ -57,11 +64,42 @@ impl StatsInputs {
         Ok(StatsInputs { captures, scores: open(files::database(index.stones()), FileKind::Database)? })
     }
 
-    /// Returns what the stages that solved and verified the database have counted, if they ran in this process.
+    /// Counts the opening position, if the index has it.
+    pub(crate) fn opening(&self, settings: &Settings, index: &Index, context: &StageContext) -> Result<CountedOpening> {
+        let stones = index.stones();
+        let Some(position) = index.opening().map(|_| index.slab_positions()) else { return Ok(CountedOpening(None)) };
+        let mut score = [0];
+        let read = self.scores.read_range(position..position + 1, &mut score);
+        read.map_err(|error| files::unreadable(&files::database(stones), error))?;
+        let capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name))?;
+        Ok(CountedOpening(Some((score[0], opening::choice(settings.rules, index, capture, score[0])))))
+    }
+
+    /// Returns what the stages that solved and verified the database have counted, if they ran in this process: choices
+    /// in the slabs, scores of all positions.
     pub(crate) fn cached(&self, build: &BuildContext) -> Option<CountedDatabase> {
         let (cache, scores) = (build.stage_cache(), self.scores.digest());
         let counted = cache.choice(self.captures.digest(), scores).zip(cache.histogram(scores));
         counted.map(|(choice, histogram)| CountedDatabase { choice, histogram })
+    }
+}
+
+/// Score and choice of the opening position, if the database has it.
+pub(crate) struct CountedOpening(Option<(Score, engines::ChoiceCounts)>);
+
+impl CountedOpening {
+    /// Adds the opening to the counts of all slabs.
+    pub(crate) fn add(&self, slabs: CountedDatabase) -> CountedDatabase {
+        let CountedDatabase { choice, mut histogram } = slabs;
+        if let Some((score, _)) = self.0 {
+            histogram.add(score, 1);
+        }
+        CountedDatabase { choice: self.add_choice(choice), histogram }
+    }
+
+    /// Adds the choice of the opening to those of all slabs.
+    pub(crate) fn add_choice(&self, slabs: engines::ChoiceCounts) -> engines::ChoiceCounts {
+        self.0.map_or(slabs, |(_, choice)| slabs.plus(choice))
     }
 }
 
@@ -84,7 +122,7 @@ pub(crate) struct CountedDatabase {
     pub(crate) histogram: Histogram,
 }
 
-/// Reads captures and scores of a part of the database, and counts them. Each score is read once.
+/// Reads captures and scores of a part of the slabs, and counts them. Each score is read once.
 pub(crate) fn count(
     tables: &Tables,
     index: &Index,

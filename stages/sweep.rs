@@ -3,6 +3,7 @@
 //! Between passes the stage saves a snapshot of the scores at the interval of the manifest, and when it is asked to stop.
 //! Any mixture of passes converges to the same scores.
 
+use crate::database_file::DatabaseWriter;
 use crate::engine_progress::EngineProgress;
 use crate::snapshot_timer::SnapshotTimer;
 use crate::{BuildContext, Result, files};
@@ -27,7 +28,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let mut timer = SnapshotTimer::start(context);
-    let watch = EngineProgress::passes(context, index.positions(), index.positions());
+    let watch = EngineProgress::passes(context, index.slab_positions(), index.slab_positions());
     let mut solve = |values: &mut ScoreRows, limited: &PassLimit| {
         sweep::sweep(&build.tables(), &index, &captures, values, Kernel::detect(), limited, &mut |values| {
             limited.passes.fetch_sub(1, Ordering::Relaxed);
@@ -51,9 +52,9 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     watch.end();
     let choice = engines::choice_of(&build.tables(), &index, &captures, &values);
     build.stage_cache().give_back(captures);
-    let path = context.output(&files::database(stones));
-    let runs = values.runs();
-    let digest = files::write(context.disk(), &path, settings, FileKind::Database, &index, settings.codec, runs)?;
+    let mut writer = DatabaseWriter::create(context, settings, &index)?;
+    values.runs().try_for_each(|run| writer.append(run))?;
+    let digest = writer.finish()?;
     build.stage_cache().keep_choice(captures_digest, digest, choice);
     build.stage_cache().keep_database(build.plans(), stones, digest, &values);
     build.stage_cache().give_back(values.into_bytes());

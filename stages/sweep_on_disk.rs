@@ -3,7 +3,9 @@
 //! The file is always a valid snapshot: the next run resumes from any state that a kill or a power loss leaves. Its
 //! cells have checksums; see `engines::sweep::disk`.
 
-use crate::{BuildContext, Result, engine_progress::EngineProgress, files};
+use crate::database_file::DatabaseWriter;
+use crate::engine_progress::EngineProgress;
+use crate::{BuildContext, Result, files};
 use disk::{Digest, RUN_BYTES_MAX, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
@@ -52,7 +54,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         DiskSweepError::Endless => StageError::failed("the sweep does not converge: this is a bug in awari"),
     })?;
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
-    sweep.publish(&tiled, stones)?;
+    sweep.publish(&tiled)?;
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)
         .with("recomputed", report.recomputed)
@@ -85,20 +87,17 @@ impl<'a> SweepOnDisk<'a> {
         let mut read =
             |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
         let mut tiled = DiskSweep::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
-        let watch = EngineProgress::passes(context, index.positions(), plan.changes_max());
+        let watch = EngineProgress::passes(context, index.slab_positions(), plan.changes_max());
         let report = tiled.solve(&mut read, StageError::failed, &watch)?;
         watch.end();
         Ok((tiled, report))
     }
 
-    fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>, stones: u32) -> Result<()> {
+    fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>) -> Result<()> {
         let SweepOnDisk { settings, index, context, .. } = self;
-        let path = context.output(&files::database(stones));
-        let mut writer = files::create(context.disk(), &path, settings, FileKind::Database, index, settings.codec)?;
-        let unwritable = |error| files::unwritable_scores(stones, error);
-        tiled.scores(|rows| writer.append(rows).map_err(unwritable))?;
-        writer.finish().map_err(unwritable)?;
-        Ok(())
+        let mut writer = DatabaseWriter::create(context, settings, index)?;
+        tiled.scores(|rows| writer.append(rows))?;
+        writer.finish().map(drop)
     }
 }
 

@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn right_databases_are_certified() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let databases = solved(7, set);
             for stones in 0..=7 {
                 let certified = certify(&databases, stones).unwrap();

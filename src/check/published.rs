@@ -82,7 +82,7 @@ mod tests {
         let mut histogram = HISTOGRAMS[4].clone();
         let compare = |stones, set, histogram: &_| Published::compare(stones, set, histogram);
         assert_eq!(compare(4, PositionSet::All, &histogram), Published::Matches);
-        assert_eq!(compare(4, PositionSet::Reachable, &histogram), Published::Absent);
+        assert_eq!(compare(4, PositionSet::REACHABLE, &histogram), Published::Absent);
         assert_eq!(compare(17, PositionSet::All, &histogram), Published::Absent);
         histogram.add(-1, 1);
         let differs = Published::Differs { score: -1, expected: 0, found: 1 };

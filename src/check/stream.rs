@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_streamed_sample_finds_the_same_as_a_walk() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let mut databases = solved(7, set);
             for stones in 0..=7 {
                 let expected = verify(&databases, stones, Extent::Tiles(SAMPLE)).unwrap();

@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn right_databases_pass() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let databases = solved(7, set);
             for stones in 0..=7 {
                 let positions = set.positions(stones);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn parts_add_up() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let mut databases = solved(7, set);
             let right = databases.get(7).unwrap().scores().clone();
             let wrong =
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_sample_visits_positions_as_a_full_walk_does() {
-        let databases = solved(6, PositionSet::Reachable);
+        let databases = solved(6, PositionSet::REACHABLE);
         let all: VisitedPositions = walk(&databases, 6, Extent::Full, &|_| ControlFlow::Continue(())).unwrap();
         for sample in [SAMPLE, TILES] {
             let some: VisitedPositions = walk(&databases, 6, sample, &|_| ControlFlow::Continue(())).unwrap();
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn every_single_wrong_score_is_found() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             for position in 0..set.positions(3) {
                 for wrong in -3..=3 {
                     let mut databases = solved(3, set);

@@ -86,7 +86,7 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     let database = walk.database;
     let mut tally = match extent {
         Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
-            return walk.sampled(sample, portion);
+            walk.sampled(sample, portion)?
         }
         Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
             walk.tiles(portion.tiles(&sample_tiles(database, sample)), SAMPLE_UNIT)?
@@ -111,11 +111,10 @@ impl<'a, L: ScoreSource> Walk<'a, L> {
         Ok(Walk { databases, database: databases.get(stones)?, watch })
     }
 
-    /// Visits the opening position of the reachable 48-stone database, which is in no slab.
+    /// Visits the opening position, which is in no slab, if the database has it. Every extent includes it.
     pub(crate) fn see_opening<T: WalkTally>(&self, tally: &mut T) -> Result<()> {
         let Walk { databases, database, .. } = *self;
-        let in_slabs = database.index().slabs().iter().map(Slab::positions).sum();
-        for position in in_slabs..database.positions() {
+        for position in database.index().slab_positions()..database.positions() {
             let board = database.board(position);
             let derived = Derived::of(databases, &board)?;
             let found = database.scores().score(position)?;
@@ -138,7 +137,7 @@ impl<'a, L: ScoreSource> Walk<'a, L> {
     }
 
     fn sampled<T: WalkTally>(&self, sample: Sample, portion: DatabasePortion) -> Result<T> {
-        let positions = self.database.positions();
+        let positions = self.database.index().slab_positions();
         let count = sample.count(positions);
         let share = portion.share(count);
         let mut tally = T::default();

@@ -59,10 +59,10 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit> {
         Some(range) => archives.into_iter().filter(|(stones, ..)| range.contains(stones)).collect(),
         None => archives.into_iter().collect(),
     };
-    let Some((_, (path, first))) = chosen.first() else {
+    if chosen.is_empty() {
         return Err(CliError::NoArchives { dir: args.from.clone(), stones: args.stones.clone() });
-    };
-    let (rules, set) = Library::kind_of(path, first.identity())?;
+    }
+    let (rules, set) = Library::kind_of(chosen.iter().map(|(stones, (path, file))| (*stones, &**path, file)))?;
     let stop = signals::stop_flag()?;
     let threads = threads(args.threads)?;
     // The lock is held until the end, so that no other command writes databases to the directory.
@@ -75,7 +75,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit> {
     let mut is_new = false;
     for (stones, (path, file)) in chosen {
         let identity = files::identity(rules.name, set, FileKind::Database, stones);
-        let shape = files::shape_of(&set.slabs(stones), identity.orientation);
+        let shape = files::shape_of(set, FileKind::Database, stones);
         let range = files::range(FileKind::Database, stones);
         let archive = Archive::expect(file, &identity, &shape).map_err(|error| damaged_archive(error, &path))?;
         if archive.range() != range {
@@ -179,7 +179,7 @@ impl<'a> CaptureSources<'a> {
                 return Err(OracleError::Missing { stones: smaller, largest: None }.into());
             }
             let identity = files::identity(self.rules.name, self.set, FileKind::Database, smaller);
-            let shape = files::shape_of(&self.set.slabs(smaller), identity.orientation);
+            let shape = files::shape_of(self.set, FileKind::Database, smaller);
             let scores = Scores::open(disk, &path).and_then(|file| file.expect(&identity, &shape));
             let scores = scores.map_err(OracleError::from)?;
             self.open.push(CachedScores::sharing(scores, Arc::clone(&self.cache)));

@@ -15,7 +15,7 @@ use store::Scores;
 pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan) -> Option<String> {
     let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let solved = solved(plan);
-    for stones in (0..=settings.stones_max()).filter(|stones| !solved.contains(stones)) {
+    for stones in settings.stones().filter(|stones| !solved.contains(stones)) {
         let Ok(file) = Scores::open_windowed(disk, &artifact(stones).below(dir)) else { continue };
         // A database of other positions will be replaced.
         if file.codec() != settings.codec && file.identity().positions == settings.set.to_string() {

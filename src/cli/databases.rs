@@ -103,7 +103,7 @@ pub(crate) fn chosen(library: &Library, args: &DatabasesArgs) -> Result<Vec<u32>
     let there = |range: &RangeInclusive<u32>| library.files().keys().any(|stones| range.contains(stones));
     match &args.stones {
         None => Ok(library.files().keys().copied().collect()),
-        Some(range) if there(range) => Ok(range.clone().collect()),
+        Some(range) if there(range) => Ok(range.clone().filter(|&stones| !library.is_omitted(stones)).collect()),
         Some(range) => Err(CliError::NoDatabases {
             dir: args.dir.clone(),
             stones: Some(range.clone()),

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
     let mut chance = RandomChoices(args.seed.unwrap_or_else(clock::now_seconds));
     let start = match &args.position {
-        None => Game::new(*oracle.rules()).start().text(),
+        None => Game::from(*oracle.rules(), &PositionText::of_board(oracle.set().start().board())).start().text(),
         Some(text) => position(text, &mut chance)?,
     };
     let mut table = PlayedGame { game: Game::from(*oracle.rules(), &start), oracle, args, chance };
@@ -180,7 +180,7 @@ fn position(text: &str, chance: &mut RandomChoices) -> Result<PositionText> {
     let Some(stones) = stones.trim().parse().ok().filter(|&stones: &u32| stones <= game::STONES_MAX) else {
         return Ok(text.parse()?);
     };
-    let set = PositionSet::Reachable;
+    let set = PositionSet::REACHABLE;
     let index = Index::new(stones, set);
     let positions = set.positions(stones).max(1);
     let number = ((chance.next() * positions as f64) as u64).min(positions - 1);

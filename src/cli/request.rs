@@ -4,7 +4,6 @@ use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
 use crate::error::{CliError, Result};
 use crate::shell::command_line;
 use disk::{Disk, DiskError};
-use game::{PositionSet, STONES_MAX};
 use pipeline::manifest::{Diagnostic, MANIFEST_BYTES_MAX, Origin};
 use pipeline::{Budget, Manifest, RunOptions, StageName};
 use planner::{Hardware, Settings, schema};
@@ -24,16 +23,8 @@ impl ResolvedBuild {
     pub(crate) fn read(disk: &dyn Disk, args: &ManifestArgs) -> Result<ResolvedBuild> {
         let text = read_manifest(disk, &args.manifest)?;
         let overrides = with_directory(&args.manifest, &text, args.changes.overrides()?);
-        let request = ResolvedBuild::parse(&args.manifest, text.clone(), &overrides, |settings| settings)?;
-        let settings = request.settings();
-        refuse_file(disk, &settings.dir)?;
-        if settings.set == PositionSet::Reachable && settings.stones_max() == STONES_MAX {
-            let message =
-                format!("must end at {}: the file format has no place for the opening position", STONES_MAX - 1);
-            let help = "choose fewer stones, or predict with `awari plan`";
-            let diagnostics = vec![request.manifest.diagnose("build.stones", &message, Some(help))];
-            return Err(mistaken(&args.manifest, text, diagnostics, &overrides));
-        }
+        let request = ResolvedBuild::parse(&args.manifest, text, &overrides, |settings| settings)?;
+        refuse_file(disk, &request.dir())?;
         Ok(request)
     }
 
@@ -89,7 +80,11 @@ impl ResolvedBuild {
     ) -> Result<ResolvedBuild> {
         match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
-                let work = Awari::new(adapt(Settings::new(&manifest)));
+                let settings = Settings::new(&manifest);
+                if let Some(diagnostic) = beyond_the_game(&manifest, &settings) {
+                    return Err(mistaken(path, text, vec![diagnostic], overrides));
+                }
+                let work = Awari::new(adapt(settings));
                 Ok(ResolvedBuild { manifest, work })
             }
             Err(diagnostics) => Err(mistaken(path, text, diagnostics, overrides)),
@@ -128,6 +123,16 @@ impl ResolvedBuild {
             ..run_options(settings)
         }
     }
+}
+
+/// Returns the diagnostic for databases of more stones than the game has.
+fn beyond_the_game(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic> {
+    let (most, asked) = (settings.set.stones_max(), settings.stones_max());
+    (asked > most).then(|| {
+        let opening = manifest.integer("game.opening");
+        let message = format!("must end at {most}: the game has no more stones, since game.opening is {opening}");
+        manifest.diagnose("build.stones", &message, Some("choose fewer stones, or positions = \"all\""))
+    })
 }
 
 /// Returns the options of a run of all stages that the settings request.

@@ -47,7 +47,7 @@ impl<'a> DatabaseSummary<'a> {
     /// Creates the summary from the status of the run directory.
     pub(crate) fn new(settings: &'a Settings, status: &Status) -> DatabaseSummary<'a> {
         let mut rows = Vec::new();
-        for stones in 0..=settings.stones_max() {
+        for stones in settings.stones() {
             let name = format!("databases/{stones:02}.awari");
             let database = status.artifacts.iter().find(|artifact| artifact.artifact.as_str() == name);
             if let Some(database) = database.filter(|database| database.damage.is_none()) {

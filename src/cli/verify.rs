@@ -19,6 +19,7 @@ use crate::{quantity, signals};
 use check::{CheckError, Extent, Published, Sample, WrongScore};
 use disk::{Disk, RealDisk, clock};
 use files::ScoreFiles;
+use game::STONES_MAX;
 use oracle::Library;
 use pipeline::directory::journal_path;
 use pipeline::journal::{Contents, JournalState, Record};
@@ -52,7 +53,10 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
     let known: BTreeSet<u32> = library.files().keys().chain(missing.keys()).copied().collect();
     let chosen: Vec<u32> = match &requested {
         None => known.into_iter().collect(),
-        Some(range) if known.iter().any(|stones| range.contains(stones)) => range.clone().collect(),
+        Some(range) if known.iter().any(|stones| range.contains(stones)) => {
+            let is_asked = |stones: &u32| known.contains(stones) || !library.is_omitted(*stones);
+            range.clone().filter(is_asked).collect()
+        }
         Some(_) => Vec::new(),
     };
     if chosen.is_empty() {
@@ -60,6 +64,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
         return Err(CliError::NoDatabases { dir: dir.clone(), stones: requested, build });
     }
     let (rules, set) = (library.rules(), library.set());
+    let omitted = (0..=STONES_MAX).find(|&stones| library.is_omitted(stones));
     let opened = OpenedDatabases::new(library)?;
     // Only a rebuild has to catch signals: it removes its directory.
     let stop = match args.against {
@@ -78,7 +83,14 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Exit> {
                     quantity::ranges(&alike, |stones| stones + 1) + if alike.len() == 1 { " was" } else { " were" },
                 ));
             }
-            Some(Rebuild::new(&disk, RebuildRequest { rules, set, stones_max, method }, args, &stop)?)
+            let request = RebuildRequest {
+                rules,
+                set,
+                stones_max,
+                has_gap: omitted.is_some_and(|omitted| omitted + 1 == stones_max),
+                method,
+            };
+            Some(Rebuild::new(&disk, request, args, &stop)?)
         }
         _ => None,
     };

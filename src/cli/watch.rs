@@ -169,7 +169,7 @@ fn databases(status: &Status, settings: &Settings) -> Vec<DatabaseLine> {
             ],
         }
     };
-    (0..=settings.stones_max()).map(of).collect()
+    settings.stones().map(of).collect()
 }
 
 /// Summarizes the states of the stages of a database.

@@ -56,14 +56,19 @@ impl<'a> Database<'a> {
         self.scores.scores().shape().positions()
     }
 
-    /// Returns the slabs, in the order of their positions.
+    /// Returns the slabs, in the order of their positions. The last one of the database of all stones of the game has the
+    /// opening position alone, if positions without an empty pit of the opponent are left out otherwise.
     pub fn slabs(&self) -> impl Iterator<Item = Slab> + 'a {
-        self.index.slabs().iter().map(|slab| Slab {
+        let slabs = self.index.slabs().iter().map(|slab| Slab {
             mover_stones: slab.mover_stones,
             rows: slab.opponent_halves,
             columns: slab.mover_halves,
             first: slab.offset,
-        })
+        });
+        let first = self.index.slab_positions();
+        let opening = self.index.opening();
+        let opening = opening.map(|opening| Slab { mover_stones: opening.stones() / 2, rows: 1, columns: 1, first });
+        slabs.chain(opening)
     }
 
     /// Returns the number of a position in canonical order.
@@ -76,8 +81,6 @@ impl<'a> Database<'a> {
             return Err(Error::Position(format!("expected {} stones, found {}", self.stones(), position.stones())));
         }
         let number = self.index.rank(&position.0, Orientation::OpponentMajor);
-        // The opening is reachable, but no database holds it.
-        let number = number.filter(|&number| number < self.positions());
         number.ok_or_else(|| Error::NotContained(position.to_string()))
     }
 

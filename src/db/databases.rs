@@ -59,7 +59,7 @@ impl Databases {
     /// Whether the databases hold only positions whose opponent has an empty pit, which are those that a move can lead
     /// to. [`score`](Self::score) also answers for the others.
     pub fn is_reachable_only(&self) -> bool {
-        self.oracle.set() == PositionSet::Reachable
+        self.oracle.set() != PositionSet::All
     }
 
     /// Returns the database of all positions with `stones` stones.

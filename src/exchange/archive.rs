@@ -19,7 +19,7 @@ use store::{Archive, CachedScores, Codec, Identity, Scores, Shape, StoreError, V
 /// Side of the squares in which captures are transposed: two of them fit in the first-level cache.
 const SQUARE: usize = 64;
 
-/// The best capture of every position of a database, in memory: a byte a position.
+/// The best capture of every position in the slabs of a database, in memory: a byte a position.
 #[derive(Debug)]
 pub struct BestCaptures {
     index: Index,
@@ -67,7 +67,7 @@ impl BestCaptures {
         databases: &[CachedScores],
         stop: &AtomicBool,
     ) -> Result<BestCaptures, ExchangeError> {
-        let positions = index.positions() as usize;
+        let positions = index.slab_positions() as usize;
         let mut scores =
             Bytes::zeroed(positions).map_err(|source| ExchangeError::Memory { bytes: positions, source })?;
         let files = OpenDatabases { databases, stop };
@@ -78,8 +78,14 @@ impl BestCaptures {
         }
     }
 
-    /// Copies the captures of some whole rows of a slab, `OpponentMajor`.
+    /// Copies the captures of some whole rows of a slab, `OpponentMajor`. The opening counts as a position without
+    /// captures.
     fn of_rows(&self, positions: &Range<u64>, out: &mut Vec<i8>) {
+        if positions.start >= self.index.slab_positions() {
+            out.clear();
+            out.resize((positions.end - positions.start) as usize, capture::none(self.index.stones()));
+            return;
+        }
         let slab = self.slab(positions.start);
         let (rows, columns) = slab.rows_columns(Orientation::OpponentMajor);
         let (rows, columns) = (rows as usize, columns as usize);

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!((files.len(), files[0].bytes, files[0].is_new), (1, 12_375, true));
         assert!(!export(&disk, &scores, &index, directory, &options).unwrap()[0].is_new);
 
-        let (reachable, reachable_index) = solved(6, PositionSet::Reachable, Codec::Zstd);
+        let (reachable, reachable_index) = solved(6, PositionSet::REACHABLE, Codec::Zstd);
         let compare = |disk| compare(disk, &reachable, &reachable_index, directory, 1 << 10, &stop);
         let same = ScoreComparison { positions: 12_375, ..ScoreComparison::default() };
         assert_eq!(compare(&disk).unwrap(), same);

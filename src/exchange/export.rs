@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_stop_leaves_nothing_behind() {
-        let (scores, index) = solved(4, PositionSet::Reachable, Codec::Zstd);
+        let (scores, index) = solved(4, PositionSet::REACHABLE, Codec::Zstd);
         let stop = AtomicBool::new(true);
         for format in FORMATS {
             let disk = MemoryDisk::new();

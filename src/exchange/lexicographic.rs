@@ -71,10 +71,11 @@ struct Odometer {
 impl<'a> Lexicographic<'a> {
     /// The order for the databases of an index, of either position set.
     pub fn new(index: &'a Index) -> Result<Lexicographic<'a>, ExchangeError> {
-        if index.stones() == STONES_MAX {
+        let stones = index.stones();
+        if stones == STONES_MAX || index.opening().is_some() {
             let what = format!(
-                "{STONES_MAX} stones include the opening position, whose place in scores.{STONES_MAX} is not known; \
-                 choose fewer with --stones"
+                "{stones} stones include the opening position, whose place in scores.{stones} is not known; choose \
+                 fewer with --stones"
             );
             return Err(ExchangeError::Unsupported { what });
         }
@@ -84,7 +85,7 @@ impl<'a> Lexicographic<'a> {
 
     /// The number of positions.
     pub fn positions(&self) -> u64 {
-        PositionSet::Reachable.positions(self.index.stones())
+        PositionSet::REACHABLE.slab_positions(self.index.stones())
     }
 
     /// The number of a position, or `None` if it is not reachable.
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn numbers_follow_the_order() {
         for stones in 0..=8 {
-            let index = Index::new(stones, PositionSet::Reachable);
+            let index = Index::new(stones, PositionSet::REACHABLE);
             let order = Lexicographic::new(&index).unwrap();
             let boards = boards(stones as u8);
             assert_eq!(boards.len() as u64, order.positions());
@@ -343,7 +344,7 @@ mod tests {
 
     #[test]
     fn numbers_of_many_stones() {
-        let index = Index::new(46, PositionSet::Reachable);
+        let index = Index::new(46, PositionSet::REACHABLE);
         let order = Lexicographic::new(&index).unwrap();
         assert_eq!(order.positions(), 136_883_249_790);
         for number in (0..order.positions()).step_by(9_876_543_211).chain([order.positions() - 1]) {
@@ -353,7 +354,7 @@ mod tests {
 
     #[test]
     fn every_part_of_every_database_is_in_order() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             for codec in Codec::ALL {
                 for stones in 0..=6 {
                     let (scores, index) = solved(stones, set, codec);

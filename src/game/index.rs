@@ -3,10 +3,11 @@
 //! Slab m contains the n-stone positions whose mover has m stones: the product of the mover's halves with m stones and
 //! the opponent's with n - m. In [`Orientation::MoverMajor`] the mover's half is the row, in
 //! [`Orientation::OpponentMajor`] the opponent's is; one slab is the transpose of the other, so slabs have the same
-//! offsets in both. [`PositionSet::Reachable`] omits the opponent's halves without an empty pit; 48 stones then have
-//! one more position, the opening, after all slabs.
+//! offsets in both. [`PositionSet::Reachable`] omits the opponent's halves without an empty pit; the index of all stones
+//! of the game (48) then has one more position, the opening, after all slabs. The methods of the engines solve the slabs;
+//! the score of the opening, which no move leads to, follows from them.
 
-use crate::{Board, Half, Halves, STONES_MAX, binomial};
+use crate::{Board, Half, Halves, Opening, STONES_MAX, binomial};
 use std::str::FromStr;
 
 /// Which half indexes the rows of a slab.
@@ -25,7 +26,10 @@ pub enum PositionSet {
     /// All C(n+11,11) positions.
     All,
     /// Positions in which the opponent has an empty pit, C(n+11,11) - C(n+5,11) of them, and the opening.
-    Reachable,
+    Reachable {
+        /// The opening of the game.
+        opening: Opening,
+    },
 }
 
 /// One slab of an index.
@@ -79,22 +83,54 @@ impl Slab {
 }
 
 impl PositionSet {
+    /// The positions of awari that can be reached.
+    pub const REACHABLE: PositionSet = PositionSet::Reachable { opening: Opening::AWARI };
+
     /// The opponent's halves with `stones` stones.
     pub const fn opponent_halves(self, stones: u32) -> u32 {
         match self {
             PositionSet::All => Halves::count(stones),
             // A half without an empty pit is one of six stones fewer with a stone added to each pit.
-            PositionSet::Reachable if stones >= 6 => Halves::count(stones) - Halves::count(stones - 6),
-            PositionSet::Reachable => Halves::count(stones),
+            PositionSet::Reachable { .. } if stones >= 6 => Halves::count(stones) - Halves::count(stones - 6),
+            PositionSet::Reachable { .. } => Halves::count(stones),
         }
     }
 
-    /// Positions with `stones` stones.
+    /// Positions with `stones` stones, the opening included.
     pub const fn positions(self, stones: u32) -> u64 {
+        self.slab_positions(stones) + if self.opening(stones).is_some() { 1 } else { 0 }
+    }
+
+    /// Positions with `stones` stones in the slabs.
+    pub const fn slab_positions(self, stones: u32) -> u64 {
         let all = binomial(stones + 11, 11);
         match self {
             PositionSet::All => all,
-            PositionSet::Reachable => all - binomial(stones + 5, 11) + if stones == STONES_MAX { 1 } else { 0 },
+            PositionSet::Reachable { .. } => all - binomial(stones + 5, 11),
+        }
+    }
+
+    /// The opening, if the index of `stones` stones has it after its slabs.
+    pub const fn opening(self, stones: u32) -> Option<Opening> {
+        match self {
+            PositionSet::Reachable { opening } if opening.stones() == stones => Some(opening),
+            _ => None,
+        }
+    }
+
+    /// The position in which a game begins.
+    pub const fn start(self) -> Opening {
+        match self {
+            PositionSet::All => Opening::AWARI,
+            PositionSet::Reachable { opening } => opening,
+        }
+    }
+
+    /// The most stones of a position.
+    pub const fn stones_max(self) -> u32 {
+        match self {
+            PositionSet::All => STONES_MAX,
+            PositionSet::Reachable { opening } => opening.stones(),
         }
     }
 
@@ -120,7 +156,7 @@ impl PositionSet {
     pub fn contains(self, board: &Board) -> bool {
         match self {
             PositionSet::All => true,
-            PositionSet::Reachable => !board.opponent_full() || *board == Board::OPENING,
+            PositionSet::Reachable { opening } => !board.opponent_full() || *board == opening.board(),
         }
     }
 }
@@ -135,7 +171,7 @@ impl Index {
         let slabs = set.slabs(stones);
         let open = match set {
             PositionSet::All => Vec::new(),
-            PositionSet::Reachable => (0..=stones).map(|stones| OpenHalves::new(&halves, stones)).collect(),
+            PositionSet::Reachable { .. } => (0..=stones).map(|stones| OpenHalves::new(&halves, stones)).collect(),
         };
         Index { stones, set, slabs, halves, open }
     }
@@ -150,9 +186,19 @@ impl Index {
         self.set
     }
 
-    /// Number of positions.
+    /// Number of positions, the opening included.
     pub fn positions(&self) -> u64 {
         self.set.positions(self.stones)
+    }
+
+    /// Number of positions in the slabs.
+    pub fn slab_positions(&self) -> u64 {
+        self.set.slab_positions(self.stones)
+    }
+
+    /// The opening, if it is the last position.
+    pub fn opening(&self) -> Option<Opening> {
+        self.set.opening(self.stones)
     }
 
     /// The slabs, by the mover's stones.
@@ -180,7 +226,7 @@ impl Index {
         assert_eq!(board.stones(), self.stones, "the index is of positions with {} stones", self.stones);
         let slab = &self.slabs[mover_stones as usize];
         let Some(opponent_number) = self.rank_opponent(&opponent) else {
-            return (*board == Board::OPENING).then(|| self.positions() - 1);
+            return self.opening().filter(|opening| *board == opening.board()).map(|_| self.slab_positions());
         };
         let (mover_number, opponent_number) = (u64::from(Halves::rank(&mover)), u64::from(opponent_number));
         Some(
@@ -198,11 +244,11 @@ impl Index {
     /// When `position` is not below [`Index::positions`].
     pub fn unrank(&self, position: u64, orientation: Orientation) -> Board {
         assert!(position < self.positions(), "position {position} of {}", self.positions());
+        if let Some(opening) = self.opening().filter(|_| position == self.slab_positions()) {
+            return opening.board();
+        }
         let slab = &self.slabs[self.slabs.partition_point(|slab| slab.offset <= position) - 1];
         let within = position - slab.offset;
-        if within >= slab.positions() {
-            return Board::OPENING;
-        }
         let (_, columns) = slab.rows_columns(orientation);
         let row = (within / u64::from(columns)) as u32;
         let column = (within % u64::from(columns)) as u32;
@@ -222,11 +268,11 @@ impl Index {
         let number = Halves::rank(half);
         match self.set {
             PositionSet::All => Some(number),
-            PositionSet::Reachable if half.contains(&0) => {
+            PositionSet::Reachable { .. } if half.contains(&0) => {
                 let stones: usize = half.iter().map(|&s| usize::from(s)).sum();
                 Some(self.open[stones].rank(number))
             }
-            PositionSet::Reachable => None,
+            PositionSet::Reachable { .. } => None,
         }
     }
 
@@ -234,7 +280,7 @@ impl Index {
     pub fn unrank_opponent(&self, stones: u32, number: u32) -> Half {
         match self.set {
             PositionSet::All => self.halves.unrank(stones, number),
-            PositionSet::Reachable => self.halves.unrank(stones, self.open[stones as usize].select(number)),
+            PositionSet::Reachable { .. } => self.halves.unrank(stones, self.open[stones as usize].select(number)),
         }
     }
 }
@@ -285,7 +331,7 @@ impl FromStr for PositionSet {
     fn from_str(text: &str) -> Result<PositionSet, String> {
         match text {
             "all" => Ok(PositionSet::All),
-            "reachable" => Ok(PositionSet::Reachable),
+            "reachable" => Ok(PositionSet::REACHABLE),
             _ => Err(format!("`{text}` is not a position set: expected `all` or `reachable`")),
         }
     }
@@ -297,7 +343,7 @@ mod tests {
     use crate::reference::{self, Positions, Rows};
 
     const ORIENTATIONS: [Orientation; 2] = [Orientation::MoverMajor, Orientation::OpponentMajor];
-    const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+    const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
 
     #[test]
     fn rank_and_unrank_are_inverse() {
@@ -332,10 +378,36 @@ mod tests {
     }
 
     #[test]
+    fn the_opening_follows_all_slabs() {
+        for stones in [12, 24, 36, 48] {
+            let opening = Opening::with_stones(stones).unwrap();
+            let set = PositionSet::Reachable { opening };
+            assert_eq!((set.stones_max(), set.opening(stones), set.opening(stones - 1)), (stones, Some(opening), None));
+            assert_eq!(set.positions(stones), set.slab_positions(stones) + 1);
+            let fewer = Opening::with_stones(stones % 48 + 12).unwrap();
+            assert_eq!(PositionSet::Reachable { opening: fewer }.positions(stones), set.slab_positions(stones));
+            if stones > 24 {
+                continue;
+            }
+            let index = Index::new(stones, set);
+            let last = index.slabs().last().unwrap();
+            assert_eq!(last.offset + last.positions(), index.slab_positions());
+            for orientation in ORIENTATIONS {
+                assert_eq!(index.unrank(index.slab_positions(), orientation), opening.board());
+                assert_eq!(index.rank(&opening.board(), orientation), Some(index.slab_positions()));
+                let before = index.unrank(index.slab_positions() - 1, orientation);
+                assert_eq!(index.rank(&before, orientation), Some(index.slab_positions() - 1));
+            }
+            let other = Index::new(stones, PositionSet::Reachable { opening: fewer });
+            assert_eq!(other.rank(&opening.board(), Orientation::MoverMajor), None);
+        }
+    }
+
+    #[test]
     fn published_sizes() {
-        assert_eq!(PositionSet::Reachable.positions(6), 12_375);
-        assert_eq!(PositionSet::Reachable.positions(41), 47_062_945_644);
-        let total: u64 = (0..=46).chain([48]).map(|stones| PositionSet::Reachable.positions(stones)).sum();
+        assert_eq!(PositionSet::REACHABLE.positions(6), 12_375);
+        assert_eq!(PositionSet::REACHABLE.positions(41), 47_062_945_644);
+        let total: u64 = (0..=46).chain([48]).map(|stones| PositionSet::REACHABLE.positions(stones)).sum();
         assert_eq!(total, 889_063_398_406);
     }
 
@@ -375,7 +447,7 @@ mod tests {
         let check =
             |set: PositionSet, text: &str| assert_eq!((set.to_string(), text.parse()), (text.to_owned(), Ok(set)));
         check(PositionSet::All, "all");
-        check(PositionSet::Reachable, "reachable");
+        check(PositionSet::REACHABLE, "reachable");
         assert!("some".parse::<PositionSet>().is_err());
     }
 }

@@ -11,6 +11,7 @@ mod board;
 mod half;
 mod index;
 pub mod notation;
+mod opening;
 pub mod play;
 pub mod quantity;
 pub mod reference;
@@ -22,6 +23,7 @@ pub use binomial::binomial;
 pub use board::{Board, Illegal, Pit, Played};
 pub use half::{HALF_PITS, Half, Halves, STONES_MAX};
 pub use index::{Index, Orientation, PositionSet, Slab};
+pub use opening::Opening;
 pub use rules::Rules;
 
 /// A score: the stones on the board that the player to move will capture, minus those that the opponent will.

@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn rows_agree_with_boards() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             for stones in 0..=6 {
                 let index = Index::new(stones, set);
                 for position in 0..index.positions() {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn laps_agree_with_boards() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let index = Index::new(20, set);
             for board in [
                 [0, 0, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0],
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn targets_increase() {
         let halves = Halves::new(12);
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             for number in 0..2 * 36 {
                 let map = SowMap::new(&Rules::AWARI, &halves, set, 12, SowClass::from_number(number));
                 assert!(map.targets.is_sorted_by(|a, b| a < b));

@@ -324,9 +324,7 @@ impl Oracle {
         let stones = board.stones();
         let (index, scores) = self.indexed(stones)?;
         read.note(stones, || scores.scores().edition());
-        let position = index.rank(board, Orientation::OpponentMajor);
-        // The opening is a reachable position, but in no slab of a file.
-        match position.filter(|position| *position < scores.scores().shape().positions()) {
+        match index.rank(board, Orientation::OpponentMajor) {
             Some(position) => Ok(Some(Bounds::exact(scores.get(position)?))),
             None => Ok(None),
         }

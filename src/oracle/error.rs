@@ -45,6 +45,13 @@ pub enum OracleError {
         expected: String,
         found: String,
     },
+    /// A database has more stones than the game whose opening position another one holds.
+    #[error(
+        "{} has more stones than the game of {opening}, whose opening position {} holds: all databases of a directory must be \
+         of the same game; move those of one game to another directory",
+        path.display(), holder.display()
+    )]
+    Beyond { path: PathBuf, opening: u32, holder: PathBuf },
     /// A database contradicts the rules.
     #[error(
         "the {}-stone database scores position {} {found}, but its moves are worth {expected}; \
@@ -90,6 +97,7 @@ impl OracleError {
             | OracleError::Mixed(_)
             | OracleError::Unknown { .. }
             | OracleError::Misplaced { .. }
+            | OracleError::Beyond { .. }
             | OracleError::Inconsistent { .. } => true,
         }
     }

@@ -1,7 +1,7 @@
 //! The databases of a directory.
 
 use crate::error::{Mixed, OracleError};
-use game::{Halves, PositionSet, Rules, STONES_MAX};
+use game::{Halves, Opening, PositionSet, Rules, STONES_MAX};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use store::{FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange};
@@ -53,6 +53,7 @@ impl Library {
     ) -> Result<Library, OracleError> {
         let mut library = Library { rules: Rules::AWARI, set: PositionSet::All, files: BTreeMap::new() };
         let mut first: Option<(PathBuf, Identity)> = None;
+        let mut named = Vec::new();
         for (path, opened) in files {
             let Some(stones) = Library::stones_of(&path) else { continue };
             let file = match opened {
@@ -66,7 +67,7 @@ impl Library {
             let found = file.identity().clone();
             match &first {
                 None => {
-                    (library.rules, library.set) = Library::kind_of(&path, &found)?;
+                    (library.rules, library.set) = kind_of(&path, &found)?;
                     first = Some((path.clone(), found.clone()));
                 }
                 Some((first_path, of)) if (&of.rules, &of.positions) != (&found.rules, &found.positions) => {
@@ -93,10 +94,29 @@ impl Library {
                 library.files.insert(stones, LibraryFile::damaged(path, &error));
                 continue;
             }
-            let scores = file.expect(&expected, &library.shape(stones)?)?;
+            named.push((stones, path, file));
+        }
+        library.set = with_opening(library.set, named.iter().map(|(stones, path, file)| (*stones, &**path, file)))?;
+        for (stones, _, file) in named {
+            let scores = file.expect(&library.identity(stones), &library.shape(stones)?)?;
             library.files.insert(stones, LibraryFile::Sound(Box::new(scores)));
         }
         Ok(library)
+    }
+
+    /// Returns the rules and positions that files of several numbers of stones have in common.
+    ///
+    /// # Errors
+    /// [`OracleError::Unknown`], [`OracleError::Beyond`].
+    ///
+    /// # Panics
+    /// Without files.
+    pub fn kind_of<'a>(
+        files: impl IntoIterator<Item = (u32, &'a Path, &'a Unverified)> + Clone,
+    ) -> Result<(Rules, PositionSet), OracleError> {
+        let (_, path, first) = files.clone().into_iter().next().expect("there are files");
+        let (rules, set) = kind_of(path, first.identity())?;
+        Ok((rules, with_opening(set, files)?))
     }
 
     /// Returns the stones in the name of a file: 12 for `12.awari`.
@@ -136,14 +156,15 @@ impl Library {
         self.files
     }
 
-    /// Returns the rules and positions of a file.
-    pub fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), OracleError> {
-        let unknown = |what: String| OracleError::Unknown { path: path.to_path_buf(), what };
-        let rules =
-            Rules::by_name(&identity.rules).ok_or_else(|| unknown(format!("the rules \"{}\"", identity.rules)))?;
-        let set =
-            identity.positions.parse().map_err(|_| unknown(format!("the positions \"{}\"", identity.positions)))?;
-        Ok((rules, set))
+    /// Whether a number of stones is omitted as in the whole game: the databases are complete without it, since no
+    /// capture leads there from the largest one.
+    pub fn is_omitted(&self, stones: u32) -> bool {
+        let Some(&largest) = self.files.keys().max() else { return false };
+        let mut needed = self.rules.smaller(largest);
+        stones < largest
+            && !self.files.contains_key(&stones)
+            && !needed.contains(&stones)
+            && needed.all(|needed| self.files.contains_key(&needed))
     }
 
     fn identity(&self, stones: u32) -> Identity {
@@ -161,7 +182,43 @@ impl Library {
             rows: self.set.opponent_halves(stones - mover_stones),
             columns: Halves::count(mover_stones),
         });
-        Shape::new(slabs.collect())
+        let opening = self.set.opening(stones).map(|_| SlabShape { rows: 1, columns: 1 });
+        Shape::new(slabs.chain(opening).collect())
+    }
+}
+
+/// Returns the rules and positions that a header names.
+fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), OracleError> {
+    let unknown = |what: String| OracleError::Unknown { path: path.to_path_buf(), what };
+    let rules = Rules::by_name(&identity.rules).ok_or_else(|| unknown(format!("the rules \"{}\"", identity.rules)))?;
+    let set = identity.positions.parse().map_err(|_| unknown(format!("the positions \"{}\"", identity.positions)))?;
+    Ok((rules, set))
+}
+
+/// Returns the position set with the opening that a file has as one slab more than its stones require. No other file has
+/// more stones.
+fn with_opening<'a>(
+    set: PositionSet,
+    files: impl IntoIterator<Item = (u32, &'a Path, &'a Unverified)> + Clone,
+) -> Result<PositionSet, OracleError> {
+    if set == PositionSet::All {
+        return Ok(set);
+    }
+    let has_opening = |stones: u32, file: &Unverified| file.shape().slabs().len() as u64 == u64::from(stones) + 2;
+    let openings = files.clone().into_iter().filter(|(stones, _, file)| has_opening(*stones, file));
+    let Some((opening, holder)) = openings
+        .filter_map(|(stones, path, _)| Some((Opening::with_stones(stones)?, path)))
+        .min_by_key(|(o, _)| o.stones())
+    else {
+        return Ok(set);
+    };
+    match files.into_iter().find(|(stones, ..)| *stones > opening.stones()) {
+        Some((_, path, _)) => Err(OracleError::Beyond {
+            path: path.to_path_buf(),
+            opening: opening.stones(),
+            holder: holder.to_path_buf(),
+        }),
+        None => Ok(PositionSet::Reachable { opening }),
     }
 }
 

@@ -140,10 +140,10 @@ impl Manifest {
         }
     }
 
-    /// The value of a key of type range.
-    pub fn range(&self, path: &str) -> RangeInclusive<u32> {
+    /// The value of a key of type ranges.
+    pub fn ranges(&self, path: &str) -> &[RangeInclusive<u32>] {
         match self.value(path) {
-            Value::Range(value) => value.clone(),
+            Value::Ranges(value) => value,
             other => mistyped(path, other),
         }
     }

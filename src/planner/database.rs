@@ -30,7 +30,7 @@ impl BuildPlan {
     /// Plans all databases of a manifest.
     pub fn new(settings: Settings) -> BuildPlan {
         let plan = |stones| DatabasePlan::new(&settings, stones);
-        let databases: Vec<DatabasePlan> = (0..=settings.stones_max()).map(plan).collect();
+        let databases: Vec<DatabasePlan> = settings.stones().map(plan).collect();
         let is_whole = |plan: &&DatabasePlan| plan.memory().captures == CaptureMemory::Whole;
         let largest = databases.iter().rev().find(is_whole);
         let array_bytes_max = largest.map_or(0, |plan| engines::row_bytes(&settings.set.slabs(plan.stones())) as usize);
@@ -47,7 +47,8 @@ impl BuildPlan {
     /// # Panics
     /// If the build has no such database.
     pub fn database(&self, stones: u32) -> &DatabasePlan {
-        &self.databases[stones as usize]
+        let at = self.databases.binary_search_by_key(&stones, DatabasePlan::stones);
+        &self.databases[at.expect("the build has this database")]
     }
 
     /// Returns the plans by number of stones.
@@ -113,7 +114,8 @@ impl DatabasePlan {
         all.extend((settings.verify != Verify::None).then(|| whole(&StageClass::Verify)));
         all.push(whole(&StageClass::Stats));
         let all_stages = estimate.prediction(&all);
-        let smaller = (0..stones).map(|stones| database_bytes(settings, stones)).sum::<u64>();
+        let smaller = settings.stones().take_while(|&smaller| smaller < stones);
+        let smaller = smaller.map(|stones| database_bytes(settings, stones)).sum::<u64>();
         let captures = file_bytes_max(settings, Codec::Packed, stones);
         DatabasePlan {
             stages: std::array::from_fn(|class| estimate.stage_cost(StageClass::ALL[class])),

@@ -1,7 +1,7 @@
 //! Keys of a manifest, and their typed values.
 
 use crate::{Hardware, Method};
-use game::{PositionSet, Rules};
+use game::{Opening, PositionSet, Rules};
 use pipeline::Keep;
 use pipeline::manifest::{ByRange, Manifest, ManifestKey, Schema, Value, ValueType};
 use std::ops::{Range, RangeInclusive};
@@ -25,7 +25,8 @@ pub struct Settings {
     pub rules: Rules,
     /// The positions that databases hold.
     pub set: PositionSet,
-    stones_max: u32,
+    /// Databases to build, ascending.
+    stones: Vec<u32>,
     method: Option<Method>,
     methods: ByRange,
     /// Threads of each rank, at least one.
@@ -103,12 +104,23 @@ pub fn schema() -> Schema {
             "all",
             "All positions, or only those in which the opponent has an empty pit, as after any move.",
         ))
+        .key(ManifestKey::new(
+            "game.opening",
+            ValueType::Integer(1, Opening::PIT_STONES_MAX.into()),
+            "4",
+            "Stones in each pit at the start of the game; the reachable database of all its stones, twelve times as many, has \
+             the opening position too.",
+        ))
         .table("build", "What to build, and with which resources.")
         .key(ManifestKey::required(
             "build.stones",
-            ValueType::Range(0, STONES_MAX),
-            "Databases to build, by number of stones; smaller ones are built too, since captures lead to them.",
-        ))
+            ValueType::Ranges(0, STONES_MAX),
+            "Databases to build, by number of stones, such as \"0..46, 48\"; those below the first are built too, since captures \
+             lead to them. Only the number below the last can be omitted: a capture takes at least two stones.",
+        ).check(|value| match value {
+            Value::Ranges(ranges) => refuse_gaps(ranges),
+            _ => Ok(()),
+        }))
         .key(ManifestKey::new(
             "build.method",
             ValueType::one_of(&methods),
@@ -221,10 +233,15 @@ impl Settings {
         let threads = manifest.integer("build.threads") as usize;
         Settings {
             rules: Rules::by_name(word("game.rules")).expect("the schema lists the rules"),
-            set: word("game.positions").parse().expect("the schema lists the position sets"),
+            set: match word("game.positions") {
+                "all" => PositionSet::All,
+                _ => PositionSet::Reachable {
+                    opening: Opening::new(manifest.integer("game.opening") as u8).expect("the schema has the limits"),
+                },
+            },
             method: word("build.method").parse().ok(),
             methods: manifest.by_range("build.methods").clone(),
-            stones_max: *manifest.range("build.stones").end(),
+            stones: stones(manifest.ranges("build.stones")),
             ranks: 1,
             threads: if threads == 0 { disk::clock::cores() } else { threads },
             memory_bytes: manifest.size("build.memory").bytes(),
@@ -272,9 +289,34 @@ impl Settings {
         self.rules.smaller(stones)
     }
 
+    /// Returns the databases to build by number of stones, ascending.
+    pub fn stones(&self) -> impl DoubleEndedIterator<Item = u32> + Clone + '_ {
+        self.stones.iter().copied()
+    }
+
     /// Returns the stones of the largest database to build.
     pub fn stones_max(&self) -> u32 {
-        self.stones_max
+        *self.stones.last().expect("a manifest names databases")
+    }
+}
+
+/// Returns the numbers of all databases of a manifest: those that it lists, and all below the first.
+fn stones(listed: &[RangeInclusive<u32>]) -> Vec<u32> {
+    let first = listed.first().map_or(0, |range| *range.start());
+    (0..first).chain(listed.iter().cloned().flatten()).collect()
+}
+
+/// Refuses a list that omits a database to which captures from the largest one lead.
+fn refuse_gaps(listed: &[RangeInclusive<u32>]) -> Result<(), String> {
+    let built = stones(listed);
+    let Some(&largest) = built.last() else { return Ok(()) };
+    let is_needed = |stones: &u32| Rules::KNOWN.iter().any(|rules| rules.smaller(largest).contains(stones));
+    match (0..largest).find(|stones| is_needed(stones) && !built.contains(stones)) {
+        None => Ok(()),
+        Some(missing) => Err(format!(
+            "must include {missing}, since captures from {largest} stones lead there; only {} can be omitted",
+            largest - 1
+        )),
     }
 }
 
@@ -352,6 +394,45 @@ mod tests {
         let asked: Vec<_> = (0..=6).map(|stones| read(text).unwrap().asked_method(stones)).collect();
         let (counting, dual) = (Some(Method::Counting), Some(Method::OneBitDual));
         assert_eq!(asked, [counting, counting, dual, dual, counting, None, counting]);
+    }
+
+    #[test]
+    fn lists_of_stones_may_omit_the_next_to_last() {
+        let built = |stones: &str| {
+            let text = format!("[game]\npositions = \"reachable\"\n[build]\nstones = {stones}");
+            let read = Manifest::parse(&text, "m.toml", &schema(), &[]);
+            read.map(|manifest| Settings::new(&manifest)).map_err(|mistakes| mistakes[0].message.clone())
+        };
+        let check = |stones: &str, expect: &[u32]| {
+            let settings = built(stones).unwrap();
+            assert!(settings.stones().eq(expect.iter().copied()), "{stones}");
+            assert_eq!(settings.stones_max(), expect[expect.len() - 1]);
+        };
+        check("3", &[0, 1, 2, 3]);
+        check("\"2..3\"", &[0, 1, 2, 3]);
+        check("\"0..2, 4\"", &[0, 1, 2, 4]);
+        check("\"2, 4\"", &[0, 1, 2, 4]);
+        check("\"0..2, 3, 4\"", &[0, 1, 2, 3, 4]);
+        let whole: Vec<u32> = (0..=46).chain([48]).collect();
+        check("\"0..46, 48\"", &whole);
+        for (stones, missing) in [("\"0..45, 48\"", 46), ("\"0..2, 5\"", 3), ("\"0..2, 4, 6..7\"", 3)] {
+            let error = built(stones).unwrap_err();
+            assert!(error.contains(&format!("build.stones must include {missing},")), "{error}");
+        }
+    }
+
+    #[test]
+    fn openings() {
+        let read = |game: &str| {
+            let text = format!("[game]\n{game}\n[build]\nstones = 12");
+            Manifest::parse(&text, "m.toml", &schema(), &[]).map(|manifest| Settings::new(&manifest).set)
+        };
+        let reachable = "positions = \"reachable\"";
+        let few = PositionSet::Reachable { opening: Opening::new(1).unwrap() };
+        assert_eq!(read(reachable), Ok(PositionSet::REACHABLE));
+        assert_eq!(read(&format!("{reachable}\nopening = 1")), Ok(few));
+        assert_eq!(read("opening = 1"), Ok(PositionSet::All));
+        assert!(read("opening = 5").is_err() && read("opening = 0").is_err());
     }
 
     #[test]

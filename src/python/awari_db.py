@@ -8,7 +8,8 @@
 A score is the stones that the player to move will capture less those that the opponent will. Positions are numbered in
 canonical order: slabs ascending by the stones of the player to move; in a slab a row for each half of the opponent, in it
 a column for each half of the player to move, both in descending lexicographic order of their pits. In a database of
-reachable positions the opponent's halves without an empty pit are left out.
+reachable positions the opponent's halves without an empty pit are left out; that of all stones of the game ends with the
+opening position, the same number of stones in every pit, as a slab of its own.
 
 The layout of the bytes is described in `src/store/format.rs`; this is a second reader of it, which shares nothing with
 the first. For any bytes of a file it raises ValueError or returns scores of the range that the file states. With the
@@ -84,7 +85,8 @@ class Database:
     rules       the name of the rules, "awari"
     positions   the position set, "all" or "reachable"
     codec       "raw", "packed", "zstd" or "rans"
-    slabs       rows and columns of each slab, by the stones of the player to move
+    slabs       rows and columns of each slab, by the stones of the player to move; last the opening, if it is there
+    opening     the opening position, if it is the last position of the database; else None
     digest      BLAKE3 of the scores in canonical order, as the file states it
     checksums   whether checksums are compared
     """
@@ -152,6 +154,8 @@ class Database:
         pits = [operator.index(stones) for stones in board]
         if len(pits) != 12 or min(pits) < 0 or sum(pits) != self.stones:
             raise ValueError(f"expected twelve pits with {self.stones} stones, found {pits}")
+        if pits == self.opening:
+            return len(self) - 1
         mover, opponent = pits[:6], pits[6:]
         row = _halves_before(opponent, 0)
         if self.positions == "reachable":
@@ -168,6 +172,8 @@ class Database:
         """
         if not 0 <= position < len(self):
             raise IndexError(f"there is no position {position} of {len(self)}")
+        if self.opening is not None and position == len(self) - 1:
+            return list(self.opening)
         slab = next(m for m in range(len(self.slabs)) if position < self._firsts[m + 1])
         row, column = divmod(position - self._firsts[slab], self.slabs[slab][1])
         return _half(slab, column, False) + _half(self.stones - slab, row, self.positions == "reachable")
@@ -209,14 +215,17 @@ class Database:
         block_positions = 0 if self.codec == "rans" else _BLOCK_POSITIONS
         whole = (part, parts, first, block) == (0, 1, 0, block_positions)
         self._require(whole, f"one part in blocks of {block_positions}", (part, parts, first, block))
-        self._require(slabs == stones + 1, f"{stones + 1} slabs", slabs)
+        reachable = self.positions == "reachable"
+        has_opening = slabs == stones + 2 and reachable and stones > 0 and stones % 12 == 0
+        self._require(slabs == stones + 1 or has_opening, f"{stones + 1} slabs", slabs)
+        self.opening = [stones // 12] * 12 if has_opening else None
         expected = (_FIXED_BYTES + 8 * slabs + 8 + 63) // 64 * 64
         self._require(header_bytes == expected, f"a header of {expected} bytes", header_bytes)
         padding = data[_FIXED_BYTES + 8 * slabs : header_bytes - 8]
         self._require(not any(padding), "zeros behind the slabs", padding)
-        reachable = self.positions == "reachable"
         self.slabs = list(struct.iter_unpack("<II", data[_FIXED_BYTES : _FIXED_BYTES + 8 * slabs]))
-        shape = [(_halves(stones - m, reachable), _halves(m, False)) for m in range(slabs)]
+        shape = [(_halves(stones - m, reachable), _halves(m, False)) for m in range(stones + 1)]
+        shape += [(1, 1)] if has_opening else []
         self._require(self.slabs == shape, f"the slabs of {stones} stones, {self.positions}", self.slabs)
         self._firsts, self._first_blocks, self._in_block = [0], [0], []
         for rows, columns in self.slabs:

@@ -24,7 +24,7 @@
 //! | 80 | 8 | first position of this part, 0 |
 //! | 88 | 8 | positions in this part: all |
 //! | 96 | 4 | positions in a block, 65,536, or 0 if the codec is rans, with floors or without: see the module `layout` |
-//! | 100 | 4 | slabs, 1 to 49 |
+//! | 100 | 4 | slabs, 1 to 50 |
 //! | 104 | 8 each | the slabs: rows (4), columns (4) |
 //! | | | zeros, up to a multiple of 64 less 8 |
 //! | last 8 | 8 | checksum of the header before it |
@@ -69,7 +69,7 @@ use crate::error::{DecodeError, Result, StoreError};
 use crate::identity::{FileKind, FileOrientation, Identity, POSITIONS_BYTES, RULES_BYTES, is_name};
 use crate::layout::{BAND_COLUMNS_MAX, BlockLayout};
 use crate::little_endian::{u32_at, u64_at};
-use crate::shape::{SLABS_MAX, Shape, SlabShape};
+use crate::shape::{SLABS_MAX, STONES_MAX, Shape, SlabShape};
 use crate::value_range::ValueRange;
 use disk::Digest;
 
@@ -205,8 +205,8 @@ impl Header {
         let orientation = FileOrientation::of_tag(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
         let codec = Codec::of_tag(body[19]).ok_or(DecodeError::new("codec 1 to 5", body[19]))?;
         let stones = body[18];
-        if usize::from(stones) >= SLABS_MAX {
-            return Err(DecodeError::new(format!("at most {} stones", SLABS_MAX - 1), stones));
+        if stones > STONES_MAX {
+            return Err(DecodeError::new(format!("at most {STONES_MAX} stones"), stones));
         }
         let (low, high) = (body[20] as i8, body[21] as i8);
         if low > high {

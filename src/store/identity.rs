@@ -1,7 +1,7 @@
 //! The identity of a file.
 
 use crate::error::{Result, StoreError};
-use crate::shape::SLABS_MAX;
+use crate::shape::STONES_MAX;
 use std::fmt;
 
 /// The meaning of the values of a file.
@@ -74,8 +74,8 @@ pub(crate) const POSITIONS_BYTES: usize = 16;
 impl Identity {
     /// Checks that the number of stones is valid and the names fit the header.
     pub(crate) fn check(&self) -> Result<()> {
-        if usize::from(self.stones) >= SLABS_MAX {
-            let expected = format!("at most {} stones", SLABS_MAX - 1);
+        if self.stones > STONES_MAX {
+            let expected = format!("at most {STONES_MAX} stones");
             return Err(StoreError::Unsupported { expected, found: self.stones.to_string() });
         }
         check_name("rules", &self.rules, RULES_BYTES)?;

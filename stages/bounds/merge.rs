@@ -4,12 +4,12 @@
 
 use super::planes::{PlaneFile, PlaneReader};
 use super::state::stop;
+use crate::database_file::DatabaseWriter;
 use crate::{BuildContext, Result, files};
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
-use store::FileKind;
 
 /// Compressed bytes that all readers hold: less than the state of a bound, which is dropped.
 const READ_BYTES: u64 = 8 << 20;
@@ -35,12 +35,11 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         open(plane).map(|(plane, reader)| MergeInput { score, plane, reader, words: Vec::new(), has_bits: false })
     });
     let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
-    let path = context.output(&files::database(stones));
-    let mut writer = files::create(context.disk(), &path, settings, FileKind::Database, &index, settings.codec)?;
+    let mut writer = DatabaseWriter::create(context, settings, &index)?;
     let layout = PlaneLayout::new(&index, PlaneFile::Won(1).orientation());
     let mut scores: Vec<i8> = Vec::new();
     let kernel = BitKernel::detect();
-    context.progress().begin(index.positions(), "positions");
+    context.progress().begin(index.slab_positions(), "positions");
     for unit in layout.units() {
         stop(context)?;
         let slab = &layout.slabs()[unit.slab];
@@ -57,10 +56,10 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
             let marks: Vec<_> = planes.iter().map(|input| (input.score, &input.words[first..])).collect();
             kernel.mark(scores, slab.columns, &marks);
         });
-        writer.append(&scores).map_err(files::unwritable)?;
+        writer.append(&scores)?;
         context.progress().advance(scores.len() as u64);
     }
-    writer.finish().map_err(files::unwritable)?;
+    writer.finish()?;
     Ok(StageReport::new(index.positions()))
 }
 

@@ -28,7 +28,7 @@ pub(crate) use planes_above::{CandidatesReader, UnionReader};
 pub(crate) use preprocess::{ReadGroup, WritePortion, find_wins};
 pub(crate) use state::{StateSlot, stop};
 
-use crate::{BuildContext, Result, declaration, files};
+use crate::{BuildContext, Result, declaration, files, opening};
 use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageReport, StageSpec};
 use planner::{DatabasePlan, Settings};
 
@@ -72,6 +72,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> Vec<(StageSpe
     }
     let inputs = (1..=stones).flat_map(|bound| [Won(bound), Decided(bound)]).collect();
     let (mut merge, mut artifacts) = stage("merge", None, inputs, &[]);
+    merge.inputs.extend(opening::inputs(settings, stones));
     merge.outputs.push(files::database(stones));
     artifacts.push(files::declare_database(settings, stones));
     stages.push((merge, artifacts));

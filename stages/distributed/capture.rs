@@ -37,7 +37,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let member = CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index };
     let path = context.output(&files::capture(stones));
     let create = || files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed);
-    let watch = EngineProgress::new(context, index.positions());
+    let watch = EngineProgress::new(context, index.slab_positions());
     let mut end = 0;
     let mut writer = None;
     let done = member.take_part(&mut **communicator, context.stop_flag(), &mut |best| {
@@ -47,11 +47,11 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
             None => writer.insert(create()?),
         };
         writer.append(best).map_err(files::unwritable)?;
-        if watch.advance(end, index.positions()).is_break() { Err(StageError::Stopped) } else { Ok(()) }
+        if watch.advance(end, index.slab_positions()).is_break() { Err(StageError::Stopped) } else { Ok(()) }
     })?;
     let writer = writer.expect("every database has a row");
     writer.finish().map_err(files::unwritable)?;
-    let report = StageReport::new(index.positions()).with("blocks", done.blocks).with("decoded", done.decoded);
+    let report = StageReport::new(index.slab_positions()).with("blocks", done.blocks).with("decoded", done.decoded);
     Ok(done.loads.expect("rank 0 gathers the loads").report(report))
 }
 

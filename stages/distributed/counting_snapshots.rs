@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn any_number_of_ranks_resumes_from_a_set() {
-        let index = Index::new(9, PositionSet::Reachable);
+        let index = Index::new(9, PositionSet::REACHABLE);
         let format = CountsFormat::new("awari", &index);
         let directory = Path::new(DIRECTORY);
         for (ranks, processors) in [(1, 1), (3, 2), (5, 1)] {
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(ResumePlan::lead(&disk, directory).unwrap().saved, None);
         assert_eq!(names(&disk), ["fingerprint"]);
         // Damaged files and those of another database are not used.
-        let other = Index::new(7, PositionSet::Reachable);
+        let other = Index::new(7, PositionSet::REACHABLE);
         for (damaged, index) in [(true, &index), (false, &other)] {
             let set = SnapshotSet { source: CountingJob { since: 5, process: 7 }, number: 0, ranks: 1, processors: 1 };
             SnapshotSeries::new(plan(5, None)).save(

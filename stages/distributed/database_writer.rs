@@ -6,9 +6,10 @@
 
 use super::agreement::{RankResult, agree};
 use super::job::is_shared;
+use crate::opening::OpeningSolver;
 use crate::{Result, files};
 use disk::{Disk, DiskError, Edge, Joint, Region, ScratchFile, edges_of};
-use game::Index;
+use game::{Index, Score};
 use messaging::{CommunicationError, Communicator};
 use planner::Settings;
 use std::ops::{ControlFlow, Range};
@@ -26,6 +27,8 @@ pub(super) struct DatabaseOutput<'a> {
     pub(super) path: &'a Path,
     /// Directory on the local disk of each rank; `None` is that of the file.
     pub(super) scratch: Option<&'a Path>,
+    /// Best capture of the opening, if the database has the opening and it has captures.
+    pub(super) opening_capture: Option<Score>,
 }
 
 /// Receives scores in canonical order, until it breaks.
@@ -50,8 +53,23 @@ impl DatabaseOutput<'_> {
         };
         let mut writer = division.writer(rank, region);
         let mut failed = None;
-        let mut append = |run: &[i8]| continue_or_record(writer.append(run), &mut failed);
-        let all = collect(&division.ranges(), communicator, &mut append)?;
+        let mut opening = self.opening();
+        let ranges = division.ranges();
+        let mut received = ranges[rank].start;
+        let mut append = |run: &[i8]| {
+            if let Some(opening) = &mut opening {
+                opening.see(received, run);
+            }
+            received += run.len() as u64;
+            continue_or_record(writer.append(run), &mut failed)
+        };
+        let mut all = collect(&ranges, communicator, &mut append)?;
+        if let Some(mut opening) = opening {
+            opening.combine(&communicator.sum(&opening.seen())?);
+            if all && ranges[rank].contains(&self.index.slab_positions()) {
+                all = continue_or_record(writer.append(&[opening.score()]), &mut failed).is_continue();
+            }
+        }
         let encoded = match (failed, all) {
             (Some(error), _) => Err(error),
             (None, true) => writer.finish().map(Some),
@@ -99,13 +117,22 @@ impl DatabaseOutput<'_> {
         let create = || files::create(disk, path, settings, FileKind::Database, index, settings.codec);
         let created = (communicator.rank() == 0).then(create).transpose();
         let mut writer = agree(communicator, created)?;
-        let range = |rank: usize| if rank == 0 { 0..index.positions() } else { 0..0 };
+        let range = |rank: usize| if rank == 0 { 0..index.slab_positions() } else { 0..0 };
         let ranges: Vec<_> = (0..communicator.size()).map(range).collect();
         let mut failed = None;
-        let all = collect(&ranges, communicator, &mut |run| {
+        let mut opening = self.opening();
+        let mut received = 0;
+        let mut all = collect(&ranges, communicator, &mut |run| {
             let writer = writer.as_mut().expect("rank 0 alone has a range");
+            if let Some(opening) = &mut opening {
+                opening.see(received, run);
+            }
+            received += run.len() as u64;
             continue_or_record(writer.append(run), &mut failed)
         })?;
+        if let (Some(opening), Some(writer), true) = (opening, &mut writer, all) {
+            all = continue_or_record(writer.append(&[opening.score()]), &mut failed).is_continue();
+        }
         let written = match (failed, all) {
             (None, true) => writer.map(|writer| writer.finish()).transpose().map(drop),
             (failed, _) => failed.map_or(Ok(()), Err),
@@ -114,12 +141,17 @@ impl DatabaseOutput<'_> {
         agree(communicator, written.map_err(unwritable))
     }
 
+    /// Returns the solver of the opening, if the database has it.
+    fn opening(&self) -> Option<OpeningSolver> {
+        OpeningSolver::new(self.settings.rules, self.index, self.opening_capture)
+    }
+
     /// Returns the division of the file into parts.
     fn division(&self, parts: usize) -> store::Result<Division> {
         let Settings { rules, set, codec, .. } = *self.settings;
         let (kind, stones) = (FileKind::Database, self.index.stones());
         let identity = files::identity(rules.name, set, kind, stones);
-        let shape = files::shape(self.index, identity.orientation);
+        let shape = files::shape(self.index, kind);
         Division::new(self.path, &identity, &shape, files::range(kind, stones), codec, parts)
     }
 
@@ -232,7 +264,12 @@ mod tests {
     /// Returns scores that compress, and are in range.
     fn scores(index: &Index) -> Vec<i8> {
         let score = |position: u64| ((position / 9 % 13) as i8 - 6) * i8::from(!position.is_multiple_of(5)) / 2;
-        (0..index.positions()).map(score).collect()
+        let mut scores: Vec<i8> = (0..index.slab_positions()).map(score).collect();
+        if let Some(mut opening) = OpeningSolver::new(game::Rules::AWARI, index, None) {
+            opening.see(0, &scores);
+            scores.push(opening.score());
+        }
+        scores
     }
 
     /// Returns the result of each rank, with a disk each.
@@ -248,10 +285,13 @@ mod tests {
             let run = |(mut end, disk): (ThreadCommunicator, &MemoryDisk)| {
                 let disk = disk.clone();
                 scope.spawn(move || {
-                    let output = DatabaseOutput { settings, disk: &disk, index, path: Path::new(PATH), scratch: None };
+                    let path = Path::new(PATH);
+                    let output =
+                        DatabaseOutput { settings, disk: &disk, index, path, scratch: None, opening_capture: None };
                     let rank = end.rank();
                     let mut collect = |ranges: &[Range<u64>], end: &mut dyn Communicator, sink: ScoreSink| {
                         let Range { start, end: last } = ranges[rank];
+                        let last = last.min(index.slab_positions()).max(start);
                         let mut runs = scores[start as usize..last as usize].chunks(10_007);
                         let all = runs.all(|run| sink(run).is_continue());
                         Ok(end.sum(&[u64::from(!all)])? == [0])
@@ -269,13 +309,17 @@ mod tests {
 
     #[test]
     fn all_ranks_write_the_same_file_as_one() {
-        for (codec, set) in ["raw", "packed", "zstd", "rans"]
-            .into_iter()
-            .flat_map(|codec| [(codec, PositionSet::All), (codec, PositionSet::Reachable)])
-        {
+        let with_opening = PositionSet::Reachable { opening: game::Opening::new(1).unwrap() };
+        for (codec, set, all_stones) in ["raw", "packed", "zstd", "rans"].into_iter().flat_map(|codec| {
+            [
+                (codec, PositionSet::All, &[3, 8, 10][..]),
+                (codec, PositionSet::REACHABLE, &[3, 8, 10]),
+                (codec, with_opening, &[12]),
+            ]
+        }) {
             let mut settings = settings(codec);
             settings.set = set;
-            for stones in [3, 8, 10] {
+            for &stones in all_stones {
                 let index = Index::new(stones, set);
                 let alone = MemoryDisk::new();
                 let path = Path::new("alone");
@@ -330,8 +374,14 @@ mod tests {
         let settings = settings("zstd");
         let index = Index::new(8, settings.set);
         let disk = MemoryDisk::new();
-        let output =
-            DatabaseOutput { settings: &settings, disk: &disk, index: &index, path: Path::new(PATH), scratch: None };
+        let output = DatabaseOutput {
+            settings: &settings,
+            disk: &disk,
+            index: &index,
+            path: Path::new(PATH),
+            scratch: None,
+            opening_capture: None,
+        };
         let division = output.division(3).unwrap();
         let part_bytes = [1000, division.part_bytes_max(1), 0];
         assert_eq!(decode(&encode(&part_bytes), &division, 3).unwrap(), part_bytes);

@@ -17,7 +17,7 @@ use super::rank_load::{self, RankLoads};
 use super::solve_task::{DistributedMethod, SolveTask};
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, Result, files};
+use crate::{BuildContext, Result, files, opening};
 use disk::Disk;
 use engines::counting::UPDATE_BYTES;
 use engines::counting::distributed::{DistributedCountingReport, RankValues, counting, processors_a_rank};
@@ -85,13 +85,14 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
         (Some(_), DistributedMethod::Counting { .. }, Some(_)) => Some(ResumePlan::on_local_disks()),
         _ => None,
     };
-    let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch };
+    let opening_capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name))?;
+    let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch, opening_capture };
     let mut communicator = job.order(&JobOrder::Solve(task.clone()))?;
     let tables = build.tables();
     let member = SolveRank::new(settings, context.disk(), &tables, &task, &mut **communicator)?;
-    context.progress().begin(index.positions(), "positions");
+    context.progress().begin(index.slab_positions(), "positions");
     if let DistributedMethod::Sweep = by {
-        context.progress().begin_passes(index.positions(), context.disk().clock().steady());
+        context.progress().begin_passes(index.slab_positions(), context.disk().clock().steady());
     }
     let leader = Some((context, Mutex::new(SnapshotTimer::start(context))));
     let observer = SolveObserver { rank: &member, stop: context.stop_flag(), leader };
@@ -243,7 +244,8 @@ impl<'a> SolveRank<'a> {
         let index = Index::new(self.task.stones, self.settings.set);
         let SolveRank { settings, disk, .. } = *self;
         let scratch = self.scratch.as_ref().map(|(directory, _)| &**directory);
-        let output = DatabaseOutput { settings, disk, index: &index, path: &self.task.database, scratch };
+        let SolveTask { ref database, opening_capture, .. } = *self.task;
+        let output = DatabaseOutput { settings, disk, index: &index, path: database, scratch, opening_capture };
         output.write(communicator, &mut |ranges, communicator, sink| solved.collect(ranges, communicator, sink))
     }
 

@@ -3,6 +3,7 @@
 use super::PROCESSORS_MAX;
 use super::counting_snapshots::ResumePlan;
 use super::local_scratch::LocalScratch;
+use game::Score;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ pub(crate) struct SolveTask {
     pub(super) snapshots: Option<PathBuf>,
     pub(super) counts: Option<ResumePlan>,
     pub(super) scratch: Option<LocalScratch>,
+    /// Best capture of the opening, if the database has the opening and it has captures.
+    pub(super) opening_capture: Option<Score>,
 }
 
 /// A method that all ranks run together.

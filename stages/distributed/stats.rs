@@ -19,16 +19,20 @@ use store::FileKind;
 /// Runs the stage, on rank 0.
 pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
-    if let Some(counted) = StatsInputs::open(build, &index, context)?.cached(build) {
-        return publish(&index, counted, context);
+    let inputs = StatsInputs::open(build, &index, context)?;
+    let opening = inputs.opening(build.settings(), &index, context)?;
+    if let Some(CountedDatabase { choice, histogram }) = inputs.cached(build) {
+        let choice = opening.add_choice(choice);
+        return publish(&index, CountedDatabase { choice, histogram }, context);
     }
+    drop(inputs);
     let both = [files::capture(stones), files::database(stones)].map(|name| context.input(&name));
     let task = ReadTask { stones, threads: context.threads(), files: both.to_vec() };
     let mut communicator = job.order(&JobOrder::Count(task.clone()))?;
     let (settings, plan, tables) = (build.settings(), build.plan(stones), &build.tables());
     let member = StatsRank { settings, plan, disk: context.disk(), tables, index: &index };
     let (counted, loads) = member.take_part(&task, &mut **communicator)?.expect("rank 0 gets the sums");
-    Ok(loads.report(publish(&index, counted, context)?))
+    Ok(loads.report(publish(&index, opening.add(counted), context)?))
 }
 
 /// Runs the stage on a rank other than 0.

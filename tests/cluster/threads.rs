@@ -129,6 +129,25 @@ fn ranks_build_the_files_of_one_machine() {
 }
 
 #[test]
+#[ignore = "slow tier: solves a game of twelve stones eight times"]
+fn ranks_solve_the_opening_alike() {
+    for (method, codec) in [("sweep", "packed"), ("counting", "zstd"), ("two-bit", "packed")] {
+        let text = format!(
+            "[game]\npositions = \"reachable\"\nopening = 1\n[build]\nstones = \"0..10, 12\"\nmethod = \"{method}\"\nthreads = 1\n\
+             [store]\nkeep = \"all\"\ncodec = \"{codec}\"\n"
+        );
+        let settings = Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap());
+        let expected = alone(&settings);
+        assert!(expected.contains_key(Path::new("run/databases/12.awari")));
+        for ranks in [2, 3] {
+            let disk = MemoryDisk::new();
+            led_with(NetworkFaults::none(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap();
+            same(&files(&disk), &expected, &format!("{ranks} ranks, {method}, {codec}"));
+        }
+    }
+}
+
+#[test]
 fn ranks_write_shared_files() {
     for (codec, positions, method, faults) in [
         ("raw", "all", "sweep", NetworkFaults::none()),

@@ -96,6 +96,22 @@ def compare(directory):
     return databases
 
 
+def check_opening(directory):
+    """The opening position is the last position of the database of all stones of a game, and a slab of its own."""
+    databases = awari.open(directory)
+    assert databases.stones == [*range(11), 12] and databases.reachable_only
+    reader = awari_db.open(directory / "databases/12.awari")
+    scores, last = databases.scores(12), len(reader) - 1
+    assert numpy.array_equal(scores, reader.scores()) and reader.unrank(last) == reader.opening == [1] * 12
+    assert databases.positions(12, [last]).tolist() == [reader.opening]
+    assert databases.numbers(12, [reader.opening]).tolist() == [last]
+    assert databases.probe(reader.opening).score == scores[last] == reader.score(reader.opening)
+    slab = databases.slabs(12)[-1]
+    assert (slab.mover_stones, slab.rows, slab.columns, slab.first) == (6, 1, 1, last), slab
+    *_, (end, row, rows) = databases.iter_slabs(12)
+    assert (end, row, rows.tolist()) == (slab, 0, [[scores[last]]])
+
+
 def check_arguments(databases):
     """Wrong arguments raise ValueError or TypeError."""
     boards = ["1 2", "x", [0] * 11, [0] * 13, [-1] + [0] * 11, [49] + [0] * 11, [300] + [0] * 11, [2**70] + [0] * 11]
@@ -191,6 +207,7 @@ directories = [pathlib.Path(f"runs/{codec}-{positions}")
 for directory in directories:
     databases = compare(directory)
     check_hostile(directory, 3)
+check_opening(pathlib.Path("runs/opening"))
 check_arguments(awari.open("runs/raw-all"))
 check_changes(directories[0])
 check_fork(directories[-1])

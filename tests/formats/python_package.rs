@@ -38,6 +38,9 @@ fn the_installed_package_answers_as_the_reader_does() {
             place.awari(&format!("run m.toml {set} --dir runs/{codec}-{positions}")).is(0);
         }
     }
+    let game =
+        "--set game.positions=reachable --set game.opening=1 --set 'build.stones=0..10, 12' --set check.verify=none";
+    place.awari(&format!("run m.toml {game} --dir runs/opening")).is(0);
     let mut check = Command::new(python());
     check
         .arg("-B")

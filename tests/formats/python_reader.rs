@@ -3,6 +3,7 @@
 //! Needs NumPy, and for all of it the packages zstandard and blake3. The interpreter is `python3`, or that of the variable
 //! `AWARI_PYTHON`.
 
+use std::fs;
 use std::process::Command;
 use tests::directory::TestDirectory;
 use tests::needs::{Need, python};
@@ -19,6 +20,23 @@ fn every_score_of_every_codec_and_position_set() {
     every_score_of(&["raw", "packed", "zstd", "rans"], &["all", "reachable"]);
 }
 
+#[test]
+fn the_opening_is_the_last_position() {
+    if !Need::Numpy.is_met() {
+        return;
+    }
+    let place = TestDirectory::new(0);
+    place.manifest(
+        "[game]\npositions = \"reachable\"\nopening = 1\n[build]\nstones = \"0..10, 12\"\n[check]\nverify = \"none\"\n\
+         [run]\ndir = \"run\"\n",
+    );
+    place.awari("run m.toml").is(0);
+    for stones in 0..=10 {
+        fs::remove_file(place.path(&format!("run/databases/{stones:02}.awari"))).unwrap();
+    }
+    compare(&place, "reachable, packed", 1);
+}
+
 fn every_score_of(codecs: &[&str], sets: &[&str]) {
     if !Need::Numpy.is_met() {
         return;
@@ -33,19 +51,23 @@ fn every_score_of(codecs: &[&str], sets: &[&str]) {
             let stones = if ["zstd", "rans"].contains(&codec) { 8 } else { 7 };
             let place = TestDirectory::new(stones);
             place.awari(&format!("run m.toml --set game.positions={positions} --set store.codec={codec}")).is(0);
-            for format in ["raw", "csv"] {
-                place.awari(&format!("export --dir run --format {format} --out out")).is(0);
-            }
-            let output = Command::new(python())
-                .arg("-B")
-                .arg(root().join("tests/formats/awari_db.py"))
-                .args([root().join("src/python"), place.path("run"), place.path("out")])
-                .output()
-                .unwrap();
-            let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-            assert!(output.status.success(), "{positions}, {codec}: {out}{error}");
-            let compared = format!("compared: {} databases", stones + 1);
-            assert!(out.starts_with(&compared), "{out}");
+            compare(&place, &format!("{positions}, {codec}"), stones + 1);
         }
     }
+}
+
+/// Exports all databases of a directory, and reads them with the script.
+fn compare(place: &TestDirectory, what: &str, databases: u32) {
+    for format in ["raw", "csv"] {
+        place.awari(&format!("export --dir run --format {format} --out out --force")).is(0);
+    }
+    let output = Command::new(python())
+        .arg("-B")
+        .arg(root().join("tests/formats/awari_db.py"))
+        .args([root().join("src/python"), place.path("run"), place.path("out")])
+        .output()
+        .unwrap();
+    let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}: {out}{error}");
+    assert!(out.starts_with(&format!("compared: {databases} databases")), "{out}");
 }

@@ -181,9 +181,13 @@ fn a_method_table_shows_every_database_and_method() {
     assert_eq!(two["databases"].as_array().unwrap()[..], rows["databases"].as_array().unwrap()[5..]);
     assert_eq!(rows["databases"][6]["positions"], 12_375);
     assert_eq!(rows["memory_bytes"], 2u64 << 30);
-    // A manifest of all databases is planned, though one of them has no file yet that could hold it.
     place.manifest("[game]\npositions = \"reachable\"\n\n[build]\nstones = \"0..48\"\n\n[run]\ndir = \"run\"\n");
     place.awari(&format!("plan m.toml --hardware {hardware}")).is(0).shows(&["verify:48"]);
-    place.awari("run m.toml").is(11).says(&["m.toml:5:10: build.stones must end at 47"]);
+    // A smaller game has no more stones, unless all positions are asked for.
+    let smaller = ["plan m.toml --set game.opening=3", "run m.toml --set game.opening=3"];
+    for command in smaller {
+        place.awari(command).is(11).says(&["m.toml:5:10: build.stones must end at 36", "game.opening is 3"]);
+    }
+    place.awari(&format!("plan m.toml --hardware {hardware} --set game.opening=3 --set game.positions=all")).is(0);
     assert!(!place.path("run").exists());
 }

@@ -136,7 +136,9 @@ fn values(value_type: &ValueType) -> String {
         ValueType::Boolean => codes(["true", "false"]),
         ValueType::Size => "size".to_owned(),
         ValueType::Duration => "time".to_owned(),
-        ValueType::Range(first, last) => format!("`\"A..B\"` or a number, within {first}..{last}"),
+        ValueType::Ranges(first, last) => {
+            format!("`\"A..B\"`, a number, or a list such as `\"A..B, C\"`, within {first}..{last}")
+        }
         ValueType::ByRange(first, last, words) => {
             format!("table: `\"A..B\"`, within {first}..{last}, to {}", codes(words.iter().map(String::as_str)))
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use store::{CachedScores, Codec, FileKind, Identity, Scores, Shape, StoreError, ValueRange};
 use tests::Random;
 
-const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
 const CODECS: [Codec; 4] = Codec::ALL;
 
 /// Decoded blocks that a test may keep: a few, so that blocks are decoded again and again.
@@ -52,7 +52,7 @@ fn path(stones: u32, set: PositionSet, codec: Codec) -> PathBuf {
 
 fn header(stones: u32, set: PositionSet) -> (Identity, Shape) {
     let identity = files::identity(Rules::AWARI.name, set, FileKind::Database, stones);
-    let shape = files::shape(&Index::new(stones, set), identity.orientation);
+    let shape = files::shape(&Index::new(stones, set), identity.kind);
     (identity, shape)
 }
 
@@ -89,7 +89,7 @@ fn right_files_are_verified_and_certified() {
                 assert!(check_integrity(file.scores()).is_ok());
                 let expected = match set {
                     PositionSet::All => Published::Matches,
-                    PositionSet::Reachable => Published::Absent,
+                    PositionSet::Reachable { .. } => Published::Absent,
                 };
                 assert_eq!(Published::compare(stones, set, verified.histogram()), expected);
             }

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tests::Random;
 
-const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
 
 fn captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
@@ -82,10 +82,10 @@ fn scores_do_not_depend_on_threads() {
 #[test]
 fn reachable_scores_are_those_of_all() {
     let all = build(PositionSet::All, 10, Kernel::detect());
-    let reachable = build(PositionSet::Reachable, 10, Kernel::detect());
+    let reachable = build(PositionSet::REACHABLE, 10, Kernel::detect());
     for (stones, (all, reachable)) in all.iter().zip(&reachable).enumerate() {
         let index = Index::new(stones as u32, PositionSet::All);
-        let sparse = Index::new(stones as u32, PositionSet::Reachable);
+        let sparse = Index::new(stones as u32, PositionSet::REACHABLE);
         let expected = game::binomial(stones as u32 + 11, 11) - game::binomial(stones as u32 + 5, 11);
         assert_eq!(reachable.len() as u64, expected);
         for (position, &score) in reachable.iter().enumerate() {

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use stages::{Awari, files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use store::{Codec, FileKind, FileOrientation, Scores, ValueRange};
+use store::{Codec, FileKind, Scores, ValueRange};
 use tests::Random;
 use tests::claims::{ClaimOutcome, Claims};
 use tests::equations::{Equations, Extremes};
@@ -128,13 +128,13 @@ fn path(stones: u32) -> PathBuf {
 
 fn open(disk: &MemoryDisk, set: PositionSet, stones: u32) -> Scores {
     let identity = files::identity(Rules::AWARI.name, set, FileKind::Database, stones);
-    let shape = files::shape(&Index::new(stones, set), FileOrientation::OpponentMajor);
+    let shape = files::shape(&Index::new(stones, set), FileKind::Database);
     Scores::open(disk, &path(stones)).unwrap().expect(&identity, &shape).unwrap()
 }
 
 fn write(disk: &MemoryDisk, set: PositionSet, stones: u32, scores: &[Score]) {
     let identity = files::identity(Rules::AWARI.name, set, FileKind::Database, stones);
-    let shape = files::shape(&Index::new(stones, set), FileOrientation::OpponentMajor);
+    let shape = files::shape(&Index::new(stones, set), FileKind::Database);
     let range = ValueRange::new(-(stones as Score), stones as Score);
     store::write(disk, &path(stones), &identity, &shape, range, Codec::Packed, scores).unwrap();
 }
@@ -251,8 +251,8 @@ fn displacements(ground: &RightDatabases, table: &mut VerdictTable) {
         let smaller = fault_planting::of_other_positions(&ground.right[stones as usize - 1], positions);
         table.add("scores of a smaller database", vec![ground.judge_one(stones, smaller, 0)]);
         let other = match ground.set {
-            PositionSet::All => PositionSet::Reachable,
-            PositionSet::Reachable => PositionSet::All,
+            PositionSet::All => PositionSet::REACHABLE,
+            PositionSet::Reachable { .. } => PositionSet::All,
         };
         let solved = Equations::new(other, stones, &solved_by_equations(other, stones)).least();
         let scores = fault_planting::of_other_positions(&solved, positions);
@@ -357,7 +357,7 @@ fn solutions(ground: &RightDatabases, table: &mut VerdictTable) {
 fn files_changed(ground: &RightDatabases, table: &mut VerdictTable) {
     let disk = MemoryDisk::new();
     let identity = files::identity(Rules::AWARI.name, ground.set, FileKind::Database, 6);
-    let shape = files::shape(&Index::new(6, ground.set), FileOrientation::OpponentMajor);
+    let shape = files::shape(&Index::new(6, ground.set), FileKind::Database);
     for stones in 5..=6 {
         write(&disk, ground.set, stones, &ground.right[stones as usize]);
     }
@@ -395,7 +395,7 @@ fn small_planted_faults_are_found() {
 #[test]
 #[ignore = "slow tier: rebuilds databases thousands of times"]
 fn every_planted_fault_is_found() {
-    for set in [PositionSet::All, PositionSet::Reachable] {
+    for set in [PositionSet::All, PositionSet::REACHABLE] {
         check_verdicts(set, &plant_all(set));
     }
 }
@@ -432,7 +432,7 @@ fn consistent_solutions_are_unique_for_known_stones() {
     const UNIQUE: [u32; 9] = [0, 1, 5, 10, 12, 13, 14, 15, 16];
     let asked = std::env::var("AWARI_TEST_STONES").ok().and_then(|text| text.parse().ok());
     let stones_max: u32 = asked.unwrap_or(10);
-    for set in [PositionSet::All, PositionSet::Reachable] {
+    for set in [PositionSet::All, PositionSet::REACHABLE] {
         let mut right: Vec<Vec<Score>> = Vec::new();
         for stones in 0..=stones_max {
             let equations = Equations::new(set, stones, &right);

@@ -5,6 +5,7 @@
 mod checks;
 mod engines;
 mod fault_planting;
+mod opening;
 mod reachable_table;
 mod rules;
 mod verify_command;

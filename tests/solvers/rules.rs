@@ -94,7 +94,7 @@ fn unmoves_of_random_positions() {
 
 #[test]
 fn positions_are_in_the_documented_order() {
-    for (set, positions) in [(PositionSet::All, Positions::All), (PositionSet::Reachable, Positions::Reachable)] {
+    for (set, positions) in [(PositionSet::All, Positions::All), (PositionSet::REACHABLE, Positions::Reachable)] {
         for (orientation, rows) in
             [(Orientation::MoverMajor, Rows::Mover), (Orientation::OpponentMajor, Rows::Opponent)]
         {
@@ -115,10 +115,10 @@ fn positions_are_in_the_documented_order() {
 #[test]
 fn position_sets_hold_what_the_rules_say() {
     let mut random = Random::new(3);
-    let reachable = Index::new(48, PositionSet::Reachable);
+    let reachable = Index::new(48, PositionSet::REACHABLE);
     for board in (0..2_000).map(|_| random.board(48)).chain([Board::OPENING]) {
         let expected = reference::contains(Positions::Reachable, board.0);
-        assert_eq!(PositionSet::Reachable.contains(&board), expected);
+        assert_eq!(PositionSet::REACHABLE.contains(&board), expected);
         for orientation in [Orientation::MoverMajor, Orientation::OpponentMajor] {
             let rank = reachable.rank(&board, orientation);
             assert_eq!(rank.is_some(), expected, "{board:?}");
@@ -127,7 +127,7 @@ fn position_sets_hold_what_the_rules_say() {
             }
         }
         for (_, played) in board.moves(RULES) {
-            assert!(PositionSet::Reachable.contains(&played.child));
+            assert!(PositionSet::REACHABLE.contains(&played.child));
         }
     }
 }
@@ -171,7 +171,7 @@ impl SowMaps {
 #[test]
 fn sow_maps_of_every_small_position() {
     let mut maps = SowMaps::default();
-    for set in [PositionSet::All, PositionSet::Reachable] {
+    for set in [PositionSet::All, PositionSet::REACHABLE] {
         for stones in 0..=7 {
             let index = Index::new(stones, set);
             for position in 0..index.positions() {
@@ -188,7 +188,7 @@ fn sow_maps_of_random_positions() {
     let mut random = Random::new(5);
     let mut maps = SowMaps::default();
     let mut checked = 0;
-    for set in [PositionSet::All, PositionSet::Reachable] {
+    for set in [PositionSet::All, PositionSet::REACHABLE] {
         for stones in (8..=48).step_by(4) {
             let index = Index::new(stones, set);
             for _ in 0..400 {

@@ -96,7 +96,7 @@ fn every(stones: u32, status: &str) -> Vec<(u32, &str)> {
 #[test]
 #[ignore = "slow tier: every method twice"]
 fn every_method_rebuilds_the_same_scores() {
-    for set in [PositionSet::All, PositionSet::Reachable] {
+    for set in [PositionSet::All, PositionSet::REACHABLE] {
         let place = VerifiedRun::built(6, set);
         let names = place.names("run");
         for method in METHODS {
@@ -214,9 +214,9 @@ fn databases_above_wrong_scores_are_rebuilt() {
 #[test]
 fn consistent_but_wrong_databases_are_refused() {
     for stones in [2, 3, 4] {
-        let place = VerifiedRun::built(stones, PositionSet::Reachable);
+        let place = VerifiedRun::built(stones, PositionSet::REACHABLE);
         let right = place.all_scores(stones);
-        let equations = Equations::new(PositionSet::Reachable, stones, &right);
+        let equations = Equations::new(PositionSet::REACHABLE, stones, &right);
         let least = &right[stones as usize];
         let extremes = equations.extremes();
         let mut claims = Claims::new(&equations, &extremes, least, 2);
@@ -234,7 +234,7 @@ fn consistent_but_wrong_databases_are_refused() {
 
 #[test]
 fn databases_alone_suffice() {
-    let place = VerifiedRun::built(7, PositionSet::Reachable);
+    let place = VerifiedRun::built(7, PositionSet::REACHABLE);
     fs::create_dir(place.path("copy")).unwrap();
     fs::rename(place.path("run/databases"), place.path("copy/databases")).unwrap();
     let verify = |more: &str| place.awari(&format!("verify --dir copy --against one-bit {more}"));

@@ -73,8 +73,8 @@ fn oracle(disk: &dyn Disk) -> Oracle {
 fn answers_agree_with_the_reference() {
     for (set, codec) in [
         (PositionSet::All, Codec::Packed),
-        (PositionSet::Reachable, Codec::Packed),
-        (PositionSet::Reachable, Codec::Zstd),
+        (PositionSet::REACHABLE, Codec::Packed),
+        (PositionSet::REACHABLE, Codec::Zstd),
         (PositionSet::All, Codec::Raw),
     ] {
         let disk = MemoryDisk::new();
@@ -88,7 +88,7 @@ fn answers_agree_with_the_reference() {
                 let score = SOLVED[usize::from(stones)][&pits];
                 assert_eq!(answer.score, Bounds::exact(score), "{board:?}");
                 assert_eq!(oracle.score(&board).unwrap(), answer.score);
-                let outside = set == PositionSet::Reachable && board.opponent_full();
+                let outside = set != PositionSet::All && board.opponent_full();
                 let source = match (answer.moves.is_empty(), outside) {
                     (true, _) => AnswerSource::Rules,
                     (false, true) => AnswerSource::Children,
@@ -348,7 +348,7 @@ fn other_files_are_ignored() {
 fn databases_of_different_kinds_are_refused() {
     let disk = MemoryDisk::new();
     databases(&disk, 2, PositionSet::All, Codec::Packed);
-    write(&disk, Path::new("databases/03.awari"), 3, PositionSet::Reachable, Codec::Raw);
+    write(&disk, Path::new("databases/03.awari"), 3, PositionSet::REACHABLE, Codec::Raw);
     let error = library(&disk).unwrap_err();
     assert!(error.is_damage());
     let text = error.to_string();

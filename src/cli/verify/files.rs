@@ -38,7 +38,7 @@ impl<'a> ScoreFiles<'a> {
         for database in databases {
             let stones = database.index().stones();
             let path = self.directory.join(exchange::file_of(stones));
-            let expected = PositionSet::Reachable.positions(stones);
+            let expected = PositionSet::REACHABLE.positions(stones);
             match self.disk.bytes(&path)? {
                 None => return Err(ExchangeError::Missing { path, stones, expected }.into()),
                 Some(found) if found != expected => {

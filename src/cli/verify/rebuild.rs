@@ -34,6 +34,8 @@ pub(crate) struct RebuildRequest {
     pub(crate) set: PositionSet,
     /// The largest number of stones.
     pub(crate) stones_max: u32,
+    /// Whether to omit the next to largest number, since its database is not there.
+    pub(crate) has_gap: bool,
     /// The method.
     pub(crate) method: Method,
 }
@@ -105,7 +107,7 @@ impl<'a> Rebuild<'a> {
         let orchestrator = Orchestrator::new(disk, &path, &work, options.clone());
         let plan = orchestrator.plan()?;
         orchestrator.preflight(&plan)?;
-        let range = quantity::ranges(&(0..=request.stones_max).collect::<Vec<_>>(), |stones| stones + 1);
+        let range = quantity::ranges(&settings.stones().collect::<Vec<_>>(), |stones| stones + 1);
         say(format_args!(
             "rebuilding {range} by {} in {}: about {}, {} of disk space, {} of memory",
             request.method,
@@ -161,9 +163,16 @@ impl<'a> Rebuild<'a> {
 
 /// Makes the manifest of a rebuild, without checks.
 fn manifest(request: RebuildRequest, args: &VerifyArgs) -> Result<Manifest> {
+    let RebuildRequest { rules, set, stones_max, has_gap, method } = request;
+    let stones = match stones_max.checked_sub(2).filter(|_| has_gap) {
+        Some(below) => format!("0..{below}, {stones_max}"),
+        None => format!("0..{stones_max}"),
+    };
+    let (opening, threads) = (set.start().pit_stones(), args.databases.threads);
     let mut text = format!(
-        "[game]\nrules = \"{}\"\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = {}\n",
-        request.rules.name, request.set, request.stones_max, request.method, args.databases.threads
+        "[game]\nrules = \"{}\"\npositions = \"{set}\"\nopening = {opening}\n[build]\nstones = \"{stones}\"\nmethod = \
+         \"{method}\"\nthreads = {threads}\n",
+        rules.name
     );
     text.push_str("[check]\nverify = \"none\"\npublished = false\n");
     let changes: Vec<KeyOverride> = args.memory.map(KeyOverride::memory).into_iter().collect();

@@ -106,7 +106,7 @@ impl CaptureStripe<'_> {
         self.begin(best);
         let mut stripe_rows = StripeRows::new(self, best);
         let numbers = tables.rules().smaller(index.stones());
-        let total: u64 = numbers.clone().map(|stones| index.set().positions(stones)).sum();
+        let total: u64 = numbers.clone().map(|stones| index.set().slab_positions(stones)).sum();
         let mut done = 0;
         let mut buffer = Vec::new();
         for stones in numbers {
@@ -115,7 +115,7 @@ impl CaptureStripe<'_> {
                 let mut advance = |end: u64| {
                     let share = (done + end - slab.offset) as f64 / total as f64;
                     let positions = self.first + (share * (self.end - self.first) as f64) as u64;
-                    if progress.advance(positions, index.positions()).is_break() { Err(Stopped) } else { Ok(()) }
+                    if progress.advance(positions, index.slab_positions()).is_break() { Err(Stopped) } else { Ok(()) }
                 };
                 for needed in self.needed(smaller, &child) {
                     self.read_rows(smaller, &child, needed, &mut stripe_rows, &mut buffer, &mut advance)?;
@@ -304,7 +304,7 @@ mod tests {
                 }
                 end = stripe.end;
             }
-            assert_eq!((end, next), (index.positions(), (49, 0)));
+            assert_eq!((end, next), (index.slab_positions(), (49, 0)));
         }
     }
 }

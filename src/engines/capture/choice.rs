@@ -65,7 +65,7 @@ pub fn choice<E: Send>(
     scores: ReadScores<E>,
 ) -> Result<ChoiceCounts, E> {
     // Few stripes, since those of one slab read the same rows, but enough to balance the parts.
-    let even = index.positions() as usize / part.of / STRIPES_A_PART;
+    let even = index.slab_positions() as usize / part.of / STRIPES_A_PART;
     let stripe = if part.of == 1 { stripe } else { stripe.min(even) };
     count_choices_within(ChoiceBuffers { stripe, unit: UNIT_POSITIONS }, part, tables, index, captures, scores)
 }
@@ -292,7 +292,7 @@ mod tests {
             }
         };
         let (capture_at, score_at) = (noise(1), noise(2));
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let tables = Tables::new(Rules::AWARI, set, 11);
             let index = Index::new(11, set);
             let fill = |at: &dyn Fn(u64) -> Score, first: u64, out: &mut [Score]| {
@@ -321,7 +321,7 @@ mod tests {
                     assert_eq!(found, expected, "{stripe}, {unit}, {of} parts");
                 }
             }
-            let mut best = vec![0; index.positions() as usize];
+            let mut best = vec![0; index.slab_positions() as usize];
             fill(&capture_at, 0, &mut best).unwrap();
             let mut rows = ScoreRows::zeroed(&index).unwrap();
             rows.fill(|positions, out| scores(positions.start, out)).unwrap();

@@ -86,7 +86,7 @@ impl<'a> InMemory<'a> {
     pub fn new(set: PositionSet, databases: impl IntoIterator<Item = &'a [Score]>) -> InMemory<'a> {
         let index = |(stones, scores): (usize, &'a [Score])| {
             let index = Index::new(stones as u32, set);
-            assert_eq!(scores.len() as u64, index.positions());
+            assert_eq!(scores.len() as u64, index.slab_positions());
             (index, scores)
         };
         InMemory { databases: databases.into_iter().enumerate().map(index).collect() }
@@ -155,7 +155,7 @@ pub fn capture_into<S: SmallerRows>(
     receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    assert_eq!(best.len() as u64, index.positions(), "a place for each position");
+    assert_eq!(best.len() as u64, index.slab_positions(), "a place for each position");
     let (mut received, mut end) = (0, 0);
     for batch in batches(tables, index, all_rows) {
         let to = &mut best[end..][..batch.positions];
@@ -249,7 +249,7 @@ impl CaptureBatch<'_> {
     }
 
     fn report(&self, progress: &dyn DriverObserver) -> Result<(), Stopped> {
-        if progress.advance(self.end, self.index.positions()).is_break() { Err(Stopped) } else { Ok(()) }
+        if progress.advance(self.end, self.index.slab_positions()).is_break() { Err(Stopped) } else { Ok(()) }
     }
 }
 

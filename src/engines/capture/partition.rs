@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn pieces_are_all_rows_in_order() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             for stones in [0, 1, 7, 16, 20] {
                 let index = Index::new(stones, set);
                 for ranks in [1, 2, 3, 8] {
@@ -194,7 +194,7 @@ mod tests {
                 if piece.rows.start == 0 && piece.mover_stones > 0 {
                     let due = |rank: usize| share(rank) / ranks as f64 * before as f64;
                     let most = (0..ranks).map(|rank| due(rank) - of_rank[rank] as f64).fold(0.0, f64::max);
-                    behind = behind.max(most / index.positions() as f64 * ranks as f64);
+                    behind = behind.max(most / index.slab_positions() as f64 * ranks as f64);
                 }
                 of_rank[piece.rank] += piece.positions(&index);
                 before += piece.positions(&index);
@@ -224,17 +224,17 @@ mod tests {
     #[test]
     fn pieces_add_up_and_read_little_twice() {
         const STONES: u32 = 12;
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let tables = Tables::new(Rules::AWARI, set, STONES);
             let index = Index::new(STONES, set);
             // Any scores will do.
             let scores = |stones: u32| {
-                let positions = set.positions(stones);
+                let positions = set.slab_positions(stones);
                 (0..positions).map(|at| (at * 7 % (2 * u64::from(stones) + 1)) as i8 - stones as i8).collect()
             };
             let databases: Vec<Vec<Score>> = (0..STONES).map(scores).collect();
             let smaller = || InMemory::new(set, databases.iter().map(Vec::as_slice));
-            let mut expected = vec![0; index.positions() as usize];
+            let mut expected = vec![0; index.slab_positions() as usize];
             capture_into(&tables, &index, &smaller(), &(), &mut expected, &mut |_| Ok(())).unwrap();
             for ranks in [1, 2, 4] {
                 let noted = |_| Noted { inner: smaller(), read: Mutex::default() };

@@ -61,9 +61,9 @@ pub fn counting(
     checkpoint: &mut dyn FnMut(&Bytes),
 ) -> Result<CountingReport, CountingError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    assert!(captures.len() as u64 == index.positions() && values.len() as u64 == index.positions());
+    assert!(captures.len() as u64 == index.slab_positions() && values.len() as u64 == index.slab_positions());
     assert!(distribution.processors > 0 && distribution.batch > 0, "{distribution:?}");
-    let partition = UnitPartition::new(index.positions(), distribution.processors);
+    let partition = UnitPartition::new(index.slab_positions(), distribution.processors);
     let processors = (0..partition.processors()).map(|me| Processor::new(&partition, me, distribution)).collect();
     let mut counting = CountingSolver { tables, index, captures, partition, processors, supersteps: 0 };
     let first = counting.restore(values);
@@ -75,7 +75,7 @@ pub fn counting(
     let report = counting.report();
     drop(counting);
     finish(index, values);
-    let _ = progress.advance(index.positions(), index.positions());
+    let _ = progress.advance(index.slab_positions(), index.slab_positions());
     Ok(report)
 }
 
@@ -98,7 +98,7 @@ impl CountingSolver<'_> {
 
     /// All supersteps of a bound.
     fn bound(&mut self, bound: i8, values: &mut Bytes, progress: &dyn DriverObserver) -> Result<(), CountingError> {
-        let positions = self.index.positions();
+        let positions = self.index.slab_positions();
         let mut supersteps = 0;
         let (work, mut parts) = self.parts(bound, values);
         parts.par_iter_mut().for_each(|part| part.look_at_captures(&work));

@@ -117,7 +117,7 @@ pub fn memory_bytes(index_stones: u32, set: game::PositionSet, processors: usize
         .max()
         .unwrap_or(0);
     // A bit a position, and one for 64 of them; at the end, instead, a copy of one slab.
-    let bits = set.positions(index_stones) / 8 * 65 / 64;
+    let bits = set.slab_positions(index_stones) / 8 * 65 / 64;
     largest.max(bits) + processors as u64 * processor::QUEUES_BYTES
 }
 

@@ -114,12 +114,12 @@ mod tests {
     /// Compares with the un-moves of single boards.
     #[test]
     fn parents_are_those_of_boards() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let tables = Tables::new(Rules::AWARI, set, 9);
             for stones in 0..=9 {
                 let index = Index::new(stones, set);
                 let mut unmoves = Unmoves::new(&tables, &index);
-                for position in 0..index.positions() {
+                for position in 0..index.slab_positions() {
                     let board = index.unrank(position, Orientation::MoverMajor);
                     let mut expected: Vec<u64> = board
                         .unmoves(&Rules::AWARI)

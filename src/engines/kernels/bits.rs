@@ -290,7 +290,7 @@ mod tests {
     /// All kernels on every row of small indices, on bits that no game has.
     #[test]
     fn kernels_agree() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let (index, tables) = (Index::new(9, set), Tables::new(Rules::AWARI, set, 9));
             let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
             for (number, slab) in layout.slabs().iter().enumerate() {

@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn kernels_reach_every_parent() {
         let rules = Rules::AWARI;
-        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::REACHABLE, 10)] {
             let (tables, halves) = (Tables::new(rules, set, 2 * stones), Halves::new(2 * stones));
             for number in (0..SowClass::COUNT).filter(|&number| SowClass::from_number(number).occurs()) {
                 let class = SowClass::from_number(number);
@@ -468,9 +468,9 @@ mod tests {
     /// Every row of every slab of a small database, on hashed scores.
     #[test]
     fn kernels_agree_on_every_row() {
-        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::REACHABLE, 10)] {
             let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-            let len = index.positions() as usize;
+            let len = index.slab_positions() as usize;
             let captures = fake(len, 2);
             let fill = |seed: u64| {
                 let (mut rows, from) = (ScoreRows::zeroed(&index).unwrap(), fake(len, seed));

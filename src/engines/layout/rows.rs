@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn filled_rows_are_read_back_and_aligned() {
-        for (set, stones) in [(PositionSet::All, 12), (PositionSet::Reachable, 13), (PositionSet::All, 0)] {
+        for (set, stones) in [(PositionSet::All, 12), (PositionSet::REACHABLE, 13), (PositionSet::All, 0)] {
             let index = Index::new(stones, set);
             let mut rows = ScoreRows::zeroed(&index).unwrap();
             let score = |position: u64| (position * 7 % 251) as i8;
@@ -235,7 +235,7 @@ mod tests {
                 Ok::<_, ()>(())
             };
             rows.fill(read).unwrap();
-            assert!(rows.to_vec().iter().copied().eq((0..index.positions()).map(score)));
+            assert!(rows.to_vec().iter().copied().eq((0..index.slab_positions()).map(score)));
             assert_eq!(rows.to_vec(), rows.to_bytes().unwrap()[..]);
             for slab in rows.slabs() {
                 assert!(slab.columns < ALIGNED_COLUMNS_MIN || slab.stride % CHUNK == 0 && slab.offset % CHUNK == 0);

@@ -55,7 +55,7 @@ pub fn sweep(
 ) -> Result<SweepReport, Stopped> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
-    assert!(captures.len() as u64 == index.positions() && values.slabs().len() == index.slabs().len());
+    assert!(captures.len() as u64 == index.slab_positions() && values.slabs().len() == index.slabs().len());
     assert!(index.slabs().iter().zip(values.slabs()).all(|(slab, rows)| {
         rows.rows == slab.opponent_halves as usize && rows.columns == slab.mover_halves as usize
     }));
@@ -73,7 +73,7 @@ pub fn sweep(
     };
     let mut report = SweepReport::default();
     let mut pass = SweepPass::Full;
-    let expected = index.positions() * USUAL_PASSES;
+    let expected = index.slab_positions() * USUAL_PASSES;
     let passes = || loop {
         let before = report.changed;
         let mut add = |done: PassCounts| {
@@ -101,7 +101,7 @@ pub fn sweep(
         report.passes += 1;
         let was_full = pass != SweepPass::Marked;
         pass = match pass {
-            SweepPass::Full if changed * MARK_BELOW < index.positions() => SweepPass::FullMarking,
+            SweepPass::Full if changed * MARK_BELOW < index.slab_positions() => SweepPass::FullMarking,
             SweepPass::Full => SweepPass::Full,
             _ if changed == 0 => return Ok(report),
             _ => SweepPass::Marked,

@@ -130,6 +130,10 @@ fn stones_in(index: &Index, pit: usize, positions: Range<u64>) -> Vec<i32> {
             position += count;
         }
     }
+    // The opening follows all slabs.
+    if let Some(opening) = index.opening().filter(|_| positions.end > index.slab_positions()) {
+        values.push(i32::from(opening.board().0[pit]));
+    }
     values
 }
 
@@ -194,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_row_is_a_position_and_its_score() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             let (scores, index) = solved(5, set, Codec::Packed);
             let stop = AtomicBool::new(false);
             let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };

@@ -9,6 +9,8 @@
 //!   "scores": "06.raw", "blake3": "..."
 //! }
 //! ```
+//!
+//! The opening position is a slab of its own behind the others, `{ "opening": [4, 4, ...], "rows": 1, "columns": 1 }`.
 
 use super::Exporter;
 use crate::ExchangeError;
@@ -46,13 +48,20 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
     }
     exporter.finish(&name, sink)?;
     let identity = scores.identity();
-    let slabs = scores.shape().slabs().iter().enumerate();
+    let slabs = scores.shape().slabs().iter().zip(0..);
     let slabs: Vec<_> = slabs
-        .map(|(mover_stones, slab)| json!({ "mover_stones": mover_stones, "rows": slab.rows, "columns": slab.columns }))
+        .map(|(slab, mover_stones)| match exporter.index.opening().filter(|_| mover_stones > stones) {
+            Some(opening) => json!({ "opening": opening.board().0, "rows": slab.rows, "columns": slab.columns }),
+            None => json!({ "mover_stones": mover_stones, "rows": slab.rows, "columns": slab.columns }),
+        })
         .collect();
+    let order = match exporter.index.opening() {
+        Some(_) => format!("{ORDER}; the opening position is last"),
+        None => ORDER.to_owned(),
+    };
     let text = json!({
         "layout": "awari-raw", "version": 1, "stones": stones, "rules": identity.rules, "positions": identity.positions,
-        "count": positions, "order": ORDER, "slabs": slabs, "scores": name, "blake3": found.to_string(),
+        "count": positions, "order": order, "slabs": slabs, "scores": name, "blake3": found.to_string(),
     });
     exporter.write(&format!("{stones:02}.json"), format!("{text:#}\n").as_bytes())
 }

@@ -10,7 +10,7 @@ fn schema() -> Schema {
         .table("game", "What is solved.")
         .key(ManifestKey::new("game.rules", ValueType::one_of(&["toy", "other"]), "toy", "The rules."))
         .table("build", "What is built.\nAnd how.")
-        .key(ManifestKey::required("build.stones", ValueType::Range(0, 48), "Which databases."))
+        .key(ManifestKey::required("build.stones", ValueType::Ranges(0, 48), "Which databases."))
         .key(ManifestKey::new("build.method", ValueType::one_of(&["auto", "sweep"]), "auto", "The method."))
         .key(ManifestKey::new("build.methods", ValueType::by_range(0, 48, &["sweep", "counting"]), "{}", "Exceptions."))
         .key(ManifestKey::new("build.memory", ValueType::Size, "2 GiB", "Memory.").check(|value| match value {
@@ -80,7 +80,7 @@ fn mistakes_are_reported_up_to_a_number() {
 fn defaults_and_values() {
     let manifest = good("[build]\nstones = 12\n", &[]);
     assert_eq!(manifest.string("game.rules"), "toy");
-    assert_eq!(manifest.range("build.stones"), 12..=12);
+    assert_eq!(manifest.ranges("build.stones"), [12..=12]);
     assert_eq!(manifest.size("build.memory"), Budget::new(2 << 30));
     assert_eq!(manifest.duration("build.snapshot"), Duration::from_secs(600));
     assert_eq!(manifest.by_range("build.methods").get(3), None);
@@ -111,7 +111,7 @@ fn defaults_and_values() {
     assert_eq!(manifest.string("game.rules"), "other");
     assert_eq!(manifest.string("run.dir"), "x y");
     assert!(!manifest.boolean("run.published"));
-    assert_eq!(manifest.range("build.stones"), 3..=14);
+    assert_eq!(manifest.ranges("build.stones"), [3..=14]);
     assert_eq!(manifest.size("build.memory").bytes(), 3 << 29);
     assert_eq!(manifest.integer("build.threads"), 16);
     assert_eq!(manifest.by_range("build.methods").get(14), Some("counting"));
@@ -279,7 +279,7 @@ fn overrides() {
             "game.rules=\"other\"",
         ],
     );
-    assert_eq!(manifest.range("build.stones"), 0..=18);
+    assert_eq!(manifest.ranges("build.stones"), [0..=18]);
     assert_eq!(manifest.string("build.method"), "sweep");
     assert_eq!(manifest.size("build.memory").bytes(), 512 << 20);
     assert_eq!(manifest.string("run.dir"), "2024-01-01");

@@ -23,8 +23,8 @@ pub enum ValueType {
     Size,
     /// A time: `"10 min"`.
     Duration,
-    /// Whole numbers `"A..B"`, both ends included, or one number, all between these.
-    Range(u32, u32),
+    /// Ascending whole numbers `"A..B, C"`: ranges, both ends included, or single numbers, all between these.
+    Ranges(u32, u32),
     /// A table that gives each range of numbers, between these, one of these words.
     ByRange(u32, u32, Vec<String>),
 }
@@ -55,8 +55,8 @@ pub enum Value {
     Size(Budget),
     /// Of [`ValueType::Duration`].
     Duration(Duration),
-    /// Of [`ValueType::Range`].
-    Range(RangeInclusive<u32>),
+    /// Of [`ValueType::Ranges`]: ascending, apart from each other.
+    Ranges(Vec<RangeInclusive<u32>>),
     /// Of [`ValueType::ByRange`].
     ByRange(ByRange),
 }
@@ -179,7 +179,7 @@ impl Value {
             Value::Boolean(value) => value.to_string(),
             Value::Size(value) => quote(&value.to_string()),
             Value::Duration(value) => quote(&show_duration(*value)),
-            Value::Range(range) => quote(&show(range)),
+            Value::Ranges(ranges) => quote(&ranges.iter().map(show).collect::<Vec<_>>().join(", ")),
             Value::ByRange(ByRange(entries)) => {
                 let entries: Vec<String> =
                     entries.iter().map(|(range, word)| format!("{} = {}", quote(&show(range)), quote(word))).collect();
@@ -253,11 +253,11 @@ fn scalar(r#type: &ValueType, value: &DeValue<'_>) -> Result<Value, Problem> {
         (ValueType::Size, other) => Err(wrong_type("a size such as \"512 MiB\"", other)),
         (ValueType::Duration, DeValue::String(text)) => duration(text).map(Value::Duration),
         (ValueType::Duration, other) => Err(wrong_type("a time such as \"10 min\"", other)),
-        (ValueType::Range(first, last), DeValue::String(text)) => range(text, &(*first..=*last)).map(Value::Range),
-        (ValueType::Range(first, last), DeValue::Integer(number)) => {
-            range(&number.to_string(), &(*first..=*last)).map(Value::Range)
+        (ValueType::Ranges(first, last), DeValue::String(text)) => ranges(text, &(*first..=*last)).map(Value::Ranges),
+        (ValueType::Ranges(first, last), DeValue::Integer(number)) => {
+            ranges(&number.to_string(), &(*first..=*last)).map(Value::Ranges)
         }
-        (ValueType::Range(..), other) => Err(wrong_type("a range such as \"0..12\"", other)),
+        (ValueType::Ranges(..), other) => Err(wrong_type("a range such as \"0..12\"", other)),
         (ValueType::ByRange(..), other) => Err(wrong_type("a table by range", other)),
     }
 }
@@ -308,6 +308,23 @@ fn range(text: &str, limits: &RangeInclusive<u32>) -> Result<RangeInclusive<u32>
         return Err((message, None));
     }
     Ok(first..=last)
+}
+
+/// Reads ascending ranges; joins those that touch.
+fn ranges(text: &str, limits: &RangeInclusive<u32>) -> Result<Vec<RangeInclusive<u32>>, Problem> {
+    let mut ranges: Vec<RangeInclusive<u32>> = Vec::new();
+    for part in text.split(',') {
+        let next = range(part, limits)?;
+        match ranges.last_mut() {
+            Some(last) if next.start() <= last.end() => {
+                let message = format!("has {} after {}", show(&next), show(last));
+                return Err((message, Some("list ranges in ascending order, without overlap".to_owned())));
+            }
+            Some(last) if *next.start() == *last.end() + 1 => *last = *last.start()..=*next.end(),
+            _ => ranges.push(next),
+        }
+    }
+    Ok(ranges)
 }
 
 const TIMES: [(&str, u64); 4] = [("s", 1), ("min", 60), ("h", 3600), ("d", 86_400)];
@@ -386,6 +403,25 @@ mod tests {
         assert_eq!(by_range.get(1), None);
         by_range.set(0..=u32::MAX, "e".to_owned());
         assert_eq!(by_range.iter().count(), 1);
+    }
+
+    #[test]
+    fn ranges_ascend() {
+        let read = |text| ranges(text, &(0..=48)).map(|ranges| Value::Ranges(ranges).to_toml());
+        let check = |text, expect: &str| assert_eq!(read(text).unwrap(), quote(expect), "{text}");
+        check("12", "12");
+        check("0..46, 48", "0..46, 48");
+        check(" 0 .. 3,4,  6..6", "0..4, 6");
+        let refuse = |text, message: &str| {
+            let (found, help) = read(text).unwrap_err();
+            assert!(found.contains(message) && help.is_some_and(|help| !help.is_empty()), "{text}: {found}");
+        };
+        refuse("4..6, 5", "has 5 after 4..6");
+        refuse("9, 3..4", "has 3..4 after 9");
+        refuse("0..3,", "must be a range, not \"\"");
+        refuse("0..3, x", "must be a range, not \" x\"");
+        refuse("0..3, 9..8", "is an empty range: 9..8");
+        assert!(read("0..3, 49").is_err());
     }
 
     #[test]

@@ -18,7 +18,7 @@ struct Truth {
     files: BTreeMap<(usize, usize), Vec<u8>>,
 }
 
-const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
 
 fn truth() -> &'static Truth {
     static TRUTH: OnceLock<Truth> = OnceLock::new();
@@ -29,7 +29,7 @@ fn truth() -> &'static Truth {
             for (stones, scores) in solved.iter().enumerate() {
                 let index = game::Index::new(stones as u32, set);
                 let identity = stages::files::identity(Rules::AWARI.name, set, FileKind::Database, stones as u32);
-                let shape = stages::files::shape(&index, identity.orientation);
+                let shape = stages::files::shape(&index, identity.kind);
                 let in_order = (0..shape.positions())
                     .map(|position| scores[&index.unrank(position, game::Orientation::OpponentMajor).0]);
                 let range = ValueRange::new(-(stones as i8), stones as i8);

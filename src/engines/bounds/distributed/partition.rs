@@ -151,11 +151,11 @@ mod tests {
 
     #[test]
     fn every_row_has_one_owner_and_units_stay_whole() {
-        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 12), (PositionSet::All, 0)] {
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::REACHABLE, 12), (PositionSet::All, 0)] {
             let halves = Halves::new(stones);
             for ranks in [1, 2, 3, 4, 7, 40] {
                 let partition = RowPartition::new(stones, set, ranks);
-                assert_eq!((0..ranks).map(|rank| partition.positions(rank)).sum::<u64>(), set.positions(stones));
+                assert_eq!((0..ranks).map(|rank| partition.positions(rank)).sum::<u64>(), set.slab_positions(stones));
                 for mover in 0..=stones {
                     let mut last = 0;
                     for rank in 0..ranks {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn moves_lead_to_held_rows() {
-        let (set, stones) = (PositionSet::Reachable, 10);
+        let (set, stones) = (PositionSet::REACHABLE, 10);
         let tables = Tables::new(Rules::AWARI, set, stones);
         let partition = RowPartition::new(stones, set, 3);
         for (rank, held) in partition.held_by_all(&tables).iter().enumerate() {

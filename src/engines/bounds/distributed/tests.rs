@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Every bound decides what scores just that, by any number of ranks.
 #[test]
 fn bounds_are_those_of_one_machine() {
-    for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 10)] {
+    for (set, stones) in [(PositionSet::All, 9), (PositionSet::REACHABLE, 10)] {
         let expected = alone(set, stones);
         let tables = Arc::new(Tables::new(Rules::AWARI, set, stones));
         for stones in 0..=stones {
@@ -100,7 +100,7 @@ fn all_ranks_stop_when_one_stops() {
 fn a_rank_that_leaves_is_an_error_of_the_others() {
     let (set, stones) = (PositionSet::All, 6);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
-    let captures = Bytes::zeroed(index.positions() as usize).unwrap();
+    let captures = Bytes::zeroed(index.slab_positions() as usize).unwrap();
     let left = job(3, 1, NetworkFaults::none(), |end| {
         if end.rank() == 1 {
             return true;
@@ -114,7 +114,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
 /// Every row of wins is reported by one rank, which keeps it; a rank of several keeps less than all.
 #[test]
 fn rows_of_wins_are_reported_once() {
-    for set in [PositionSet::All, PositionSet::Reachable] {
+    for set in [PositionSet::All, PositionSet::REACHABLE] {
         let (stones, ranks) = (12, 4);
         let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
         let partition = RowPartition::new(stones, set, ranks);

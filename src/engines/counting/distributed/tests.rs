@@ -37,7 +37,7 @@ fn solved(
 
 #[test]
 fn any_number_of_ranks_makes_the_databases_of_one_machine() {
-    for set in [PositionSet::All, PositionSet::Reachable] {
+    for set in [PositionSet::All, PositionSet::REACHABLE] {
         let expected = alone(set, 10);
         let tables = Tables::new(Rules::AWARI, set, 10);
         for stones in 0..=10 {
@@ -50,7 +50,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                 let scores = concatenated(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
                 // The counts of the logical processors are those on one machine.
-                let mut values = Bytes::zeroed(index.positions() as usize).unwrap();
+                let mut values = Bytes::zeroed(index.slab_positions() as usize).unwrap();
                 let distribution = Distribution::new(ranks * processors);
                 let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
                 let local =
@@ -162,7 +162,7 @@ fn a_stopped_job_resumes() {
 #[test]
 fn a_checkpoint_between_bounds_is_enough() {
     const RANKS: usize = 2;
-    let (set, stones) = (PositionSet::Reachable, 10);
+    let (set, stones) = (PositionSet::REACHABLE, 10);
     let expected = alone(set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_position_has_one_cell() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             for stones in 0..=48 {
                 let layout = CellLayout::new(stones, set);
                 let mut next = (0, 0);
@@ -188,7 +188,7 @@ mod tests {
                 }
                 assert_eq!(next, (layout.cells, layout.bytes()));
                 if stones >= 24 {
-                    let positions = set.positions(stones);
+                    let positions = set.slab_positions(stones);
                     assert!(layout.bytes() < positions * 7 / 4, "{stones}: {}", layout.bytes());
                 }
             }

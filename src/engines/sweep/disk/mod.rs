@@ -187,7 +187,7 @@ impl<'a, W: CellFile> DiskSweep<'a, W> {
         // The task in `this`, to be computed, and the task in `other`, to be written.
         let (mut loaded, mut computed) = (None, None);
         let mut at = 0;
-        let expected = self.index.positions() * USUAL_PASSES;
+        let expected = self.index.slab_positions() * USUAL_PASSES;
         loop {
             time += 1;
             let (cells, index) = (&self.cells, self.index);

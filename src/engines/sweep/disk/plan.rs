@@ -196,7 +196,7 @@ impl DiskPlan {
         // In the slab with equal halves two tasks have the captures of a position.
         let slabs = set.slabs(stones);
         let twice = if stones.is_multiple_of(2) { slabs[stones as usize / 2].positions() } else { 0 };
-        layout.bytes() + set.positions(stones) + twice + tasks as u64 * PLACE_BYTES
+        layout.bytes() + set.slab_positions(stones) + twice + tasks as u64 * PLACE_BYTES
     }
 
     /// Returns the bytes that a full pass moves.
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn tasks_cover_every_row_once_and_fit() {
-        for set in [PositionSet::All, PositionSet::Reachable] {
+        for set in [PositionSet::All, PositionSet::REACHABLE] {
             for stones in (0..14).chain([24]) {
                 let index = Index::new(stones, set);
                 let least = DiskPlan::arena_bytes_min(stones, set);

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::RwLock;
 use std::sync::atomic::AtomicU64;
 
-const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::Reachable];
+const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
 
 /// A file in memory, which may fail.
 struct TestFile {
@@ -86,7 +86,7 @@ fn known(set: PositionSet, stones_max: u32) -> Vec<KnownDatabase> {
     let mut all: Vec<KnownDatabase> = Vec::new();
     for stones in 0..=stones_max {
         let index = Index::new(stones, set);
-        let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+        let mut best = Bytes::zeroed(index.slab_positions() as usize).unwrap();
         let smaller = InMemory::new(set, all.iter().map(|known| &known.scores[..]));
         capture::capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
         let mut scores = crate::ScoreRows::zeroed(&index).unwrap();
@@ -151,8 +151,8 @@ fn every_budget_gives_the_scores_of_a_sweep_in_memory() {
 /// Twelve stones in two arenas of a fifth of their size: slabs are cut into many tasks.
 #[test]
 fn many_tasks_a_slab() {
-    let known = known(PositionSet::Reachable, 12).pop().unwrap();
-    let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(12, PositionSet::Reachable)).unwrap();
+    let known = known(PositionSet::REACHABLE, 12).pop().unwrap();
+    let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(12, PositionSet::REACHABLE)).unwrap();
     assert!(plan.tasks.len() > 40 && plan.arena_bytes() < known.scores.len() / 5, "{}", plan.arena_bytes());
     let file = TestFile::new(&plan);
     let solve = || solve(&known, &plan, &file, false, Kernel::detect(), &());

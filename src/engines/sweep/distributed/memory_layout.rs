@@ -296,8 +296,8 @@ mod tests {
             (PositionSet::All, 0),
             (PositionSet::All, 7),
             (PositionSet::All, 14),
-            (PositionSet::Reachable, 9),
-            (PositionSet::Reachable, 12),
+            (PositionSet::REACHABLE, 9),
+            (PositionSet::REACHABLE, 12),
         ] {
             let (tables, index) = tables(set, stones);
             for ranks in [1, 2, 3, 4, 7, 40] {
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn the_plan_has_what_a_sweep_touches() {
         for (set, ranks) in
-            [(PositionSet::All, 1), (PositionSet::All, 2), (PositionSet::Reachable, 3), (PositionSet::All, 5)]
+            [(PositionSet::All, 1), (PositionSet::All, 2), (PositionSet::REACHABLE, 3), (PositionSet::All, 5)]
         {
             let (tables, index) = tables(set, 10);
             let partition = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
@@ -374,7 +374,7 @@ mod tests {
         let (mut before, mut foreign_before) = (u64::MAX, 0);
         for ranks in [1, 2, 4, 8, 16, 64] {
             let all = memory_layouts(&tables, index.slabs(), ranks);
-            assert_eq!(all.iter().map(|of| of.positions).sum::<u64>(), index.positions());
+            assert_eq!(all.iter().map(|of| of.positions).sum::<u64>(), index.slab_positions());
             let most = all.iter().map(MemoryLayout::memory_bytes).max().unwrap();
             let foreign = all.iter().map(|of| of.foreign).sum::<u64>();
             assert!(most < before && foreign >= foreign_before, "{ranks} ranks: {most}, {foreign}");

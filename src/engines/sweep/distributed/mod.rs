@@ -104,7 +104,7 @@ pub fn sweep(
     let own: Vec<_> = (0..slabs.len()).map(|slab| partition.own(rank, slab)).collect();
     let tiles = Tiles::of(&pairs, kernel, ranks_of);
     let before = communicator.traffic();
-    let phases = phases(index.positions(), partition.ranks()) as usize;
+    let phases = phases(index.slab_positions(), partition.ranks()) as usize;
     let mut job = RankSweep {
         slabs,
         pairs: &pairs,
@@ -125,7 +125,7 @@ pub fn sweep(
         communicator,
         spare: Vec::new(),
     };
-    let mut report = job.run(index.positions(), watch)?;
+    let mut report = job.run(index.slab_positions(), watch)?;
     report.traffic = job.communicator.traffic().since(&before);
     Ok(report)
 }

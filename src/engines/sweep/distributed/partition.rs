@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn each_position_is_recomputed_by_one_owner() {
-        for (set, stones) in [(PositionSet::All, 9), (PositionSet::Reachable, 12), (PositionSet::All, 0)] {
+        for (set, stones) in [(PositionSet::All, 9), (PositionSet::REACHABLE, 12), (PositionSet::All, 0)] {
             for ranks in [1, 2, 3, 4, 7, 40] {
                 let (_, partition) = partition(set, stones, ranks);
                 for (at, slab) in partition.slabs().iter().enumerate() {
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn moves_lead_to_needed_rows() {
-        let (tables, partition) = partition(PositionSet::Reachable, 10, 3);
+        let (tables, partition) = partition(PositionSet::REACHABLE, 10, 3);
         let needs = Needs::new(&tables, &partition);
         for mover in 0..=10u32 {
             let slab = &partition.slabs()[mover as usize];

@@ -217,7 +217,7 @@ mod tests {
         for (set, stones, ranks) in [
             (PositionSet::All, 9, 2),
             (PositionSet::All, 10, 5),
-            (PositionSet::Reachable, 10, 3),
+            (PositionSet::REACHABLE, 10, 3),
             (PositionSet::All, 0, 2),
         ] {
             let tables = Tables::new(Rules::AWARI, set, stones);

@@ -47,7 +47,7 @@ pub(crate) fn job<T: Send>(
 
 /// Computes the captures of a database.
 pub(crate) fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Score>]) -> Bytes {
-    let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
+    let mut best = Bytes::zeroed(index.slab_positions() as usize).unwrap();
     let smaller = InMemory::new(tables.set(), smaller.iter().map(Vec::as_slice));
     capture_into(tables, index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
     best
@@ -85,7 +85,7 @@ fn solved(
 
 /// Ranges of positions for all ranks, of about equal size, except that the second is empty.
 pub(crate) fn ranges(index: &Index, ranks: usize) -> Vec<Range<u64>> {
-    let cut = |rank: usize| index.positions() * rank as u64 / ranks as u64;
+    let cut = |rank: usize| index.slab_positions() * rank as u64 / ranks as u64;
     let range = |rank: usize| match rank {
         0 if ranks > 1 => 0..cut(2),
         1 => cut(2)..cut(2),
@@ -115,7 +115,7 @@ pub(crate) fn concatenated<'a>(index: &Index, found: impl ExactSizeIterator<Item
 
 #[test]
 fn any_number_of_ranks_makes_the_databases_of_one_machine() {
-    for (set, stones) in [(PositionSet::All, 10), (PositionSet::Reachable, 12)] {
+    for (set, stones) in [(PositionSet::All, 10), (PositionSet::REACHABLE, 12)] {
         let expected = alone(set, stones);
         let tables = Tables::new(Rules::AWARI, set, stones);
         for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
@@ -179,7 +179,7 @@ fn a_stopped_job_resumes() {
     let smaller = &expected[..stones as usize];
     let kept: Mutex<Vec<(usize, usize, Vec<Score>)>> = Mutex::new(Vec::new());
     let mut stopped = 0;
-    for stop_at in (0..).map(|step| step * index.positions() * 2) {
+    for stop_at in (0..).map(|step| step * index.slab_positions() * 2) {
         // Sometimes as many ranks as the last time, sometimes not.
         let left = std::mem::take(&mut *kept.lock().unwrap());
         let found = job(2 + stopped % 3, 1, NetworkFaults::none(), |end| {
@@ -255,7 +255,7 @@ fn pieces_of_wrong_length_are_refused() {
         let found = job(2, 1, NetworkFaults::none(), |end| match end.rank() {
             0 => {
                 let part = part(&tables, &index, 2, 0);
-                let all = index.positions();
+                let all = index.slab_positions();
                 collect(&part, &[0..all, all..all], end, &mut |_| ControlFlow::Continue(())).map_err(
                     |error| match error {
                         CommunicationError::Unexpected { rank, .. } => rank,
