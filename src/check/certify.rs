@@ -29,6 +29,7 @@ use crate::error::Result;
 use crate::{CheckError, Histogram};
 use game::{Board, Score};
 use rayon::prelude::*;
+use std::collections::TryReserveError;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,8 +57,8 @@ pub fn certify_watched<L: ScoreSource>(
     let database = databases.get(stones)?;
     let histogram = Histogram::of(database)?;
     let positions = database.positions();
-    let proof =
-        Proof { databases, database, watch, wins: PositionBits::new(positions), losses: PositionBits::new(positions) };
+    let bits = || PositionBits::new(positions).map_err(|source| CheckError::Memory { stones, positions, source });
+    let proof = Proof { databases, database, watch, wins: bits()?, losses: bits()? };
     let mut claims = 0;
     let mut passes = 0;
     for bound in (1..=stones as Score).rev() {
@@ -203,8 +204,12 @@ impl<L: ScoreSource> Proof<'_, L> {
 }
 
 impl PositionBits {
-    fn new(positions: u64) -> PositionBits {
-        PositionBits { words: (0..positions.div_ceil(64)).map(|_| AtomicU64::new(0)).collect() }
+    fn new(positions: u64) -> Result<PositionBits, TryReserveError> {
+        let count = positions.div_ceil(64) as usize;
+        let mut words = Vec::new();
+        words.try_reserve_exact(count)?;
+        words.resize_with(count, || AtomicU64::new(0));
+        Ok(PositionBits { words })
     }
 
     fn has(&self, position: u64) -> bool {
@@ -224,6 +229,12 @@ mod tests {
     use crate::solved::solved;
     use crate::{Extent, verify};
     use game::{PositionSet, Rules};
+
+    #[test]
+    fn too_little_memory_is_an_error() {
+        assert!(PositionBits::new(1 << 62).is_err());
+        assert_eq!(PositionBits::new(129).unwrap().words.len(), 3);
+    }
 
     #[test]
     fn right_databases_are_certified() {

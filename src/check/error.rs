@@ -4,6 +4,7 @@ use crate::WrongScore;
 use game::notation::PositionText;
 use game::quantity::plural;
 use game::{Board, PositionSet, Score};
+use std::collections::TryReserveError;
 use std::fmt;
 use std::path::PathBuf;
 use store::StoreError;
@@ -37,6 +38,13 @@ pub enum CheckError {
     /// A database that the check needs is missing.
     #[error("no {stones}-stone database here; build it first")]
     Missing { stones: u32 },
+    /// There is not enough memory.
+    #[error(
+        "the certificate of {} of {stones} stones takes two bits a position in memory: {source}; close other programs, or \
+         verify without --certify",
+        plural(*positions, "position")
+    )]
+    Memory { stones: u32, positions: u64, source: TryReserveError },
     /// A database has the wrong number of scores.
     #[error("the {stones}-stone database has {}, expected {expected} (positions {set})", plural(*found, "score"))]
     Size { stones: u32, set: PositionSet, expected: u64, found: u64 },

@@ -229,6 +229,7 @@ impl CliError {
             CliError::Check(CheckError::Store(error)) if matches!(**error, store::StoreError::Disk(_)) => {
                 Exit::PreflightFailed
             }
+            CliError::Check(CheckError::Memory { .. }) => Exit::PreflightFailed,
             CliError::Check(_) => Exit::Integrity,
             CliError::Exchange(error) => match error {
                 ExchangeError::Stopped => Exit::Stopped,

@@ -408,7 +408,7 @@ impl RuleFindings {
 /// Turns the error of a check into findings; stops and failures of the disk remain errors.
 fn failed(error: CheckError) -> Result<RuleFindings> {
     match error {
-        CheckError::Stopped => Err(CheckError::Stopped.into()),
+        CheckError::Stopped | CheckError::Memory { .. } => Err(error.into()),
         CheckError::Store(error) => match &*error {
             StoreError::Disk(disk) if !disk.is_unreadable() => Err(CheckError::Store(error).into()),
             // In another database: all blocks of this one are sound.
