@@ -5,6 +5,7 @@
 
 use disk::Digest;
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,13 @@ impl ArtifactName {
     /// The path of the artifact below a directory.
     pub fn below(&self, directory: &Path) -> PathBuf {
         directory.join(&self.0)
+    }
+}
+
+/// Names are ordered as their texts.
+impl Borrow<str> for ArtifactName {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

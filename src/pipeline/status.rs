@@ -178,7 +178,7 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
         }
     }
     let artifacts =
-        state.artifacts().filter(|(name, built)| !built.removed && found.get(name) != Some(&Inspection::Absent));
+        state.artifacts().filter(|(name, built)| !built.removed && found.get(*name) != Some(&Inspection::Absent));
     let artifacts = artifacts.map(|(name, built)| ArtifactStatus {
         artifact: name.clone(),
         digest: built.artifact.digest,

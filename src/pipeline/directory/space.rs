@@ -10,6 +10,7 @@ use crate::graph::Graph;
 use crate::stage::StageSpec;
 use disk::{Disk, DiskError, is_leftover};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::Path;
 
 /// The space taken in a run directory.
@@ -73,8 +74,9 @@ impl Space {
     /// Returns the bytes of the predicted disk space of a stage that its files already take.
     pub(crate) fn there(&self, stage: &StageSpec) -> u64 {
         let below = stage.folder.iter().flat_map(|folder| {
+            let from = (Bound::Included(folder.as_str()), Bound::Unbounded);
             let is_below = move |name: &ArtifactName| name.as_str().starts_with(folder.as_str());
-            self.artifacts.iter().filter(move |(name, _)| is_below(name))
+            self.artifacts.range::<str, _>(from).take_while(move |(name, _)| is_below(name))
         });
         below.map(|(_, bytes)| *bytes).fold(self.of_snapshots(stage), u64::saturating_add)
     }

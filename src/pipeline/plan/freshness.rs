@@ -322,7 +322,7 @@ fn outdated(spec: &ArtifactSpec, sources: &Sources, known: &BuiltArtifact) -> Op
         return None;
     }
     for (name, is) in &sources.known {
-        match was.inputs.get(name) {
+        match was.inputs.get(*name) {
             None => return changed(name.as_str(), "no input".to_owned(), short(is)),
             Some(was) if was != is => return changed(name.as_str(), short(was), short(is)),
             Some(_) => {}
