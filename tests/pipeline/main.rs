@@ -11,3 +11,4 @@ mod inspection;
 mod manual_tables;
 mod share;
 mod slurm_script;
+mod whole_game;
