@@ -10,13 +10,14 @@ use syn::Item;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace and the fuzzer: name, folder, and the crates of the workspace that it may use.
-const MAY_USE: [(&str, &str, &str); 18] = [
+const MAY_USE: [(&str, &str, &str); 19] = [
     ("game", "src/game", ""),
     ("disk", "src/disk", ""),
     ("store", "src/store", "disk"),
     ("pipeline", "src/pipeline", "disk"),
     ("engines", "src/engines", "game messaging store"),
     ("check", "src/check", "game store"),
+    ("search", "src/search", "game"),
     ("oracle", "src/oracle", "game store"),
     ("awari-db", "src/db", "game disk store oracle"),
     ("server", "src/server", "game store oracle"),
@@ -30,7 +31,7 @@ const MAY_USE: [(&str, &str, &str); 18] = [
     ("awari-python", "src/python", "awari-db"),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", "tests"),
-    ("bench", "bench", "game disk messaging store pipeline planner engines check oracle stages awari tests"),
+    ("bench", "bench", "game disk messaging store pipeline planner engines check search oracle stages awari tests"),
 ];
 
 /// Crates that call the operating system, and the crates of the workspace that may use them: `disk` is the only door to files, `server`
@@ -40,8 +41,8 @@ const DOORS: [(&str, &[&str]); 10] = [
     ("libc", &["disk"]),
     ("nix", &["disk"]),
     ("io-uring", &["disk"]),
-    // `engines` takes anonymous memory with it, for large pages.
-    ("memmap2", &["disk", "engines"]),
+    // `engines` and `search` take anonymous memory with it, for large pages.
+    ("memmap2", &["disk", "engines", "search"]),
     ("axum", &["server"]),
     ("hyper", &["server"]),
     ("hyper-util", &["server"]),
@@ -50,7 +51,7 @@ const DOORS: [(&str, &[&str]); 10] = [
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
-const MAY_HOLD_UNSAFE: [&str; 16] = [
+const MAY_HOLD_UNSAFE: [&str; 17] = [
     "src/cli/signals.rs",
     "src/disk/sigbus.rs",
     "src/disk/heap.rs",
@@ -64,6 +65,7 @@ const MAY_HOLD_UNSAFE: [&str; 16] = [
     "src/engines/kernels/scores/x86_64.rs",
     "src/messaging/mpi/library.rs",
     "src/python/extension/mapped.rs",
+    "src/search/memory.rs",
     "src/store/codec/rans/avx512.rs",
     "src/store/codec/sparse/avx512.rs",
     "tests/hostile/allocations.rs",

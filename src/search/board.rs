@@ -1,0 +1,252 @@
+//! Boards as two words, with one byte for each pit.
+//!
+//! Sowing is one addition to each word, from a table by pit and stones; a capture is a mask.
+
+use game::{Board, HALF_PITS, Rules, STONES_MAX, binomial};
+
+/// The low bit of each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The high bit of each byte.
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+// `PackedBoard::play` compares pits with these numbers.
+const _: () = assert!(Rules::AWARI.capture_low == 2 && Rules::AWARI.capture_high == 3);
+
+/// A position, seen from the player to move. The first pit is the low byte of its half; the two high bytes are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PackedBoard {
+    pub(crate) mover: u64,
+    pub(crate) opponent: u64,
+}
+
+/// The number of bits of a [`PackedBoard::number`].
+pub(crate) const NUMBER_BITS: u32 = 41;
+
+const _: () = assert!(binomial(STONES_MAX + 12, 12) < 1 << NUMBER_BITS);
+
+/// The effect of sowing the stones of a pit.
+#[derive(Clone, Copy)]
+struct Sowing {
+    /// Stones added to each of the mover's pits.
+    mover: u64,
+    /// Stones added to each of the opponent's pits.
+    opponent: u64,
+    /// The pit of the last stone.
+    last: u8,
+}
+
+/// The effects by pit and stones.
+static SOWING: [[Sowing; STONES_MAX as usize + 1]; HALF_PITS] = sowing();
+
+const fn sowing() -> [[Sowing; STONES_MAX as usize + 1]; HALF_PITS] {
+    let mut table = [[Sowing { mover: 0, opponent: 0, last: 0 }; STONES_MAX as usize + 1]; HALF_PITS];
+    let mut pit = 0;
+    while pit < HALF_PITS {
+        let mut stones = 1;
+        let (mut mover, mut opponent, mut last) = (0, 0, pit);
+        while stones <= STONES_MAX as usize {
+            last = (last + 1) % 12;
+            if last == pit {
+                last = (last + 1) % 12;
+            }
+            if last < HALF_PITS {
+                mover += 1 << (8 * last)
+            } else {
+                opponent += 1 << (8 * (last - HALF_PITS))
+            }
+            table[pit][stones] = Sowing { mover, opponent, last: last as u8 };
+            stones += 1;
+        }
+        pit += 1;
+    }
+    table
+}
+
+/// `TERMS[j - 1][sum]` is the j-th term of a board's number: C(sum + j - 1, j).
+static TERMS: [[u64; STONES_MAX as usize + 1]; 12] = terms();
+
+const fn terms() -> [[u64; STONES_MAX as usize + 1]; 12] {
+    let mut table = [[0; STONES_MAX as usize + 1]; 12];
+    let mut j = 1;
+    while j <= 12 {
+        let mut sum = 0;
+        while sum <= STONES_MAX {
+            table[j as usize - 1][sum as usize] = binomial(sum + j - 1, j);
+            sum += 1;
+        }
+        j += 1;
+    }
+    table
+}
+
+/// Legal moves with the positions after them.
+pub(crate) struct SearchMoves {
+    moves: [SearchMove; HALF_PITS],
+    len: usize,
+}
+
+/// A legal move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SearchMove {
+    /// The position after it, seen from the opponent.
+    pub(crate) child: PackedBoard,
+    pub(crate) pit: u8,
+    pub(crate) captured: u8,
+    /// Used for the order of the search.
+    pub(crate) priority: i32,
+}
+
+impl std::ops::Deref for SearchMoves {
+    type Target = [SearchMove];
+
+    #[inline]
+    fn deref(&self) -> &[SearchMove] {
+        &self.moves[..self.len]
+    }
+}
+
+impl std::ops::DerefMut for SearchMoves {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [SearchMove] {
+        &mut self.moves[..self.len]
+    }
+}
+
+impl PackedBoard {
+    /// Packs a board.
+    ///
+    /// # Panics
+    /// If it has more than [`STONES_MAX`] stones.
+    pub(crate) fn new(board: &Board) -> PackedBoard {
+        assert!(board.stones() <= STONES_MAX, "a board holds at most {STONES_MAX} stones");
+        let packed = |half: [u8; 6]| u64::from_le_bytes([half[0], half[1], half[2], half[3], half[4], half[5], 0, 0]);
+        PackedBoard { mover: packed(board.mover()), opponent: packed(board.opponent()) }
+    }
+
+    /// Unpacks the board.
+    pub(crate) fn board(self) -> Board {
+        let (mover, opponent) = (self.mover.to_le_bytes(), self.opponent.to_le_bytes());
+        Board(std::array::from_fn(|pit| if pit < 6 { mover[pit] } else { opponent[pit - 6] }))
+    }
+
+    /// Returns the number of stones.
+    #[inline]
+    pub(crate) fn stones(self) -> u32 {
+        // No byte overflows: a board has at most 48 stones.
+        ((self.mover + self.opponent).wrapping_mul(ONES) >> 56) as u32
+    }
+
+    /// Returns a number below 2^41 that no other board has, with as many stones or not.
+    ///
+    /// It is the colexicographic number of the partial sums, as in [`game::Halves`].
+    #[inline]
+    pub(crate) fn number(self) -> u64 {
+        let mover = self.mover.wrapping_mul(ONES);
+        let opponent = self.opponent.wrapping_mul(ONES).wrapping_add((mover >> 56).wrapping_mul(ONES));
+        let mut number = 0;
+        for pit in 0..HALF_PITS {
+            number += TERMS[pit][((mover >> (8 * pit)) & 63).min(u64::from(STONES_MAX)) as usize];
+            number += TERMS[pit + HALF_PITS][((opponent >> (8 * pit)) & 63).min(u64::from(STONES_MAX)) as usize];
+        }
+        number
+    }
+
+    /// Plays a move from a pit with stones, legal or not. Returns the position seen from the opponent, and the number of
+    /// captured stones.
+    #[inline]
+    pub(crate) fn play(self, pit: usize) -> (PackedBoard, u8) {
+        let stones = (self.mover >> (8 * pit)) & 63;
+        let sowing = &SOWING[pit][stones.min(u64::from(STONES_MAX)) as usize];
+        let mover = (self.mover & !(0xff << (8 * pit))) + sowing.mover;
+        let mut opponent = self.opponent + sowing.opponent;
+        let mut captured = 0;
+        if usize::from(sowing.last) >= HALF_PITS {
+            let last = u32::from(sowing.last) - HALF_PITS as u32;
+            // A high bit for each byte that is neither 2 nor 3; bytes are below 128.
+            let kept = (((opponent ^ (2 * ONES)) & (0xfe * ONES)) + (0x7f * ONES)) & HIGHS;
+            let run = ((kept << (8 * (7 - last))).leading_zeros() / 8).min(last + 1);
+            if run > 0 {
+                let mask = ((1 << (8 * run)) - 1) << (8 * (last + 1 - run));
+                captured = ((opponent & mask).wrapping_mul(ONES) >> 56) as u8;
+                opponent &= !mask;
+            }
+        }
+        (PackedBoard { mover: opponent, opponent: mover }, captured)
+    }
+
+    /// Returns the legal moves: none if the mover has no stones.
+    #[inline]
+    pub(crate) fn moves(self) -> SearchMoves {
+        let none = SearchMove { child: self, pit: 0, captured: 0, priority: 0 };
+        let mut moves = SearchMoves { moves: [none; HALF_PITS], len: 0 };
+        let mut starving = 0;
+        for pit in 0..HALF_PITS {
+            if (self.mover >> (8 * pit)) & 63 == 0 {
+                continue;
+            }
+            let (child, captured) = self.play(pit);
+            starving += usize::from(child.mover == 0);
+            moves.moves[moves.len] = SearchMove { child, pit: pit as u8, captured, priority: 0 };
+            moves.len += 1;
+        }
+        if starving > 0 && starving < moves.len {
+            let mut len = 0;
+            for at in 0..moves.len {
+                if moves.moves[at].child.mover != 0 {
+                    moves.moves[len] = moves.moves[at];
+                    len += 1;
+                }
+            }
+            moves.len = len;
+        }
+        moves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use game::reference::{self, ReferenceMove};
+
+    /// All small boards, and some with a pit from which a move laps.
+    fn boards() -> impl Iterator<Item = [u8; 12]> {
+        let with_heap = |mut pits: [u8; 12], pit: usize, more: u8| {
+            pits[pit] += more;
+            pits
+        };
+        let laps = (0..=3).flat_map(reference::boards).flat_map(move |pits| {
+            (0..12).flat_map(move |pit| [10, 11, 12, 22, 30, 45].map(|more| with_heap(pits, pit, more)))
+        });
+        (0..=6).flat_map(reference::boards).chain(laps).chain([[4; 12], [0, 0, 0, 0, 0, 48, 0, 0, 0, 0, 0, 0]])
+    }
+
+    #[test]
+    fn moves_are_those_of_the_slow_twin() {
+        for pits in boards() {
+            let packed = PackedBoard::new(&Board(pits));
+            assert_eq!(packed.board(), Board(pits));
+            assert_eq!(packed.stones(), Board(pits).stones());
+            let expected: Vec<_> = (0u8..)
+                .zip(reference::moves(pits))
+                .filter_map(|(pit, one)| match one {
+                    ReferenceMove::Legal { captured, child } => Some((pit, captured, Board(child))),
+                    _ => None,
+                })
+                .collect();
+            let found: Vec<_> = packed.moves().iter().map(|one| (one.pit, one.captured, one.child.board())).collect();
+            assert_eq!(found, expected, "{pits:?}");
+        }
+    }
+
+    /// Numbers of boards with up to 6 stones are the first numbers, each once.
+    #[test]
+    fn numbers_are_dense() {
+        let mut numbers: Vec<u64> =
+            (0..=6).flat_map(reference::boards).map(|pits| PackedBoard::new(&Board(pits)).number()).collect();
+        numbers.sort_unstable();
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64));
+        let last = PackedBoard::new(&Board([48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])).number();
+        assert_eq!(last, binomial(60, 12) - 1);
+    }
+}

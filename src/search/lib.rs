@@ -1,0 +1,62 @@
+//! Searches for the scores of positions beyond the databases.
+//!
+//! A [`Searcher`] looks ahead from a position as far as its limits allow. What it returns about a position and about each
+//! move has two parts that are never mixed:
+//!
+//! * *Proved bounds*: `low` and `high`, between which the score lies. They rest on the rules, on databases, and on nothing
+//!   else.
+//! * An *estimate* in hundredths of a stone, which is always within the bounds.
+//!
+//! Invariants:
+//!
+//! * Bounds do not depend on how a position was reached: a repetition proves nothing here, so bounds in the
+//!   table hold for every search. (The estimate of a repetition is 0, and estimates that rest on one are not kept.)
+//! * An entry of the table belongs to exactly one position, not to a hash value that others share.
+//! * Nothing is allocated while positions are searched.
+//!
+//! The crate does no I/O; databases are behind the trait [`ExactScores`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod board;
+mod evaluation;
+mod limits;
+mod memory;
+mod report;
+mod searcher;
+mod table;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use evaluation::Evaluation;
+pub use limits::{SearchLimits, SearchStop};
+pub use report::{MoveEstimate, SearchReport, SearchedMove};
+pub use searcher::{SearchRequest, Searcher};
+pub use table::TranspositionTable;
+
+use game::{Board, Score};
+
+/// Databases of exact scores.
+pub trait ExactScores: Sync {
+    /// Whether scores of positions with this number of stones are known, all or nearly all.
+    fn knows(&self, stones: u32) -> bool;
+
+    /// Returns the score of a position, if it is known and worth the time. A search has few positions near its root and
+    /// many far from it: `plies` is the number of moves from the root.
+    fn score(&self, board: &Board, plies: usize) -> Option<Score>;
+}
+
+/// No databases.
+#[derive(Clone, Copy, Debug)]
+pub struct NoScores;
+
+impl ExactScores for NoScores {
+    fn knows(&self, _: u32) -> bool {
+        false
+    }
+
+    fn score(&self, _: &Board, _: usize) -> Option<Score> {
+        None
+    }
+}

@@ -1,0 +1,454 @@
+//! The search of one thread: principal-variation search with proved bounds beside the estimates.
+//!
+//! Every position yields an estimate and proved bounds. The window of alpha-beta is one of estimates; a proved bound
+//! outside the window ends the search of a position as well. Bounds come from the ends of lines (positions in databases,
+//! and players without a move), and are passed up by the rule of negamax; what is not searched has the widest bounds.
+//!
+//! # Repetitions
+//!
+//! A move back to a position on the path is worth 0 on this path, and unknown on another one (the graph-history
+//! interaction). So a position below the repeated one has two pairs of bounds: `low` and `high`, for which a repetition is
+//! unknown, and `assumed_low` and `assumed_high`, for which it is worth 0. Only the first are entered into the table.
+//!
+//! At the repeated position, if no repetition below leads further up, the assumed bounds become proved: the moves
+//! that gave the lower bound are a strategy that never leaves the searched tree except at its ends. Played again at each
+//! repetition, it reaches an end whose value the bound has counted, or goes on for ever, which is worth 0, and the bound
+//! has counted this as well. The same holds for the opponent and the upper bound.
+
+use crate::board::{PackedBoard, SearchMoves};
+use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
+use crate::{Evaluation, ExactScores, SearchStop};
+use game::{Board, HALF_PITS, STONES_MAX};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The most moves of a line.
+pub(crate) const PLY_MAX: usize = DEPTH_MAX as usize + 1;
+
+/// Positions between two looks at the limits: some tens of microseconds.
+const POLL_NODES: u64 = 256;
+
+/// What the threads of a search share.
+pub(crate) struct SharedSearch<'a> {
+    pub(crate) table: &'a TranspositionTable,
+    pub(crate) scores: &'a dyn ExactScores,
+    pub(crate) evaluation: &'a Evaluation,
+    /// Set by the caller.
+    pub(crate) stop: &'a SearchStop,
+    /// Set by the main thread when it is done.
+    pub(crate) done: &'a SearchStop,
+    /// The positions searched by all threads, as of their last polls.
+    pub(crate) nodes: &'a AtomicU64,
+    /// The scores looked up by all threads, as of their last polls.
+    pub(crate) probes: &'a AtomicU64,
+    pub(crate) nodes_max: u64,
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// What a search found out about a position.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    /// The estimate, or a bound of it outside the window.
+    pub(crate) estimate: i32,
+    pub(crate) low: i8,
+    pub(crate) high: i8,
+    /// The lower bound if repetitions of positions on the path are worth 0.
+    assumed_low: i8,
+    /// The upper bound if repetitions of positions on the path are worth 0.
+    assumed_high: i8,
+    /// The first position on the path that a line below repeats; [`PATH_FREE`] if none.
+    repeats: u32,
+}
+
+/// The value of [`Outcome::repeats`] for what does not depend on the path.
+const PATH_FREE: u32 = u32::MAX;
+
+impl Outcome {
+    fn exact(score: i32) -> Outcome {
+        Outcome::bounded(score * STONE, score, score)
+    }
+
+    /// A repetition of the first position of the game.
+    pub(crate) fn repetition(stones: i32) -> Outcome {
+        Outcome { assumed_low: 0, assumed_high: 0, repeats: 0, ..Outcome::bounded(0, -stones, stones) }
+    }
+
+    /// An outcome that does not depend on the path.
+    #[inline]
+    fn bounded(estimate: i32, low: i32, high: i32) -> Outcome {
+        let (low, high) = (low as i8, high as i8);
+        Outcome { estimate, low, high, assumed_low: low, assumed_high: high, repeats: PATH_FREE }
+    }
+}
+
+/// Bounds of the position after a root move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RootBounds {
+    pub(crate) low: i32,
+    pub(crate) high: i32,
+    /// The lower bound if the player who moved at the root makes the same move again whenever the root is repeated.
+    pub(crate) assumed_low: i32,
+}
+
+/// The window of a search, in units of 1/[`STONE`] stone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AlphaBeta {
+    pub(crate) alpha: i32,
+    pub(crate) beta: i32,
+}
+
+impl AlphaBeta {
+    /// Returns the window of the position after a move.
+    #[inline]
+    fn after(self, captured: u8) -> AlphaBeta {
+        let captured = i32::from(captured) * STONE;
+        AlphaBeta { alpha: captured - self.beta, beta: captured - self.alpha }
+    }
+
+    fn is_open(self) -> bool {
+        self.beta - self.alpha > 1
+    }
+}
+
+/// The place of a position on the path from the start of the game.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathPlace {
+    /// The number of positions before it.
+    pub(crate) at: usize,
+    /// The first position since the last capture.
+    pub(crate) from: usize,
+}
+
+impl PathPlace {
+    #[inline]
+    pub(crate) fn next(self, captured: u8) -> PathPlace {
+        let at = self.at + 1;
+        PathPlace { at, from: if captured > 0 { at } else { self.from } }
+    }
+}
+
+/// A line of play.
+#[derive(Clone, Copy)]
+pub(crate) struct PlayedLine {
+    pits: [u8; PLY_MAX],
+    len: usize,
+}
+
+impl PlayedLine {
+    pub(crate) fn pits(&self) -> &[u8] {
+        &self.pits[..self.len]
+    }
+}
+
+/// The search of one thread.
+pub(crate) struct Worker<'a> {
+    shared: &'a SharedSearch<'a>,
+    /// By stones, whether databases know the scores.
+    known: [bool; STONES_MAX as usize + 1],
+    /// The numbers of the positions since the last capture of the game, and from the root on.
+    path: Vec<u64>,
+    /// The number of positions before the root.
+    root: usize,
+    /// The best lines by plies from the root.
+    lines: Vec<PlayedLine>,
+    /// How often a pit with so many stones was a good move.
+    history: [[i32; STONES_MAX as usize + 1]; HALF_PITS],
+    nodes: u64,
+    probes: u64,
+    /// Nodes and probes at the last poll.
+    reported: (u64, u64),
+    pub(crate) is_stopped: bool,
+    /// A position with contradictory bounds.
+    pub(crate) contradiction: Option<Board>,
+}
+
+impl<'a> Worker<'a> {
+    /// Makes the worker of a search whose root comes after these positions.
+    pub(crate) fn new(shared: &'a SharedSearch<'a>, before: &[u64]) -> Worker<'a> {
+        let mut path = before.to_vec();
+        path.resize(before.len() + PLY_MAX + 1, 0);
+        let known = std::array::from_fn(|stones| shared.scores.knows(stones as u32));
+        Worker {
+            shared,
+            known,
+            path,
+            root: before.len(),
+            lines: vec![PlayedLine { pits: [0; PLY_MAX], len: 0 }; PLY_MAX + 1],
+            history: [[0; STONES_MAX as usize + 1]; HALF_PITS],
+            nodes: 0,
+            probes: 0,
+            reported: (0, 0),
+            is_stopped: false,
+            contradiction: None,
+        }
+    }
+
+    /// Puts the root on the path and returns its place.
+    pub(crate) fn root(&mut self, board: PackedBoard) -> PathPlace {
+        self.path[self.root] = board.number();
+        PathPlace { at: self.root, from: 0 }
+    }
+
+    /// Whether a position occurred in the game before the root, since the last capture.
+    pub(crate) fn is_in_game(&self, board: PackedBoard) -> bool {
+        self.path[..self.root].contains(&board.number())
+    }
+
+    /// Returns bounds of the position after a root move, of which repetitions of the root are a part.
+    ///
+    /// The player who moves at the root can make the same move at each repetition, so that `high` is proved. The opponent
+    /// cannot prevent another move there: `assumed_low` holds only together with those of the other root moves, and
+    /// `low` does not count repetitions of the root.
+    pub(crate) fn root_bounds(&self, found: &Outcome) -> RootBounds {
+        let is_closed = found.repeats == PATH_FREE || found.repeats as usize >= self.root;
+        let high = if is_closed { found.assumed_high } else { found.high };
+        let assumed_low = if is_closed { found.assumed_low } else { found.low };
+        RootBounds { low: found.low.into(), high: high.into(), assumed_low: assumed_low.into() }
+    }
+
+    /// Returns the best line of the position after a root move.
+    pub(crate) fn line(&self) -> &PlayedLine {
+        &self.lines[1]
+    }
+
+    /// Reports the searched positions, and looks at the limits.
+    pub(crate) fn poll(&mut self) {
+        let shared = self.shared;
+        let nodes = self.nodes - self.reported.0;
+        let all = shared.nodes.fetch_add(nodes, Ordering::Relaxed) + nodes;
+        shared.probes.fetch_add(self.probes - self.reported.1, Ordering::Relaxed);
+        self.reported = (self.nodes, self.probes);
+        self.is_stopped |= shared.stop.is_set()
+            || shared.done.is_set()
+            || all >= shared.nodes_max
+            || shared.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    }
+
+    /// Looks a position up in the databases.
+    #[inline]
+    fn probe(&mut self, board: PackedBoard, stones: i32, at: usize) -> Option<i32> {
+        if !self.known[stones as usize] {
+            return None;
+        }
+        let score = self.shared.scores.score(&board.board(), at - self.root)?;
+        self.probes += 1;
+        Some(i32::from(score))
+    }
+
+    /// Searches a position.
+    pub(crate) fn search(&mut self, board: PackedBoard, window: AlphaBeta, depth: i32, place: PathPlace) -> Outcome {
+        let stones = board.stones() as i32;
+        let PathPlace { at, from } = place;
+        let ply = at - self.root;
+        self.lines[ply].len = 0;
+        if board.mover == 0 {
+            return Outcome::exact(-stones);
+        }
+        self.nodes += 1;
+        if self.nodes.is_multiple_of(POLL_NODES) {
+            self.poll();
+        }
+        if depth <= 0 || ply + 1 >= PLY_MAX {
+            return self.leaf(board, window, place);
+        }
+        let number = board.number();
+        let table = self.shared.table;
+        let table_place = table.place(number);
+        table.prefetch(table_place);
+        if let Some(repeated) = self.path[from..at].iter().rposition(|&earlier| earlier == number) {
+            return Outcome { repeats: (from + repeated) as u32, ..Outcome::repetition(stones) };
+        }
+        self.path[at] = number;
+
+        let (mut low, mut high) = (-stones, stones);
+        let mut first = None;
+        let entry = table.get(table_place);
+        if let Some(entry) = entry {
+            (low, high) = (i32::from(entry.low), i32::from(entry.high));
+            first = entry.pit;
+        }
+        if low < high
+            && let Some(score) = self.probe(board, stones, at)
+        {
+            if score < low || high < score {
+                return self.contradicted(board);
+            }
+            (low, high) = (score, score);
+            self.put(table_place, Outcome::exact(score), EstimateKind::Full, DEPTH_MAX, None);
+        }
+        let bounded = |estimate: i32| Outcome::bounded(estimate, low, high);
+        if low == high || low * STONE >= window.beta {
+            return bounded(low * STONE);
+        }
+        if high * STONE <= window.alpha {
+            return bounded(high * STONE);
+        }
+        if let Some(entry) = entry.filter(|entry| entry.depth >= depth && !window.is_open()) {
+            let ends = match entry.kind {
+                EstimateKind::None => false,
+                EstimateKind::AtLeast => entry.estimate >= window.beta,
+                EstimateKind::AtMost => entry.estimate <= window.alpha,
+                EstimateKind::Full => true,
+            };
+            if ends {
+                return bounded(entry.estimate.clamp(low * STONE, high * STONE));
+            }
+        }
+
+        let window = AlphaBeta { alpha: window.alpha.max(low * STONE), beta: window.beta.min(high * STONE) };
+        let mut moves = board.moves();
+        self.order(board, &mut moves, first);
+        let (mut alpha, mut best, mut best_pit) = (window.alpha, i32::MIN, None);
+        let (mut best_low, mut best_high) = (-stones, -stones);
+        let (mut assumed_low, mut assumed_high) = (-stones, -stones);
+        let mut repeats = PATH_FREE;
+        let count = moves.len();
+        for (index, one) in moves.iter().enumerate() {
+            let next = place.next(one.captured);
+            let full = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
+            let null = AlphaBeta { alpha, beta: alpha + 1 }.after(one.captured);
+            let captured = i32::from(one.captured);
+            let mut found;
+            if index == 0 {
+                found = self.search(one.child, full, depth - 1, next);
+            } else {
+                found = self.search(one.child, null, depth - 1, next);
+                let estimate = captured * STONE - found.estimate;
+                if estimate > alpha && window.is_open() && estimate < window.beta && !self.is_stopped {
+                    found = self.search(one.child, full, depth - 1, next);
+                }
+            }
+            if self.is_stopped {
+                return bounded(0);
+            }
+            let estimate = captured * STONE - found.estimate;
+            repeats = repeats.min(found.repeats);
+            best_low = best_low.max(captured - i32::from(found.high));
+            best_high = best_high.max(captured - i32::from(found.low));
+            assumed_low = assumed_low.max(captured - i32::from(found.assumed_high));
+            assumed_high = assumed_high.max(captured - i32::from(found.assumed_low));
+            if estimate > best {
+                best = estimate;
+                best_pit = Some(one.pit);
+            }
+            if estimate > alpha {
+                alpha = estimate;
+                if window.is_open() {
+                    self.extend_line(ply, one.pit);
+                }
+                if alpha >= window.beta {
+                    if index + 1 < count {
+                        (best_high, assumed_high) = (stones, stones);
+                    }
+                    self.reward(board, one.pit, depth);
+                    break;
+                }
+            }
+        }
+        // A repetition of this very position does not depend on how it was reached.
+        let repeats = if repeats >= at as u32 { PATH_FREE } else { repeats };
+        (assumed_low, assumed_high) = (low.max(assumed_low), high.min(assumed_high));
+        (low, high) = match repeats {
+            PATH_FREE => (assumed_low, assumed_high),
+            _ => (low.max(best_low), high.min(best_high)),
+        };
+        if low > high {
+            return self.contradicted(board);
+        }
+        let kind = match best {
+            _ if low == high => EstimateKind::Full,
+            best if best >= window.beta => EstimateKind::AtLeast,
+            best if best <= window.alpha => EstimateKind::AtMost,
+            _ => EstimateKind::Full,
+        };
+        let repeats = if low == high { PATH_FREE } else { repeats };
+        let estimate = best.clamp(low * STONE, high * STONE);
+        let mut outcome = Outcome { repeats, ..Outcome::bounded(estimate, low, high) };
+        if repeats != PATH_FREE {
+            (outcome.assumed_low, outcome.assumed_high) = (assumed_low as i8, assumed_high as i8);
+        }
+        let kept = if repeats == PATH_FREE { kind } else { EstimateKind::None };
+        self.put(table_place, outcome, kept, depth, best_pit);
+        outcome
+    }
+
+    /// Estimates a position at the end of a line. Of the moves, only captures are searched, since the evaluation knows
+    /// nothing of what they change; the mover may always make another move instead.
+    fn leaf(&mut self, board: PackedBoard, window: AlphaBeta, place: PathPlace) -> Outcome {
+        let stones = board.stones() as i32;
+        if let Some(score) = self.probe(board, stones, place.at) {
+            return Outcome::exact(score);
+        }
+        let mut best = self.shared.evaluation.estimate(board).clamp(-stones * STONE, stones * STONE);
+        let mut low = -stones;
+        if best < window.beta && place.at - self.root + 1 < PLY_MAX {
+            let mut alpha = window.alpha.max(best);
+            for one in board.moves().iter().filter(|one| one.captured > 0) {
+                let captured = i32::from(one.captured);
+                let next = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
+                let found = self.search(one.child, next, 0, place.next(one.captured));
+                low = low.max(captured - i32::from(found.high));
+                best = best.max(captured * STONE - found.estimate);
+                alpha = alpha.max(best);
+                if alpha >= window.beta {
+                    break;
+                }
+            }
+        }
+        Outcome::bounded(best.max(low * STONE), low, stones)
+    }
+
+    /// Stops the search: bounds of this position contradict each other, so a database is wrong.
+    #[cold]
+    pub(crate) fn contradicted(&mut self, board: PackedBoard) -> Outcome {
+        self.contradiction = Some(board.board());
+        self.is_stopped = true;
+        Outcome::exact(0)
+    }
+
+    fn put(&self, place: TablePlace, outcome: Outcome, kind: EstimateKind, depth: i32, pit: Option<u8>) {
+        let Outcome { estimate, low, high, .. } = outcome;
+        self.shared.table.put(place, TableEntry { low, high, estimate, kind, depth, pit });
+    }
+
+    /// Sorts moves by how likely they end the search of the position.
+    #[inline]
+    fn order(&self, board: PackedBoard, moves: &mut SearchMoves, first: Option<u8>) {
+        for one in moves.iter_mut() {
+            let stones = (board.mover >> (8 * one.pit)) & 63;
+            one.priority = match first {
+                Some(pit) if pit == one.pit => i32::MAX,
+                _ => i32::from(one.captured) * HISTORY_MAX + self.history[usize::from(one.pit)][stones as usize],
+            };
+        }
+        for end in 1..moves.len() {
+            let mut at = end;
+            while at > 0 && moves[at].priority > moves[at - 1].priority {
+                moves.swap(at, at - 1);
+                at -= 1;
+            }
+        }
+    }
+
+    /// Notes that a move ended the search of a position.
+    fn reward(&mut self, board: PackedBoard, pit: u8, depth: i32) {
+        let stones = (board.mover >> (8 * pit)) & 63;
+        let entry = &mut self.history[usize::from(pit)][stones as usize];
+        *entry += depth * depth;
+        if *entry > HISTORY_MAX {
+            self.history.iter_mut().flatten().for_each(|entry| *entry /= 2);
+        }
+    }
+
+    /// Makes a move, followed by the line of the next ply, the best line of this ply.
+    fn extend_line(&mut self, ply: usize, pit: u8) {
+        let (this, next) = self.lines.split_at_mut(ply + 1);
+        let (this, next) = (&mut this[ply], &next[0]);
+        this.pits[0] = pit;
+        this.len = (next.len + 1).min(PLY_MAX);
+        this.pits[1..this.len].copy_from_slice(&next.pits[..this.len - 1]);
+    }
+}
+
+/// Bound on the entries of the history.
+const HISTORY_MAX: i32 = 1 << 14;
