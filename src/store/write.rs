@@ -61,7 +61,9 @@ impl<'d> Writer<'d> {
         let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
         let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
         let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
-        let mut staged = Staged::create(disk, path, bytes_max)?;
+        // How much compressed blocks take is known only when they are written: a plane may take a hundredth of the bound.
+        let reserved_bytes = if codec.is_compressed() { 0 } else { bytes_max };
+        let mut staged = Staged::create(disk, path, reserved_bytes)?;
         staged.write(&header)?;
         let all = 0..layout.block_count();
         let content = FileContent { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
@@ -117,7 +119,7 @@ impl<'d> Writer<'d> {
         let footer = Footer::of(digest, staged.bytes(), &index);
         staged.write(&index)?;
         staged.write(&footer.encode(&self.header))?;
-        assert!(staged.bytes() <= self.bytes_max, "no more was written than reserved");
+        assert!(staged.bytes() <= self.bytes_max, "no more was written than the bound");
         let bytes = staged.publish()?;
         Ok(Written { bytes, digest })
     }
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_too_small_is_noticed_before_writing() {
+    fn a_disk_too_small_leaves_nothing() {
         let example = Example::large();
         for codec in Codec::ALL {
             let disk = MemoryDisk::new();
@@ -253,8 +255,11 @@ mod tests {
             let StoreError::Disk(DiskError::NoSpace { needed, free, .. }) = error else {
                 panic!("{error}");
             };
-            assert!(needed.unwrap() > 200_000);
-            assert_eq!(free, Some(100_000));
+            // What compressed blocks take is known only when they are written.
+            if !codec.is_compressed() {
+                assert!(needed.unwrap() > 200_000);
+                assert_eq!(free, Some(100_000));
+            }
             assert!(disk.paths().is_empty());
         }
     }
