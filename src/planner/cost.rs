@@ -82,7 +82,7 @@ const fn codec_rates(codec: Codec) -> CodecRates {
         Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, capture_reads: 1.15 },
         Codec::Rans => CodecRates { encode: 6.0, decode: 6.3, capture_reads: 2.2 },
         // The codec of archives, which no build reads or writes.
-        Codec::Floors => CodecRates { encode: 14.0, decode: 12.0, capture_reads: 2.2 },
+        Codec::Floors | Codec::SparseZstd => CodecRates { encode: 14.0, decode: 12.0, capture_reads: 2.2 },
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn file_bytes_max(settings: &Settings, codec: Codec, stones: u32) -> 
     let bits = match codec {
         Codec::Raw => 8,
         // Compressed blocks are stored packed where that is smaller.
-        Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors => u64::from(packed_bits(stones)),
+        Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors | Codec::SparseZstd => u64::from(packed_bits(stones)),
     };
     settings.set.positions(stones) * bits / 8 + OVERHEAD_BYTES
 }
@@ -38,7 +38,7 @@ pub(crate) fn expected_bits(codec: Codec, stones: u32) -> f64 {
     let packed = f64::from(packed_bits(stones));
     match codec {
         Codec::Raw => 8.0,
-        Codec::Packed => packed,
+        Codec::Packed | Codec::SparseZstd => packed,
         Codec::Zstd => ZSTD_BITS.at(stones).min(packed),
         Codec::Rans => RANS_BITS.at(stones).min(packed),
         Codec::Floors => FLOORS_BITS.at(stones).min(packed),

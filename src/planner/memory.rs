@@ -201,7 +201,7 @@ fn process_bytes(settings: &Settings) -> u64 {
         Codec::Rans | Codec::Floors => {
             (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX)
         }
-        Codec::Raw | Codec::Packed | Codec::Zstd => 0,
+        Codec::Raw | Codec::Packed | Codec::Zstd | Codec::SparseZstd => 0,
     };
     WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
 }

@@ -38,6 +38,9 @@ pub enum Codec {
     /// [`Archive`](crate::Archive) reads it, given the same floors; it has no name for users.
     #[strum(to_string = "rans with floors")]
     Floors = 5,
+    /// Zstandard of the nonzero bytes and of masks that locate them. Planes alone have this codec; it has no name for users.
+    #[strum(to_string = "zstd of sparse")]
+    SparseZstd = 6,
 }
 
 /// An unknown name of a codec.
@@ -56,7 +59,7 @@ impl Codec {
     pub fn is_compressed(self) -> bool {
         match self {
             Codec::Raw | Codec::Packed => false,
-            Codec::Zstd | Codec::Rans | Codec::Floors => true,
+            Codec::Zstd | Codec::Rans | Codec::Floors | Codec::SparseZstd => true,
         }
     }
 

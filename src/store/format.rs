@@ -74,7 +74,7 @@ use crate::value_range::ValueRange;
 use disk::Digest;
 
 /// The latest version; all are read.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
 pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
 pub(crate) const INDEX_ENTRY_BYTES: usize = 24;
@@ -136,6 +136,7 @@ impl Header {
             Codec::Raw | Codec::Packed => 1,
             Codec::Zstd if matches!(identity.kind, FileKind::Plane { .. }) => 3,
             Codec::Zstd | Codec::Rans | Codec::Floors => 2,
+            Codec::SparseZstd => 4,
         };
         Header { version, identity, shape, range, codec }
     }

@@ -167,7 +167,7 @@ impl BlockLayout {
     pub(crate) fn data_bytes_max(&self, codec: Codec, range: ValueRange) -> u64 {
         let bits = match codec {
             Codec::Raw => 8,
-            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors => u64::from(range.bits()),
+            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors | Codec::SparseZstd => u64::from(range.bits()),
         };
         let slabs = self.slab_positions.windows(2).map(|slab| ((slab[1] - slab[0]) * bits).div_ceil(8));
         // Bands end within a byte.
@@ -177,7 +177,7 @@ impl BlockLayout {
 
 fn positions_in_block(slab: &SlabShape, codec: Codec) -> u64 {
     let (positions, rows) = match codec {
-        Codec::Raw | Codec::Packed | Codec::Zstd => return BLOCK_POSITIONS as u64,
+        Codec::Raw | Codec::Packed | Codec::Zstd | Codec::SparseZstd => return BLOCK_POSITIONS as u64,
         Codec::Rans => (BAND_POSITIONS, BAND_ROWS),
         Codec::Floors => (FLOORED_POSITIONS, FLOORED_ROWS),
     };

@@ -33,7 +33,7 @@ pub(crate) fn admits_bytes(
     match form {
         Form::Raw => bytes == values as u64,
         Form::Packed => bytes == packed_bytes,
-        Form::Zstd | Form::Frames | Form::Sparse => bytes < packed_bytes,
+        Form::Zstd | Form::Frames | Form::Sparse | Form::SparseFrame => bytes < packed_bytes,
         Form::Strips => bytes < packed_bytes && bytes >= Context::Neighbours.bytes_min(band()) as u64,
         Form::Floors => bytes < packed_bytes && bytes >= Context::Floors.bytes_min(band()) as u64,
     }
@@ -48,6 +48,7 @@ pub(crate) fn encode<'a>(codec: Codec, kind: FileKind, block: Values<'a>) -> (Co
         (Codec::Packed, _) => None,
         (Codec::Zstd, FileKind::Plane { .. }) => Some((Cow::Owned(sparse::encode(values)), Form::Sparse)),
         (Codec::Zstd, _) => Some(zstd::encode(values)),
+        (Codec::SparseZstd, _) => Some(encode_sparse_frame(values)),
         (Codec::Rans, _) => {
             rans::encode(block.block, values, block.band, range).map(|bytes| (Cow::Owned(bytes), Form::Strips))
         }
@@ -64,9 +65,19 @@ pub(crate) fn encode<'a>(codec: Codec, kind: FileKind, block: Values<'a>) -> (Co
     }
 }
 
+/// Compresses the sparse form of a block where that makes it shorter, unless all values are zero.
+fn encode_sparse_frame(values: &[u8]) -> (Cow<'static, [u8]>, Form) {
+    let sparse = sparse::encode(values);
+    if sparse.len() == sparse::zeros_bytes(values.len()) {
+        return (Cow::Owned(sparse), Form::Sparse);
+    }
+    let frame = zstd::compress(&sparse);
+    if frame.len() < sparse.len() { (Cow::Owned(frame), Form::SparseFrame) } else { (Cow::Owned(sparse), Form::Sparse) }
+}
+
 /// Encodes a block of zeros, in files that have a short form of it.
 pub(crate) fn zeros(codec: Codec, kind: FileKind, values: usize) -> Option<(Vec<u8>, Form)> {
-    let is_sparse = codec == Codec::Zstd && matches!(kind, FileKind::Plane { .. });
+    let is_sparse = matches!(codec, Codec::Zstd | Codec::SparseZstd) && matches!(kind, FileKind::Plane { .. });
     is_sparse.then(|| (vec![0; sparse::zeros_bytes(values)], Form::Sparse))
 }
 
@@ -81,7 +92,7 @@ pub(crate) fn is_zeros(form: Form, block: usize, values: usize, bytes: usize, ch
 pub(crate) fn checksum(form: Form, block: usize, bytes: &[u8]) -> Result<u64, DecodeError> {
     let covered = match form {
         Form::Strips | Form::Floors => &bytes[..rans::head_bytes(bytes, bytes.len())?],
-        Form::Raw | Form::Packed | Form::Zstd | Form::Frames | Form::Sparse => bytes,
+        Form::Raw | Form::Packed | Form::Zstd | Form::Frames | Form::Sparse | Form::SparseFrame => bytes,
     };
     Ok(checksum::of_block(block, covered))
 }
@@ -105,6 +116,10 @@ pub(crate) fn decode(
         Form::Zstd => zstd::decode_one(block, values, first, out)?,
         Form::Frames => zstd::decode(block, values, first, out)?,
         Form::Sparse => sparse::decode(block, values, first, out)?,
+        Form::SparseFrame => {
+            let bytes_max = sparse::bytes_max(values);
+            zstd::decompress_up_to(block, bytes_max, |sparse| sparse::decode(sparse, values, first, out))?;
+        }
         Form::Strips | Form::Floors => unreachable!("strips have a head"),
     }
     match range.find_outside(out) {
@@ -131,6 +146,7 @@ mod tests {
             (Form::Zstd, 0..4096),
             (Form::Frames, 0..4096),
             (Form::Sparse, 0..4096),
+            (Form::SparseFrame, 0..4096),
             (Form::Strips, 8 + (10 + 64) + 2 * 126..4096),
             (Form::Floors, 8 + (10 + 64) + 2 * 558..4096),
         ];
@@ -148,10 +164,10 @@ mod tests {
         ) {
             let range = ValueRange::new(-5, 5);
             let mut out = vec![0; values];
-            for form in [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Sparse] {
+            for form in [Form::Raw, Form::Packed, Form::Zstd, Form::Frames, Form::Sparse, Form::SparseFrame] {
                 let band = || Band { rows: 1, columns: values };
                 let length = bytes.len() as u64;
-                if matches!(form, Form::Zstd | Form::Frames | Form::Sparse) || admits_bytes(form, length, values, band, range) {
+                if matches!(form, Form::Zstd | Form::Frames | Form::Sparse | Form::SparseFrame) || admits_bytes(form, length, values, band, range) {
                     let decoded = decode(form, &bytes, values, range, 0, &mut out);
                     prop_assert!(decoded.is_err() || range.find_outside(&out).is_none());
                 }

@@ -20,6 +20,8 @@ pub(crate) enum Form {
     Floors = 6,
     /// Nonzero bytes and masks, see the module `sparse`.
     Sparse = 7,
+    /// One Zstandard frame of a block of the form `Sparse`.
+    SparseFrame = 8,
 }
 
 impl Form {
@@ -36,7 +38,9 @@ impl Form {
         match self {
             Form::Raw => codec == Codec::Raw,
             Form::Packed => codec != Codec::Raw,
-            Form::Zstd | Form::Frames | Form::Sparse => codec == Codec::Zstd,
+            Form::Zstd | Form::Frames => codec == Codec::Zstd,
+            Form::Sparse => matches!(codec, Codec::Zstd | Codec::SparseZstd),
+            Form::SparseFrame => codec == Codec::SparseZstd,
             Form::Strips => codec == Codec::Rans,
             Form::Floors => codec == Codec::Floors,
         }
@@ -48,6 +52,7 @@ impl Form {
             Form::Raw | Form::Packed | Form::Zstd => 1,
             Form::Frames | Form::Strips | Form::Floors => 2,
             Form::Sparse => 3,
+            Form::SparseFrame => 4,
         }
     }
 }

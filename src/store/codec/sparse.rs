@@ -38,8 +38,8 @@ pub(crate) const fn zeros_bytes(values: usize) -> usize {
     values.div_ceil(GROUP).div_ceil(8)
 }
 
-/// Room for encoding a block of `values` bytes.
-fn bytes_max(values: usize) -> usize {
+/// The most bytes of an encoded block of `values` bytes.
+pub(crate) fn bytes_max(values: usize) -> usize {
     zeros_bytes(values) + values.div_ceil(GROUP) * (size_of::<u64>() + GROUP)
 }
 

@@ -142,7 +142,8 @@ fn compressed_zeros() -> &'static [u8] {
     COMPRESSED.get_or_init(|| compress(&ZEROS))
 }
 
-fn compress(values: &[u8]) -> Vec<u8> {
+/// Compresses bytes to one frame.
+pub(crate) fn compress(values: &[u8]) -> Vec<u8> {
     // The output depends on input and parameters alone, also when a context is reused.
     let compressed = COMPRESSOR.with_borrow_mut(|slot| -> io::Result<Vec<u8>> {
         let compressor = match slot {
@@ -164,15 +165,7 @@ fn decompress(frame: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
         out.fill(0);
         return Ok(());
     }
-    let decoded = DECOMPRESSOR.with_borrow_mut(|slot| -> io::Result<usize> {
-        let decompressor = match slot {
-            Some(decompressor) => decompressor,
-            None => slot.insert(Decompressor::new()?),
-        };
-        // Writes at most `out`; a frame decoded in one call needs no window.
-        decompressor.decompress_to_buffer(frame, out)
-    });
-    let found = match decoded {
+    let found = match decompress_into(frame, out) {
         Ok(decoded) if decoded == values => return Ok(()),
         Ok(decoded) => format!("{decoded} values"),
         Err(error) => error.to_string(),
@@ -180,9 +173,37 @@ fn decompress(frame: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
     Err(DecodeError { expected: format!("a zstd frame of {values} values"), found })
 }
 
+/// Decompresses a frame of at most `bytes_max` bytes, and passes on its content.
+pub(crate) fn decompress_up_to<T>(
+    frame: &[u8],
+    bytes_max: usize,
+    content: impl FnOnce(&[u8]) -> Result<T, DecodeError>,
+) -> Result<T, DecodeError> {
+    CONTENT.with_borrow_mut(|buffer| {
+        buffer.resize(buffer.len().max(bytes_max), 0);
+        let bytes = decompress_into(frame, &mut buffer[..bytes_max]).map_err(|error| DecodeError {
+            expected: format!("a zstd frame of at most {bytes_max} bytes"),
+            found: error.to_string(),
+        })?;
+        content(&buffer[..bytes])
+    })
+}
+
+fn decompress_into(frame: &[u8], out: &mut [u8]) -> io::Result<usize> {
+    DECOMPRESSOR.with_borrow_mut(|slot| {
+        let decompressor = match slot {
+            Some(decompressor) => decompressor,
+            None => slot.insert(Decompressor::new()?),
+        };
+        // Writes at most `out`; a frame decoded in one call needs no window.
+        decompressor.decompress_to_buffer(frame, out)
+    })
+}
+
 // A context takes a few hundred kilobytes, and as long to create as a block to decode.
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static CONTENT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 

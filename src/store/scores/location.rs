@@ -58,7 +58,7 @@ impl Scores {
             (_, AccessPattern::Single, true) => match self.entry(block).form {
                 Form::Frames => self.locate_in_piece(block, index, zstd::FRAME_VALUES),
                 Form::Raw | Form::Packed => ScoreLocation { block, part: BlockPart::InPlace, at: 0, ahead: 1 },
-                Form::Zstd | Form::Strips | Form::Floors | Form::Sparse => whole(),
+                Form::Zstd | Form::Strips | Form::Floors | Form::Sparse | Form::SparseFrame => whole(),
             },
         }
     }

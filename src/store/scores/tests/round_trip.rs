@@ -246,6 +246,13 @@ fn kinds_and_orientations_round_trip() {
     plane.identity.kind = FileKind::Plane { role: Role::Won, bound: 7 };
     check(&plane, Codec::Zstd);
     assert!(Parts::of(&plane, Codec::Zstd).index.iter().all(|entry| entry.form != Form::Frames));
+    check(&plane, Codec::SparseZstd);
+    let repeated = plane.scores.len() / 2;
+    plane.scores[..repeated].iter_mut().enumerate().for_each(|(at, score)| *score = i8::from(at % 100 == 0));
+    check(&plane, Codec::SparseZstd);
+    let forms: Vec<_> = Parts::of(&plane, Codec::SparseZstd).index.iter().map(|entry| entry.form).collect();
+    assert_eq!(forms[0], Form::SparseFrame);
+    assert!(forms.iter().all(|form| matches!(form, Form::SparseFrame | Form::Sparse | Form::Packed)), "{forms:?}");
 }
 
 #[test]
