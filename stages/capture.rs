@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{BlockCache, CachedScores, Codec, FileKind, StoreError, Window};
+use store::{BlockCache, CachedScores, FileKind, StoreError, Window};
 
 /// Version of capture databases, raised when the same inputs give another content.
 const VERSION: u32 = 1;
@@ -44,7 +44,14 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let cached = |stones, digest| build.stage_cache().database(stones, digest);
     let smaller = SmallerFiles::open(settings, context.disk(), smaller, &cache, cached)?;
     let path = context.output(&files::capture(stones));
-    let mut writer = files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed)?;
+    let mut writer = files::create(
+        context.disk(),
+        &path,
+        settings,
+        FileKind::Capture,
+        &index,
+        settings.intermediates.captures_codec(),
+    )?;
     let watch = EngineProgress::new(context, index.slab_positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, stage_cache) = (build.tables(), build.stage_cache());

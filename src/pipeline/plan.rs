@@ -180,7 +180,8 @@ fn why_settled(graph: &Graph, at: usize, freshness: &FreshnessTable) -> SettledR
     why
 }
 
-/// Returns the intermediates on disk that no stage will read: every target made from them is fresh and verified.
+/// Returns the intermediates on disk that no stage will read: every intermediate made from them is fresh or not needed, and
+/// every target fresh and verified.
 fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &Inspections) -> Vec<ArtifactName> {
     let is_fresh = |number: usize| freshness.of(number).reason().is_none();
     let is_verified = |number| graph.uses(number).verifications.iter().all(|&(_, number)| is_fresh(number));
@@ -191,7 +192,7 @@ fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &I
         let outputs = &graph.numbers(at).outputs;
         let is_unread = |number: usize| graph.uses(number).readers.iter().all(|&at| settled[at]);
         let is_settled = |&number: &usize| match graph.numbered(number).kind {
-            ArtifactKind::Intermediate => is_unread(number),
+            ArtifactKind::Intermediate => is_fresh(number) || is_unread(number),
             ArtifactKind::Target => is_fresh(number) && is_verified(number),
             ArtifactKind::Report | ArtifactKind::Verification => is_fresh(number),
         };
@@ -220,18 +221,23 @@ fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> PlanPr
     places.iter().enumerate().for_each(|(step, &at)| steps[at] = Some(step));
     // For each stage of the graph, from last to first: the last step that may need its outputs.
     let mut last_use = vec![0; graph.stages().len()];
+    // The last step that may need its inputs: itself, or the verification of its target.
+    let mut needed_until = vec![0; graph.stages().len()];
     for at in (0..graph.stages().len()).rev() {
         let mut last = steps[at].unwrap_or(0);
         for &output in &graph.numbers(at).outputs {
             let uses = graph.uses(output);
             if graph.is_intermediate_number(output) {
-                last = uses.readers.iter().fold(last, |last, &reader| last.max(last_use[reader]));
+                last = uses.readers.iter().fold(last, |last, &reader| last.max(needed_until[reader]));
             }
             for &(verifier, _) in &uses.verifications {
                 last = last.max(steps[verifier].unwrap_or(0));
             }
         }
         last_use[at] = last;
+        let is_target = |&output: &usize| !graph.is_intermediate_number(output);
+        let makes_target = graph.numbers(at).outputs.iter().any(is_target);
+        needed_until[at] = if makes_target { last } else { steps[at].unwrap_or(0) };
     }
     // Relative to the space that is taken now.
     let mut held: i64 = 0;

@@ -10,8 +10,8 @@
 //! all reachable positions of up to 30 stones there. `cargo bench -p bench --bench cost_model` repeats the
 //! measurements.
 
-use crate::file_size::{expected_bits, packed_bits};
-use crate::{CaptureMemory, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
+use crate::file_size::{captures_bits, expected_bits};
+use crate::{CaptureMemory, Intermediates, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
 use check::{Extent, Sample};
 use store::Codec;
 
@@ -81,8 +81,20 @@ const fn codec_rates(codec: Codec) -> CodecRates {
         Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, capture_reads: 1.15 },
         Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, capture_reads: 1.15 },
         Codec::Rans => CodecRates { encode: 6.0, decode: 6.3, capture_reads: 2.2 },
-        // The codec of archives, which no build reads or writes.
+        // The codecs of archives and planes: scores that a build reads or writes do not have them.
         Codec::Floors | Codec::SparseZstd => CodecRates { encode: 14.0, decode: 12.0, capture_reads: 2.2 },
+    }
+}
+
+/// Nanoseconds a position that compressing and decompressing small planes takes, in all stages of a class.
+fn small_planes_nanoseconds(class: StageClass) -> f64 {
+    match class {
+        StageClass::Seeds => 2.2,
+        StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => 1.1,
+        StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => 1.9,
+        StageClass::Postprocess => 0.9,
+        StageClass::Merge => 0.7,
+        _ => 0.0,
     }
 }
 
@@ -192,7 +204,9 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
     let StageMemory { stones, method, .. } = *memory;
     let positions = of(stones);
     let CodecRates { encode, decode, capture_reads } = codec_rates(settings.codec);
-    let captures = positions * f64::from(packed_bits(stones)) / 8.0;
+    let captures = positions * captures_bits(settings, stones) / 8.0;
+    let captures_codec = settings.intermediates.captures_codec();
+    let CodecRates { encode: encode_captures, decode: decode_captures, .. } = codec_rates(captures_codec);
     let scores = |stones| of(stones) * expected_bits(settings.codec, stones) / 8.0;
     let (nanoseconds, read_bytes, written_bytes, misses) = match class {
         StageClass::Capture => {
@@ -209,11 +223,16 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
                 }
                 (CaptureMemory::Streamed, _) => (capture_reads, decode),
             };
-            (reads * each * decoded, reads * smaller.map(scores).sum::<f64>(), captures, 0.0)
+            (
+                reads * each * decoded + encode_captures * positions,
+                reads * smaller.map(scores).sum::<f64>(),
+                captures,
+                0.0,
+            )
         }
         // Captures are taken over in memory.
         StageClass::Counting | StageClass::Sweep => (encode * positions, 0.0, scores(stones), 0.0),
-        StageClass::Seeds => (0.0, captures, 0.0, 0.0),
+        StageClass::Seeds => (decode_captures * positions, captures, 0.0, 0.0),
         StageClass::Merge => (encode * positions, 0.0, scores(stones), 0.0),
         StageClass::ProcessOneBitDual => {
             let misses = misses(settings, memory);
@@ -232,12 +251,16 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
         }
         StageClass::Stats if method != Method::Sweep => {
             let read_bytes = STATS_READ.at(stones) * positions + captures + scores(stones);
-            ((STATS_NANOSECONDS + decode) * positions, read_bytes, 0.0, 0.0)
+            ((STATS_NANOSECONDS + decode + decode_captures) * positions, read_bytes, 0.0, 0.0)
         }
         _ => (0.0, 0.0, 0.0, 0.0),
     };
+    let planes = match settings.intermediates {
+        Intermediates::Fast => 0.0,
+        Intermediates::Small => small_planes_nanoseconds(class) * positions,
+    };
     Load {
-        cpu_seconds: nanoseconds * 1e-9,
+        cpu_seconds: (nanoseconds + planes) * 1e-9,
         read_bytes,
         written_bytes,
         random_reads: misses,

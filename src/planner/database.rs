@@ -1,11 +1,9 @@
 //! Plans of databases: method, memory layout and predicted cost of each.
 
 use crate::cost::{STAGE_SECONDS, sweep_on_disk};
-use crate::file_size::{database_bytes, file_bytes_max};
+use crate::file_size::{bound_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes};
 use crate::{CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
-use engines::bounds::PlaneLayout;
 use engines::sweep::disk::DiskPlan;
-use game::Orientation;
 use pipeline::Cost;
 use store::Codec;
 
@@ -14,6 +12,9 @@ const SNAPSHOTS: u64 = 2;
 
 /// Planes of a bit a position in scratch files, at most: candidates, wins, and both as they were when the bound began.
 const SCRATCH_PLANES: u64 = 4;
+
+/// Margin of the expected sizes of compressed files.
+const COMPRESSED_MARGIN: f64 = 1.05;
 
 /// Bytes of a file of statistics, at most.
 const STATS_FILE_BYTES: u64 = 4096;
@@ -116,7 +117,7 @@ impl DatabasePlan {
         let all_stages = estimate.prediction(&all);
         let smaller = settings.stones().take_while(|&smaller| smaller < stones);
         let smaller = smaller.map(|stones| database_bytes(settings, stones)).sum::<u64>();
-        let captures = file_bytes_max(settings, Codec::Packed, stones);
+        let captures = captures_bytes(settings, stones);
         DatabasePlan {
             stages: std::array::from_fn(|class| estimate.stage_cost(StageClass::ALL[class])),
             solving: estimate.prediction(&solving),
@@ -221,14 +222,20 @@ impl Estimate<'_> {
     /// The peak disk space of a stage, and the part of it that its outputs keep.
     fn disk_bytes(&self, class: StageClass) -> (u64, u64) {
         let Settings { set, ranks, codec, ref scratch, .. } = *self.settings;
-        let (positions, stones) = (self.positions(), self.memory.stones);
+        let stones = self.memory.stones;
         let file = |codec| file_bytes_max(self.settings, codec, stones);
-        let database = file(codec);
+        let expected = |bytes: u64| (bytes as f64 * COMPRESSED_MARGIN) as u64;
+        let database = match codec.is_compressed() {
+            true => expected(database_bytes(self.settings, stones)),
+            false => file(codec),
+        };
+        let captures = expected(captures_bytes(self.settings, stones));
+        let planes = expected(planes_bytes(self.settings, stones));
         // Several ranks keep compressed parts in the run directory until the offset of each part in the file is known.
         let has_parts = ranks > 1 && codec.is_compressed() && scratch.is_none();
         let parts = if has_parts { database } else { 0 };
         match class {
-            StageClass::Capture => (file(Codec::Packed), file(Codec::Packed)),
+            StageClass::Capture => (captures, captures),
             StageClass::Sweep if self.memory.arena_bytes.is_some() => {
                 (database + DiskPlan::file_bytes_max(stones, set), database)
             }
@@ -241,12 +248,8 @@ impl Estimate<'_> {
             StageClass::Counting if ranks > 1 => (database + parts, database),
             // A snapshot has more values than scores: up to a byte a position.
             StageClass::Counting => (beside_snapshots(database, SNAPSHOTS * file(Codec::Raw)), database),
-            // A bit for each position and bound in either file, as they are reserved; compressed they are much less.
-            StageClass::Seeds => {
-                let layout = PlaneLayout::of_slabs(&set.slabs(stones), Orientation::MoverMajor);
-                (2 * layout.words() as u64 * 8 * u64::from(stones), 0)
-            }
-            StageClass::Merge => (planes_bytes_max(positions, stones) + database, database),
+            StageClass::Seeds => (expected(seeds_bytes(self.settings, stones)), 0),
+            StageClass::Merge => (planes + database, database),
             StageClass::Verify => (0, 0),
             StageClass::Stats => (STATS_FILE_BYTES, STATS_FILE_BYTES),
             StageClass::PreprocessTwoBit
@@ -254,8 +257,21 @@ impl Estimate<'_> {
             | StageClass::ProcessTwoBit
             | StageClass::ProcessOneBit
             | StageClass::ProcessOneBitDual
-            | StageClass::Postprocess => (planes_bytes_max(positions, stones), 0),
+            | StageClass::Postprocess => {
+                let files = seeds_bytes(self.settings, stones) + bound_bytes(self.settings, stones);
+                (planes + expected(files) + self.scratch_bytes(), 0)
+            }
         }
+    }
+
+    /// The disk space of scratch files while a bound is solved.
+    fn scratch_bytes(&self) -> u64 {
+        let planes = match self.memory.method {
+            Method::TwoBit => SCRATCH_PLANES - 2,
+            Method::OneBit => SCRATCH_PLANES - 1,
+            _ => SCRATCH_PLANES,
+        };
+        planes * self.memory.wins_plane_bytes
     }
 
     /// The stages of some classes together.
@@ -282,12 +298,6 @@ impl Estimate<'_> {
 /// Returns the peak disk space of a database and its snapshots: the database is written while the last snapshot exists.
 fn beside_snapshots(database: u64, snapshots: u64) -> u64 {
     (database + snapshots / SNAPSHOTS).max(snapshots)
-}
-
-/// Returns an upper bound on all files of planes of a database and the scratch files, once the seeds are there: seeds,
-/// and decided planes twice over, take 1.6 bytes a position at 14 stones, and 2 at 19; scratch files half a byte.
-fn planes_bytes_max(positions: u64, stones: u32) -> u64 {
-    positions * 3 + u64::from(stones) * (8 << 10)
 }
 
 #[cfg(test)]

@@ -28,9 +28,41 @@ impl Ramp {
     }
 }
 
+/// A quantity that approaches a limit as the number of stones grows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Saturation {
+    /// Value up to this number of stones.
+    level: f64,
+    from: u32,
+    /// Limit for many stones.
+    limit: f64,
+    /// Stones in which the distance to the limit falls by a factor of e.
+    scale: f64,
+}
+
+impl Saturation {
+    pub(crate) const fn new(level: f64, from: u32, limit: f64, scale: f64) -> Saturation {
+        Saturation { level, from, limit, scale }
+    }
+
+    /// Returns the value for a number of stones.
+    pub(crate) fn at(self, stones: u32) -> f64 {
+        let Saturation { level, from, limit, scale } = self;
+        limit - (limit - level) * (-f64::from(stones.saturating_sub(from)) / scale).exp()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn saturations_stay_below_their_limit() {
+        let saturation = Saturation::new(3.0, 10, 5.0, 4.0);
+        assert_eq!([0, 10].map(|stones| saturation.at(stones)), [3.0, 3.0]);
+        assert!((saturation.at(14) - (5.0 - 2.0 / 1f64.exp())).abs() < 1e-12);
+        assert!(saturation.at(48) < 5.0 && saturation.at(48) > 4.99);
+    }
 
     #[test]
     fn ramps_bend_and_stay_above_zero() {

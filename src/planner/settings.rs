@@ -39,6 +39,8 @@ pub struct Settings {
     pub snapshot: Duration,
     /// Codec of databases.
     pub codec: Codec,
+    /// Compression of intermediate files: capture databases and planes.
+    pub intermediates: Intermediates,
     /// Artifacts that are kept after a build.
     pub keep: Keep,
     /// Page cache of the method one-bit-dual.
@@ -53,6 +55,33 @@ pub struct Settings {
     pub scratch: Option<PathBuf>,
     /// Machine that times are predicted for, by default this one.
     pub hardware: Hardware,
+}
+
+/// Compression of intermediate files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intermediates {
+    /// Values are packed, and the bytes of planes that are zero are left out.
+    Fast,
+    /// Compressed by Zstandard.
+    Small,
+}
+
+impl Intermediates {
+    /// The codec of capture databases.
+    pub fn captures_codec(self) -> Codec {
+        match self {
+            Intermediates::Fast => Codec::Packed,
+            Intermediates::Small => Codec::Zstd,
+        }
+    }
+
+    /// The codec of planes.
+    pub fn planes_codec(self) -> Codec {
+        match self {
+            Intermediates::Fast => Codec::Zstd,
+            Intermediates::Small => Codec::SparseZstd,
+        }
+    }
 }
 
 /// Page cache of the method one-bit-dual over its bits on disk.
@@ -190,6 +219,13 @@ pub fn schema() -> Schema {
              zstd or, smallest, by a coder made for scores (rans).",
         ))
         .key(ManifestKey::new(
+            "store.intermediates",
+            ValueType::one_of(&["fast", "small"]),
+            "fast",
+            "Compression of intermediate files, which are removed before the build ends: light (fast), or by zstd into \
+             two thirds of the space, which takes a tenth more time (small).",
+        ))
+        .key(ManifestKey::new(
             "store.keep",
             ValueType::one_of(&["databases", "all"]),
             "databases",
@@ -247,6 +283,11 @@ impl Settings {
             memory_bytes: manifest.size("build.memory").bytes(),
             snapshot: manifest.duration("build.snapshot"),
             codec: word("store.codec").parse().expect("the schema lists the codecs"),
+            intermediates: if word("store.intermediates") == "small" {
+                Intermediates::Small
+            } else {
+                Intermediates::Fast
+            },
             keep: if word("store.keep") == "all" { Keep::All } else { Keep::Targets },
             dual: Dual {
                 cache_bytes: Some(manifest.size("dual.cache").bytes()).filter(|&bytes| bytes > 0),

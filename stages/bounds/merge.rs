@@ -6,16 +6,17 @@ use super::planes::{PlaneFile, PlaneReader};
 use super::state::stop;
 use crate::database_file::DatabaseWriter;
 use crate::{BuildContext, Result, files};
-use engines::bounds::{BitKernel, PlaneLayout};
+use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
+use std::mem::swap;
 
 /// Compressed bytes that all readers hold: less than the state of a bound, which is dropped.
 const READ_BYTES: u64 = 8 << 20;
 
-/// Rows in a unit of work.
-const ROWS: usize = 64;
+/// Units of work for each thread in a unit of planes.
+const UNITS_A_THREAD: usize = 4;
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
@@ -29,44 +30,64 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         Ok::<_, StageError>((plane, reader.with_share(READ_BYTES, 2 * stones)))
     };
     let bounds = (1..=stones).flat_map(|bound| [(bound, PlaneFile::Won(bound)), (bound, PlaneFile::Decided(bound))]);
-    let planes = bounds.map(|(bound, plane)| {
+    let readers = bounds.map(|(bound, plane)| {
         let score = bound as i8;
         let score = if plane == PlaneFile::Won(bound) { score } else { -score };
-        open(plane).map(|(plane, reader)| MergeInput { score, plane, reader, words: Vec::new(), has_bits: false })
+        open(plane).map(|(plane, reader)| MergeInput { score, plane, reader })
     });
-    let mut planes = planes.collect::<Result<Vec<_>, _>>()?;
+    let mut readers = readers.collect::<Result<Vec<_>, _>>()?;
     let mut writer = DatabaseWriter::create(context, settings, &index)?;
     let layout = PlaneLayout::new(&index, PlaneFile::Won(1).orientation());
-    let mut scores: Vec<i8> = Vec::new();
+    let units = layout.units();
+    let mut read = |unit: &PlaneUnit, planes: &mut Vec<MergePlane>| {
+        planes.resize_with(readers.len(), MergePlane::default);
+        readers.par_iter_mut().zip(planes).try_for_each(|(input, plane)| {
+            plane.words.resize(unit.words.len(), 0);
+            let read = input.reader.read(unit.words.clone(), &mut plane.words);
+            plane.has_bits = read.map_err(|error| files::unreadable(&input.plane.name(stones), error))?;
+            plane.score = input.score;
+            Ok::<_, StageError>(())
+        })
+    };
+    let (mut now, mut next, mut scores) = (Vec::new(), Vec::new(), Vec::<i8>::new());
     let kernel = BitKernel::detect();
     context.progress().begin(index.slab_positions(), "positions");
-    for unit in layout.units() {
+    read(&units[0], &mut now)?;
+    for (at, unit) in units.iter().enumerate() {
         stop(context)?;
         let slab = &layout.slabs()[unit.slab];
-        planes.par_iter_mut().try_for_each(|input| {
-            input.words.resize(unit.words.len(), 0);
-            let read = input.reader.read(unit.words.clone(), &mut input.words);
-            input.has_bits = read.map_err(|error| files::unreadable(&input.plane.name(stones), error))?;
-            Ok::<_, StageError>(())
-        })?;
-        let planes: Vec<_> = planes.iter().filter(|input| input.has_bits).collect();
-        scores.resize(unit.rows.len() * slab.columns, 0);
-        scores.par_chunks_mut(ROWS * slab.columns).enumerate().for_each(|(at, scores)| {
-            let first = at * ROWS * slab.row_words;
-            let marks: Vec<_> = planes.iter().map(|input| (input.score, &input.words[first..])).collect();
-            kernel.mark(scores, slab.columns, &marks);
-        });
-        writer.append(&scores)?;
+        let merge = || {
+            let planes: Vec<_> = now.iter().filter(|plane: &&MergePlane| plane.has_bits).collect();
+            scores.resize(unit.rows.len() * slab.columns, 0);
+            let rows = unit.rows.len().div_ceil(UNITS_A_THREAD * rayon::current_num_threads());
+            scores.par_chunks_mut(rows * slab.columns).enumerate().for_each(|(at, scores)| {
+                let first = at * rows * slab.row_words;
+                let marks: Vec<_> = planes.iter().map(|plane| (plane.score, &plane.words[first..])).collect();
+                kernel.mark(scores, slab.columns, &marks);
+            });
+            writer.append(&scores)
+        };
+        let read_next = || units.get(at + 1).map_or(Ok(()), |unit| read(unit, &mut next));
+        let (written, read) = rayon::join(merge, read_next);
+        written.and(read)?;
         context.progress().advance(scores.len() as u64);
+        swap(&mut now, &mut next);
     }
     writer.finish()?;
     Ok(StageReport::new(index.positions()))
 }
 
+/// A plane that is merged.
 struct MergeInput {
     score: i8,
     plane: PlaneFile,
     reader: PlaneReader,
+}
+
+/// Words of a plane: a unit.
+#[derive(Default)]
+struct MergePlane {
+    score: i8,
     words: Vec<u64>,
     /// Whether any word may have a bit.
     has_bits: bool,

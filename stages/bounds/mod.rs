@@ -10,6 +10,7 @@
 //! is the union of the planes of b and above. The state stays in memory from stage to stage ([`state`]); a resumed run or a
 //! single stage loads it from the planes. The methods differ in the storage of the state ([`plane_storage`]), not in files.
 
+mod batches;
 mod bound_solver;
 mod merge;
 mod plane_storage;
@@ -63,7 +64,7 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> Vec<(StageSpe
     }
     for bound in (1..=stones).rev() {
         // The state follows from the planes of the bounds above.
-        let above = || (bound + 1..=stones).rev().flat_map(|above| [Won(above), Lost(above)]);
+        let above = || (bound + 1..=stones).rev().flat_map(|above| [Won(above), Decided(above)]);
         let inputs = [WinSeeds, CandidateSeeds].into_iter().chain(above()).collect();
         stages.push(stage("preprocess", Some(bound), inputs, &[Seed(bound)]));
         let inputs = [CandidateSeeds, Seed(bound)].into_iter().chain(above()).collect();

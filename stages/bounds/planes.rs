@@ -13,7 +13,7 @@ use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
-use store::{BlockRun, Codec, FileKind, Identity, Role, Scores, Shape, SlabShape, ValueRange, Writer};
+use store::{BlockRun, FileKind, Identity, Role, Scores, Shape, SlabShape, ValueRange, Writer};
 
 /// A kind of file of planes, of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,8 @@ impl<'d> PlaneWriter<'d> {
         let layout = PlaneLayout::new(index, plane.orientation());
         let (identity, shape) = (plane.identity(settings, index.stones()), plane.shape(&layout, index.stones()));
         let range = ValueRange::new(RANGE.0, RANGE.1);
-        let writer = Writer::create(disk, path, &identity, &shape, range, Codec::Zstd).map_err(files::unwritable)?;
+        let codec = settings.intermediates.planes_codec();
+        let writer = Writer::create(disk, path, &identity, &shape, range, codec).map_err(files::unwritable)?;
         Ok(PlaneWriter { writer })
     }
 

@@ -1,7 +1,10 @@
 //! Readers of the state after several bounds, from their planes.
 
 use super::planes::{PlaneFile, PlaneReader, SeedsReader};
+use super::transpose::{TRANSPOSED_BYTES_MIN, TransposedReader};
 use crate::{Result, files};
+use engines::bounds::PlaneLayout;
+use game::{Index, Orientation};
 use std::ops::{Range, RangeInclusive};
 
 /// Reader of the union of the planes of several bounds.
@@ -24,7 +27,12 @@ impl UnionReader {
 
     /// Reads words of the union, and returns whether any may have a bit.
     pub(crate) fn read(&mut self, words: Range<usize>, into: &mut Vec<u64>) -> Result<bool> {
-        clear(into, words.len());
+        into.resize(words.len(), 0);
+        self.read_into(words, into)
+    }
+
+    fn read_into(&mut self, words: Range<usize>, into: &mut [u64]) -> Result<bool> {
+        into.fill(0);
         clear(&mut self.buffer, words.len());
         let mut any = false;
         for (plane, reader) in &mut self.planes {
@@ -43,32 +51,46 @@ pub(crate) struct CandidatesReader<'a> {
     bounds: RangeInclusive<u32>,
     seeds: SeedsReader<'a>,
     lost: UnionReader,
-    lost_words: Vec<u64>,
+    transposed: TransposedReader,
+    buffer: Vec<u64>,
 }
 
 impl<'a> CandidatesReader<'a> {
-    /// Opens the planes lost at `bounds` of the database of `stones`, for candidates of these `seeds`.
+    /// Opens the planes lost at `bounds` of the database of `index`, for candidates of these `seeds`. They are stored
+    /// transposed; the reader keeps rows of `bytes`.
     pub(crate) fn open(
-        stones: u32,
+        index: &Index,
         bounds: RangeInclusive<u32>,
         seeds: SeedsReader<'a>,
+        bytes: usize,
         open: impl Fn(PlaneFile) -> Result<PlaneReader>,
     ) -> Result<CandidatesReader<'a>> {
-        let lost = UnionReader::open(stones, bounds.clone().map(PlaneFile::Lost), open)?;
-        Ok(CandidatesReader { bounds, seeds, lost, lost_words: Vec::new() })
+        let lost = UnionReader::open(index.stones(), bounds.clone().map(PlaneFile::Decided), open)?;
+        let layout = |orientation| PlaneLayout::new(index, orientation);
+        let (from, to) = (layout(Orientation::OpponentMajor), layout(Orientation::MoverMajor));
+        let transposed = TransposedReader::new(from, to, bytes.max(TRANSPOSED_BYTES_MIN));
+        Ok(CandidatesReader { bounds, seeds, lost, transposed, buffer: Vec::new() })
     }
 
-    /// Reads words of the candidates.
-    pub(crate) fn read(&mut self, words: Range<usize>, into: &mut Vec<u64>) -> Result<()> {
+    /// Reads rows of a slab of the candidates, which are these words of the plane. `stop` returns an error if the reader must
+    /// stop.
+    pub(crate) fn read(
+        &mut self,
+        (slab, rows): (usize, Range<usize>),
+        words: Range<usize>,
+        into: &mut Vec<u64>,
+        stop: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         clear(into, words.len());
-        clear(&mut self.lost_words, words.len());
+        clear(&mut self.buffer, words.len());
         for bound in self.bounds.clone() {
-            if self.seeds.read(bound, words.clone(), &mut self.lost_words)? {
-                into.iter_mut().zip(&self.lost_words).for_each(|(all, new)| *all |= new);
+            if self.seeds.read(bound, words.clone(), &mut self.buffer)? {
+                into.iter_mut().zip(&self.buffer).for_each(|(all, new)| *all |= new);
             }
         }
-        if self.lost.read(words, &mut self.lost_words)? {
-            into.iter_mut().zip(&self.lost_words).for_each(|(all, lost)| *all &= !lost);
+        let lost = |words, into: &mut [u64]| self.lost.read_into(words, into);
+        if self.transposed.read(slab, rows, &mut self.buffer, stop, lost)? {
+            into.iter_mut().zip(&self.buffer).for_each(|(all, lost)| *all &= !lost);
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! The stage `postprocess:n:b`: the positions lost at bound b, transposed into the orientation of the database.
 
 use super::planes::{PlaneFile, PlaneReader, PlaneWriter};
-use super::transpose::TransposedRows;
+use super::state::stop;
+use super::transpose::{TRANSPOSED_BYTES_MIN, TransposedRows};
 use crate::{BuildContext, Result, files};
 use engines::bounds::PlaneLayout;
 use game::Index;
 use pipeline::{StageContext, StageReport};
+use std::mem::swap;
 use std::time::{Duration, Instant};
 
 /// Runs the stage.
@@ -20,20 +22,28 @@ pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &Stage
     let mut writer = PlaneWriter::output(context, settings, &index, PlaneFile::Decided(bound))?;
     let layout = PlaneLayout::new(&index, lost.orientation());
     let transposed_layout = PlaneLayout::new(&index, PlaneFile::Decided(bound).orientation());
-    let mut transposed = TransposedRows::default();
+    let mut read = |words, into: &mut [u64]| match &state {
+        Some(state) => Ok(state.read_lost(words, into)),
+        None => reader.read(words, into).map_err(|error| files::unreadable(&lost.name(stones), error)),
+    };
+    // Rows are written while the next ones are transposed.
+    let [mut now, mut next] = [(); 2].map(|()| TransposedRows::new(TRANSPOSED_BYTES_MIN));
+    let slabs: Vec<_> = layout.slabs().iter().zip(transposed_layout.slabs()).collect();
     context.progress().begin(index.positions(), "positions");
-    for slabs in layout.slabs().iter().zip(transposed_layout.slabs()) {
-        let (from, to) = slabs;
-        let mut row = 0;
-        while row < to.rows {
-            transposed.fill(slabs, row, context, |words, into| match &state {
-                Some(state) => Ok(state.read_lost(words, into)),
-                None => reader.read(words, into).map_err(|error| files::unreadable(&lost.name(stones), error)),
-            })?;
-            row = transposed.rows().end;
-            writer.append(transposed.words_mut())?;
+    now.fill(slabs[0], 0, || stop(context), &mut read)?;
+    let mut slab = 0;
+    while slab < slabs.len() {
+        let (at, end) = (slab, now.rows().end);
+        let is_whole = end == slabs[at].1.rows;
+        slab += usize::from(is_whole);
+        let first = if is_whole { 0 } else { end };
+        let fill = || slabs.get(slab).map_or(Ok(()), |&slabs| next.fill(slabs, first, || stop(context), &mut read));
+        let (written, filled) = rayon::join(|| writer.append(now.words_mut()), fill);
+        written.and(filled)?;
+        if is_whole {
+            context.progress().advance((slabs[at].0.rows * slabs[at].0.columns) as u64);
         }
-        context.progress().advance((from.rows * from.columns) as u64);
+        swap(&mut now, &mut next);
     }
     writer.finish()?;
     if let Some(state) = state {

@@ -1,8 +1,8 @@
 //! The stage `preprocess:n:b`: the positions that a capture wins at bound b and nothing won at higher bounds.
 
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, SeedsReader, UnitGroup};
-use super::state::BoundState;
-use super::transpose::TransposedRows;
+use super::state::{BoundState, stop};
+use super::transpose::{TRANSPOSED_BYTES_MIN, TransposedReader};
 use crate::{BuildContext, Result};
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
@@ -41,30 +41,12 @@ pub(crate) fn find_wins(
     let transposed_layout = PlaneLayout::new(index, PlaneFile::Seed(bound).orientation());
     let groups = UnitGroup::all(&layout.units());
     let mut seeds = SeedsReader::input(context, settings, index, PlaneFile::WinSeeds, &groups)?;
-    let (mut transposed, mut slab) = (TransposedRows::default(), None);
+    let mut transposed = TransposedReader::new(layout, transposed_layout, TRANSPOSED_BYTES_MIN);
     let mut writer = PlaneWriter::output(context, settings, index, PlaneFile::Seed(bound))?;
     let (mut seeded, kernel) = (0u64, BitKernel::detect());
     let mut wins = |group: &UnitGroup, words: &mut [u64]| {
-        let to = &transposed_layout.slabs()[group.slab];
-        let (mut row, mut words, mut any) = (group.rows.start, words, false);
-        while row < group.rows.end {
-            if slab != Some(group.slab) || !transposed.rows().contains(&row) {
-                slab = Some(group.slab);
-                let slabs = (&layout.slabs()[group.slab], to);
-                transposed.fill(slabs, row, context, |words, into| seeds.read(bound, words, into))?;
-            }
-            let upto = group.rows.end.min(transposed.rows().end);
-            let (now, rest) = words.split_at_mut((upto - row) * to.row_words);
-            match transposed.words_of(row..upto) {
-                Some(transposed) => {
-                    now.copy_from_slice(transposed);
-                    any = true;
-                }
-                None => now.fill(0),
-            }
-            (row, words) = (upto, rest);
-        }
-        Ok(any)
+        let read = |words, into: &mut [u64]| seeds.read(bound, words, into);
+        transposed.read(group.slab, group.rows.clone(), words, || stop(context), read)
     };
     let mut new = |portion: PlanePortion| {
         seeded += portion.count(kernel);

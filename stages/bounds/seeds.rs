@@ -11,10 +11,11 @@ use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
 use pipeline::{StageContext, StageReport};
 use rayon::prelude::*;
+use std::mem::swap;
 use store::FileKind;
 
-/// Rows in a unit of work.
-const ROWS: usize = 64;
+/// Units of work for each thread in a group.
+const UNITS_A_THREAD: usize = 4;
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
@@ -37,22 +38,33 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         .into_iter()
         .map(|plane| PlaneWriter::output(context, settings, &index, plane))
         .collect::<Result<Vec<_>, _>>()?;
-    let (mut values, mut words) = (Vec::new(), [Vec::new(), Vec::new()]);
-    context.progress().begin(index.positions(), "positions");
-    for group in UnitGroup::all(&layout.units()) {
-        stop(context)?;
+    let groups = UnitGroup::all(&layout.units());
+    let read = |group: &UnitGroup, values: &mut Vec<i8>| {
         let (slab, offset) = (&layout.slabs()[group.slab], index.slabs()[group.slab].offset);
         values.resize(group.rows.len() * slab.columns, 0);
         let first = offset + (group.rows.start * slab.columns) as u64;
-        captures.read_range(first..first + values.len() as u64, &mut values).map_err(damaged)?;
-        for words in &mut words {
-            words.clear();
-            words.resize(stones as usize * group.words.len(), 0u64);
-        }
-        sort(&values, slab, &targets, &mut words);
-        let both = writers.par_iter_mut().zip(&mut words);
-        both.try_for_each(|(writer, words)| writer.append(PlanePortion::Words(words)))?;
+        captures.read_range(first..first + values.len() as u64, values).map_err(damaged)
+    };
+    let (mut values, mut next, mut words) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+    context.progress().begin(index.positions(), "positions");
+    if let Some(first) = groups.first() {
+        read(first, &mut values)?;
+    }
+    for (at, group) in groups.iter().enumerate() {
+        stop(context)?;
+        let sort_and_write = || {
+            for words in &mut words {
+                words.resize(stones as usize * group.words.len(), 0u64);
+            }
+            let used = sort(&values, &layout.slabs()[group.slab], &targets, &mut words);
+            let both = writers.par_iter_mut().zip(&mut words).zip(used);
+            both.try_for_each(|((writer, words), used)| append(writer, words, used, stones as usize))
+        };
+        let read_next = || groups.get(at + 1).map_or(Ok(()), |group| read(group, &mut next));
+        let (written, read) = rayon::join(sort_and_write, read_next);
+        written.and(read)?;
         context.progress().advance(values.len() as u64);
+        swap(&mut values, &mut next);
     }
     writers.into_iter().try_for_each(|writer| writer.finish().map(|_| ()))?;
     Ok(StageReport::new(index.positions()))
@@ -72,29 +84,51 @@ fn targets(stones: u32, target: impl Fn(i32) -> (usize, i32)) -> [(usize, usize)
     targets
 }
 
-/// Sorts the best captures of rows of a slab into planes, which must be zero and are concatenated in each file.
-fn sort(values: &[i8], slab: &PlaneSlab, targets: &[(usize, usize); 256], words: &mut [Vec<u64>; 2]) {
+/// Appends planes of a group, of which those in the mask `used` may have a bit.
+fn append(writer: &mut PlaneWriter, words: &mut [u64], used: u64, planes: usize) -> Result<()> {
+    let plane_words = words.len() / planes;
+    let is_used = |plane: &usize| used >> plane & 1 != 0;
+    let (mut rest, planes) = (words, (0..planes).collect::<Vec<_>>());
+    for run in planes.chunk_by(|one, other| is_used(one) == is_used(other)) {
+        let (words, after) = rest.split_at_mut(run.len() * plane_words);
+        rest = after;
+        let portion = if is_used(&run[0]) { PlanePortion::Words(words) } else { PlanePortion::Zeros(words.len()) };
+        writer.append(portion)?;
+    }
+    Ok(())
+}
+
+/// Sorts the best captures of rows of a slab into planes, which are concatenated in each file. Returns for each file the mask
+/// of the planes that have a bit.
+fn sort(values: &[i8], slab: &PlaneSlab, targets: &[(usize, usize); 256], words: &mut [Vec<u64>; 2]) -> [u64; 2] {
     let row_words = slab.row_words;
     let rows = values.len() / slab.columns;
+    let unit_rows = rows.div_ceil(UNITS_A_THREAD * rayon::current_num_threads());
     // A unit of rows writes one piece of each plane.
     let mut planes = words.each_mut().map(|words| {
         let planes = words.chunks_mut(rows * row_words);
-        planes.map(|plane| plane.chunks_mut(ROWS * row_words)).collect::<Vec<_>>()
+        planes.map(|plane| plane.chunks_mut(unit_rows * row_words)).collect::<Vec<_>>()
     });
-    let pieces: Vec<[Vec<&mut [u64]>; 2]> = (0..rows.div_ceil(ROWS))
+    let pieces: Vec<[Vec<&mut [u64]>; 2]> = (0..rows.div_ceil(unit_rows))
         .map(|_| planes.each_mut().map(|planes| planes.iter_mut().filter_map(Iterator::next).collect()))
         .collect();
     let kernel = BitKernel::detect();
-    pieces.into_par_iter().zip(values.par_chunks(ROWS * slab.columns)).for_each(|(mut planes, values)| {
+    let sort = |(mut planes, values): ([Vec<&mut [u64]>; 2], &[i8])| {
+        planes.iter_mut().flatten().for_each(|plane| plane.fill(0));
+        let mut used = [0u64; 2];
         for (row, values) in values.chunks(slab.columns).enumerate() {
             for (word, values) in values.chunks(64).enumerate() {
                 kernel.by_value(values, |best, bits| {
                     let (file, target) = targets[usize::from(best as u8)];
                     if let Some(plane) = planes[file].get_mut(target) {
                         plane[row * row_words + word] |= bits;
+                        used[file] |= 1 << target;
                     }
                 });
             }
         }
-    });
+        used
+    };
+    let sorted = pieces.into_par_iter().zip(values.par_chunks(unit_rows * slab.columns)).map(sort);
+    sorted.reduce(|| [0; 2], |one, other| [one[0] | other[0], one[1] | other[1]])
 }

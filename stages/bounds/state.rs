@@ -1,21 +1,26 @@
 //! The state of a database between the stages of its bounds: the positions won and lost at the solved bounds.
 
+use super::batches::in_batches;
 use super::bound_solver::BoundSolver;
 use super::plane_storage;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, SeedsReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
 use super::previous_plane::PreviousPlane;
 use crate::{BuildContext, Result};
-use disk::{Digest, DiskError};
+use disk::Digest;
 use engines::bounds::PlaneLayout;
 use game::{Index, Orientation};
 use pipeline::{StageContext, StageError};
 use planner::Method;
-use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// Most bytes of transposed rows when a state is loaded; it takes as many as the budget leaves.
+const TRANSPOSED_BYTES_MAX: usize = 1 << 30;
 
 /// Last step that a state includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +43,7 @@ pub(crate) struct BoundState {
     candidates_before: PreviousPlane,
     /// By unit of the candidates, whether `candidates_before` must be set before the next bound: in memory it has the
     /// positions lost at the last one.
-    stale: Vec<bool>,
+    stale: Vec<AtomicBool>,
     /// Digest of the plane lost at the last bound, once it is written.
     lost: Option<Digest>,
     groups: Vec<UnitGroup>,
@@ -121,7 +126,7 @@ impl BoundState {
             at: BoundProgress::Done(bound + 1),
             wins_before: before("wins-before", &layouts[0])?,
             candidates_before: before("candidates-before", &layouts[1])?,
-            stale: vec![false; solver.units().len()],
+            stale: solver.units().iter().map(|_| AtomicBool::new(false)).collect(),
             lost: None,
             groups: UnitGroup::all(solver.units()),
             wins_groups: UnitGroup::all(solver.wins_units()),
@@ -151,10 +156,14 @@ impl BoundState {
         }
         drop(won);
         let seeds = SeedsReader::input(context, settings, index, PlaneFile::CandidateSeeds, &self.groups)?;
-        let mut candidates = CandidatesReader::open(self.stones, above, seeds, open)?;
+        let memory = *build.plan(self.stones).memory();
+        let room = usize::try_from(memory.budget_bytes.saturating_sub(memory.planes_bytes)).unwrap_or(usize::MAX);
+        let bytes = room.min(TRANSPOSED_BYTES_MAX);
+        let mut candidates = CandidatesReader::open(index, above, seeds, bytes, open)?;
         for group in &self.groups {
             stop(context)?;
-            candidates.read(group.words.clone(), &mut words)?;
+            let rows = (group.slab, group.rows.clone());
+            candidates.read(rows, group.words.clone(), &mut words, || stop(context))?;
             for (number, _, words) in group.split(self.solver.units(), &mut words) {
                 self.solver.add_candidates(number, words, &mut |_| {})?;
                 self.candidates_before.set(number, words)?;
@@ -175,46 +184,36 @@ impl BoundState {
         mut new: impl FnMut(PlanePortion<'_>) -> Result<()> + Send,
     ) -> Result<()> {
         let solver = &*self.solver;
-        let add_wins = || -> Result<()> {
-            let mut words = Vec::new();
-            for group in &self.wins_groups {
-                stop(context)?;
-                words.resize(group.words.len(), 0);
-                if !wins(group, &mut words)? {
-                    new(PlanePortion::Zeros(words.len()))?;
-                    continue;
-                }
-                let units = group.split(solver.wins_units(), &mut words).into_par_iter();
+        let add_wins = || {
+            let compute = |group: &UnitGroup, words: &mut [u64]| {
+                let units = group.split(solver.wins_units(), words).into_iter();
                 units.for_each(|(_, unit, words)| solver.add_wins(unit, words));
-                new(PlanePortion::Words(&mut words))?;
-            }
-            Ok(())
+                Ok(())
+            };
+            in_batches(&self.wins_groups, || stop(context), &mut wins, compute, &mut new)
         };
-        let (stale, before) = (&mut self.stale, &self.candidates_before);
-        let add_candidates = || -> Result<()> {
-            let mut words = Vec::new();
-            let mut seeds =
-                SeedsReader::input(context, build.settings(), index, PlaneFile::CandidateSeeds, &self.groups)?;
-            for group in &self.groups {
-                stop(context)?;
-                words.resize(group.words.len(), 0);
-                let stale = &mut stale[group.units.clone()];
-                if !seeds.read(bound, group.words.clone(), &mut words)? && !stale.contains(&true) {
-                    continue;
-                }
-                let units = group.split(solver.units(), &mut words).into_par_iter().zip(stale);
-                units.try_for_each(|((number, _, words), stale)| {
-                    if !std::mem::take(stale) && words.iter().all(|&word| word == 0) {
-                        return Ok(());
+        let (stale, before) = (&self.stale, &self.candidates_before);
+        let add_candidates = || {
+            let settings = build.settings();
+            let mut seeds = SeedsReader::input(context, settings, index, PlaneFile::CandidateSeeds, &self.groups)?;
+            let prepare = |group: &UnitGroup, words: &mut [u64]| {
+                let has_seeds = seeds.read(bound, group.words.clone(), words)?;
+                Ok(has_seeds || stale[group.units.clone()].iter().any(|stale| stale.load(Relaxed)))
+            };
+            let compute = |group: &UnitGroup, words: &mut [u64]| {
+                for (number, _, words) in group.split(solver.units(), words) {
+                    if !stale[number].swap(false, Relaxed) && words.iter().all(|&word| word == 0) {
+                        continue;
                     }
                     let mut written = Ok(());
                     solver.add_candidates(number, words, &mut |words| {
                         written = before.set(number, words);
                     })?;
-                    written
-                })?;
-            }
-            Ok(())
+                    written?;
+                }
+                Ok(())
+            };
+            in_batches(&self.groups, || stop(context), prepare, compute, |_| Ok(()))
         };
         let (wins, candidates) = rayon::join(add_wins, add_candidates);
         wins.and(candidates)?;
@@ -232,57 +231,46 @@ impl BoundState {
     ) -> Result<()> {
         let solver = &*self.solver;
         let before = &self.wins_before;
-        let harvest_wins = || -> Result<()> {
-            let (mut words, buffers) = (Vec::new(), Mutex::new(Vec::new()));
-            for group in &self.wins_groups {
-                if !group.units.clone().any(|number| solver.has_won(number)) {
-                    won(PlanePortion::Zeros(group.words.len()))?;
-                    continue;
-                }
-                words.resize(group.words.len(), 0);
-                let units = group.split(solver.wins_units(), &mut words).into_par_iter();
-                units.try_for_each(|(number, unit, words)| {
+        let harvest_wins = || {
+            let buffers = Mutex::new(Vec::new());
+            let prepare = |group: &UnitGroup, _: &mut [u64]| Ok(group.units.clone().any(|unit| solver.has_won(unit)));
+            let compute = |group: &UnitGroup, words: &mut [u64]| {
+                for (number, unit, words) in group.split(solver.wins_units(), words) {
                     if !solver.take_won(number) {
                         words.fill(0);
-                        return Ok(());
+                        continue;
                     }
                     let buffers = || buffers.lock().unwrap_or_else(PoisonError::into_inner);
                     let mut buffer: Vec<u64> = buffers().pop().unwrap_or_default();
                     solver.read_wins(unit, words);
                     before.gained(number, words, &mut buffer)?;
                     buffers().push(buffer);
-                    Ok::<_, DiskError>(())
-                })?;
-                won(PlanePortion::Words(&mut words))?;
-            }
+                }
+                Ok(())
+            };
+            in_batches(&self.wins_groups, || Ok(()), prepare, compute, &mut won)?;
             Ok(solver.check()?)
         };
-        let (stale, before) = (&mut self.stale, &self.candidates_before);
-        let harvest_losses = || -> Result<()> {
-            let mut words = Vec::new();
-            for group in &self.groups {
-                if !group.units.clone().any(|number| solver.has_lost(number)) {
-                    lost(PlanePortion::Zeros(group.words.len()))?;
-                    continue;
-                }
-                words.resize(group.words.len(), 0);
-                let units = group.split(solver.units(), &mut words).into_par_iter();
-                units.zip(&mut stale[group.units.clone()]).try_for_each(|((number, _, words), stale)| {
+        let (stale, before) = (&self.stale, &self.candidates_before);
+        let harvest_losses = || {
+            let prepare = |group: &UnitGroup, _: &mut [u64]| Ok(group.units.clone().any(|unit| solver.has_lost(unit)));
+            let compute = |group: &UnitGroup, words: &mut [u64]| {
+                for (number, _, words) in group.split(solver.units(), words) {
                     if !solver.take_lost(number) {
                         words.fill(0);
-                        return Ok(());
+                        continue;
                     }
-                    *stale = true;
+                    stale[number].store(true, Relaxed);
                     let mut read = Ok(());
                     solver.visit(number, &mut |now| {
                         read = before.lost(number, now, words);
                         false
                     })?;
-                    read
-                })?;
-                lost(PlanePortion::Words(&mut words))?;
-            }
-            Ok(())
+                    read?;
+                }
+                Ok(())
+            };
+            in_batches(&self.groups, || Ok(()), prepare, compute, &mut lost)
         };
         let (wins, losses) = rayon::join(harvest_wins, harvest_losses);
         wins.and(losses)?;
@@ -299,7 +287,7 @@ impl BoundState {
     /// Reads words of the plane lost at the last bound, which must be in memory, and returns whether any may have a
     /// bit.
     pub(crate) fn read_lost(&self, words: Range<usize>, into: &mut [u64]) -> bool {
-        self.candidates_before.read(words, into, |unit| self.stale[unit])
+        self.candidates_before.read(words, into, |unit| self.stale[unit].load(Relaxed))
     }
 }
 

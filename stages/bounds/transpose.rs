@@ -1,15 +1,14 @@
 //! Transposition of planes from one orientation into the other, some rows at a time.
 
 use super::planes::PlanePortion;
-use super::state::stop;
 use crate::Result;
-use engines::bounds::{BitKernel, PlaneSlab};
-use pipeline::StageContext;
+use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use rayon::prelude::*;
+use std::mem::swap;
 use std::ops::Range;
 
-/// Bytes of a transposed plane in memory.
-const TURNED_BYTES: usize = 2 << 20;
+/// Least bytes of transposed rows in memory.
+pub(super) const TRANSPOSED_BYTES_MIN: usize = 2 << 20;
 
 /// Bytes of a read.
 const READ_BYTES: usize = 256 << 10;
@@ -17,29 +16,91 @@ const READ_BYTES: usize = 256 << 10;
 /// Words of a row, and groups of 64 rows, in a tile: each cache line is read and written once.
 const TILE: usize = 8;
 
+/// A plane that is read transposed, mostly in order. It keeps rows of a slab; to read a slab it reads the plane's slab once
+/// for each portion of rows that it can keep.
+pub(super) struct TransposedReader {
+    from: PlaneLayout,
+    to: PlaneLayout,
+    slab: Option<usize>,
+    rows: TransposedRows,
+}
+
+impl TransposedReader {
+    /// Creates a reader of planes of the layout `from` in the layout `to` that keeps rows of this many bytes.
+    pub(super) fn new(from: PlaneLayout, to: PlaneLayout, bytes: usize) -> TransposedReader {
+        TransposedReader { from, to, slab: None, rows: TransposedRows::new(bytes) }
+    }
+
+    /// Reads rows of a slab, and returns whether any may have a bit. `read` reads words of the plane, always the same one,
+    /// and returns the same; `stop` returns an error if the reader must stop.
+    pub(super) fn read(
+        &mut self,
+        slab: usize,
+        rows: Range<usize>,
+        mut into: &mut [u64],
+        stop: impl Fn() -> Result<()>,
+        mut read: impl FnMut(Range<usize>, &mut [u64]) -> Result<bool> + Send,
+    ) -> Result<bool> {
+        let slabs = (&self.from.slabs()[slab], &self.to.slabs()[slab]);
+        let (mut row, mut any) = (rows.start, false);
+        while row < rows.end {
+            if self.slab != Some(slab) || !self.rows.rows().contains(&row) {
+                self.slab = None;
+                self.rows.fill(slabs, row, &stop, &mut read)?;
+                self.slab = Some(slab);
+            }
+            let end = rows.end.min(self.rows.rows().end);
+            let (now, rest) = into.split_at_mut((end - row) * slabs.1.row_words);
+            match self.rows.words_of(row..end) {
+                Some(transposed) => {
+                    now.copy_from_slice(transposed);
+                    any = true;
+                }
+                None => now.fill(0),
+            }
+            (row, into) = (end, rest);
+        }
+        Ok(any)
+    }
+}
+
 /// Rows of a slab of a plane, transposed.
-#[derive(Default)]
 pub(super) struct TransposedRows {
+    /// Bytes of rows in memory, at least 64 rows.
+    bytes: usize,
     rows: Range<usize>,
     row_words: usize,
     words: Vec<u64>,
     /// By strip of 64 rows, whether any may have a bit.
     has_bits: Vec<bool>,
-    read: Vec<u64>,
+    /// Portions of the plane: one is transposed while the next one is read.
+    read: [Vec<u64>; 2],
 }
 
 impl TransposedRows {
+    /// Creates an empty set of rows, which keeps this many bytes.
+    pub(super) fn new(bytes: usize) -> TransposedRows {
+        TransposedRows {
+            bytes,
+            rows: 0..0,
+            row_words: 0,
+            words: Vec::new(),
+            has_bits: Vec::new(),
+            read: [Vec::new(), Vec::new()],
+        }
+    }
+
     /// Transposes the slab `from` into rows of `to`, as many as fit, from row `first` on (rounded down to a multiple of 64).
-    /// `read` reads words of the plane, and returns whether any may have a bit.
+    /// `read` reads words of the plane, and returns whether any may have a bit; `stop` returns an error if it must stop.
     pub(super) fn fill(
         &mut self,
         (from, to): (&PlaneSlab, &PlaneSlab),
         first: usize,
-        context: &StageContext,
-        mut read: impl FnMut(Range<usize>, &mut [u64]) -> Result<bool>,
+        stop: impl Fn() -> Result<()>,
+        mut read: impl FnMut(Range<usize>, &mut [u64]) -> Result<bool> + Send,
     ) -> Result<()> {
         let first = first / 64;
-        let words = (TURNED_BYTES / 8 / to.row_words / 64).max(1);
+        let words = (self.bytes / 8 / to.row_words / 64).max(1);
         // Strips without a bit are clear.
         for (strip, has_bits) in self.words.chunks_mut(64 * self.row_words.max(1)).zip(&self.has_bits) {
             if *has_bits {
@@ -53,22 +114,38 @@ impl TransposedRows {
         self.has_bits.resize(self.rows.len().div_ceil(64), false);
         let kernel = BitKernel::detect();
         let batch = (READ_BYTES / 8 / from.row_words).next_multiple_of(64);
+        let mut portion = |row: usize, words: &mut Vec<u64>| {
+            let rows = row..from.rows.min(row + batch);
+            words.resize(rows.len() * from.row_words, 0);
+            read(from.word(rows.start)..from.word(rows.end), words)
+        };
+        let TransposedRows { words: transposed, has_bits, read: [now, next], .. } = self;
+        let mut any = portion(0, now)?;
         for row in (0..from.rows).step_by(batch) {
-            stop(context)?;
-            let count = (from.rows - row).min(batch);
-            self.read.resize(count * from.row_words, 0);
-            if read(from.word(row)..from.word(row + count), &mut self.read)? {
-                let strips = self.words.par_chunks_mut(TILE * 64 * to.row_words);
-                strips.zip(self.has_bits.par_chunks_mut(TILE)).enumerate().for_each(|(at, (transposed, has_bits))| {
+            stop()?;
+            let mut transpose_now = || {
+                let strips = transposed.par_chunks_mut(TILE * 64 * to.row_words);
+                strips.zip(has_bits.par_chunks_mut(TILE)).enumerate().for_each(|(at, (transposed, has_bits))| {
                     let word = first + at * TILE;
-                    for (tile, rows) in self.read.chunks(TILE * 64 * from.row_words).enumerate() {
+                    for (tile, rows) in now.chunks(TILE * 64 * from.row_words).enumerate() {
                         let words = word..word + has_bits.len();
                         let to_word = row / 64 + tile * TILE;
                         let from = (rows, from.row_words, words);
                         transpose(kernel, from, (&mut *transposed, to.row_words, to_word), has_bits);
                     }
                 });
-            }
+            };
+            let read_next = || if row + batch < from.rows { portion(row + batch, next) } else { Ok(false) };
+            let ((), read) = rayon::join(
+                || {
+                    if any {
+                        transpose_now()
+                    }
+                },
+                read_next,
+            );
+            any = read?;
+            swap(now, next);
         }
         Ok(())
     }

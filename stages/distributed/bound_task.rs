@@ -20,7 +20,7 @@ impl BoundTask {
 
     /// Returns the planes that a bound starts from: its seeds, and the planes of the bounds above.
     pub(super) fn planes(stones: u32, bound: u32) -> impl Iterator<Item = PlaneFile> {
-        let above = (bound + 1..=stones).rev().flat_map(|above| [PlaneFile::Won(above), PlaneFile::Lost(above)]);
+        let above = (bound + 1..=stones).rev().flat_map(|above| [PlaneFile::Won(above), PlaneFile::Decided(above)]);
         [PlaneFile::CandidateSeeds, PlaneFile::Seed(bound)].into_iter().chain(above)
     }
 

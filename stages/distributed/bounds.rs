@@ -30,6 +30,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use store::StoreError;
 
+/// Bytes of transposed rows that a rank keeps while it loads planes.
+const TRANSPOSED_BYTES: usize = 8 << 20;
+
 /// Whether all ranks solve the bounds of a database by this method.
 pub(crate) fn is_distributed(method: Method) -> bool {
     method == Method::TwoBit
@@ -96,9 +99,10 @@ impl BoundRank<'_> {
         drop(won);
         let groups = self.groups();
         let seeds = self.candidate_seeds(&groups)?;
-        let mut candidates = CandidatesReader::open(stones, above, seeds, |plane| self.open(plane))?;
+        let mut candidates =
+            CandidatesReader::open(&self.index, above, seeds, TRANSPOSED_BYTES, |plane| self.open(plane))?;
         for (number, unit) in planes_of_rank.units().iter().enumerate().filter(|_| bound < stones) {
-            candidates.read(unit.words.clone(), &mut words)?;
+            candidates.read((unit.slab, unit.rows.clone()), unit.words.clone(), &mut words, || Ok(()))?;
             planes_of_rank.add_candidates(number, &words);
         }
         planes_of_rank.settle();

@@ -20,7 +20,7 @@ use pipeline::{StageContext, StageError, StageReport};
 use planner::{CAPTURE_PIECES_AHEAD, DatabasePlan, Settings};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use store::{BlockCache, Codec, FileKind};
+use store::{BlockCache, FileKind};
 
 /// Reply of rank 0 to a piece: written, send more. Any other reply: stop.
 const TAKEN: u8 = 1;
@@ -36,7 +36,16 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let plan = build.plan(stones);
     let member = CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index };
     let path = context.output(&files::capture(stones));
-    let create = || files::create(context.disk(), &path, settings, FileKind::Capture, &index, Codec::Packed);
+    let create = || {
+        files::create(
+            context.disk(),
+            &path,
+            settings,
+            FileKind::Capture,
+            &index,
+            settings.intermediates.captures_codec(),
+        )
+    };
     let watch = EngineProgress::new(context, index.slab_positions());
     let mut end = 0;
     let mut writer = None;

@@ -743,7 +743,7 @@ fn shell_completion_offers_values() {
     check("--kernel port", &["portable"]);
     check("restore --codec ra", &["raw", "rans"]);
     check("verify --against count", &["counting"]);
-    check("run m.toml --set store.", &["store.codec=", "store.keep="]);
+    check("run m.toml --set store.", &["store.codec=", "store.intermediates=", "store.keep="]);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         place.awari(&format!("completions {shell}")).is(0).shows(&["AWARI_COMPLETE"]);
     }

@@ -267,6 +267,23 @@ fn planes_and_snapshots_of_another_method_are_found() {
     place.awari("run m.toml").is(0).says(&["nothing to do"]);
 }
 
+/// A file is removed as soon as all that is made from it is there, and a run resumes from the others.
+#[test]
+fn planes_are_removed_while_bounds_are_solved() {
+    let place = TestDirectory::built(8);
+    let run = "run m.toml --dir bits --set build.method=two-bit";
+    place.awari(&format!("{run} --until process:8:6")).is(0);
+    let folder = fs::read_dir(place.path("bits/planes/08")).unwrap();
+    let mut left: Vec<_> = folder.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    left.sort();
+    let decided = ["07.plane", "07.won", "08.plane", "08.won"];
+    assert_eq!(left, [&["06.lost", "06.won"][..], &decided, &["candidate.seeds", "win.seeds"]].concat());
+    place.awari(run).is(0);
+    assert!(!place.path("bits/planes/08").exists());
+    let database = |run: &str| fs::read(place.path(run).join("databases/08.awari")).unwrap();
+    assert_eq!(database("bits"), database("run"));
+}
+
 #[test]
 fn a_report_is_one_page_of_every_run() {
     let place = TestDirectory::new(9);

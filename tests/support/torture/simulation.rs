@@ -74,6 +74,7 @@ impl Simulation {
             key("build.snapshot", &["0 s", "0 s", "0 s", "1 s", "10 s", "10 min"]),
             key("game.positions", &["all", "reachable"]),
             key("store.codec", &["raw", "packed", "zstd", "rans"]),
+            key("store.intermediates", &["fast", "small"]),
             key("store.keep", &["databases", "all"]),
             key("check.verify", &["none", "sample", "full"]),
         ];
