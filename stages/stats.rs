@@ -3,13 +3,15 @@
 //! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read but the
 //! scores of the opening position and of its captures.
 
+use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::{BuildContext, Result, declaration, files, opening};
 use check::{CaptureStatistics, Histogram, Statistics};
-use disk::{Digest, Staged};
+use disk::{Digest, Disk, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageReport, StageSpec};
 use planner::{DatabasePlan, Settings};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
 
@@ -22,8 +24,7 @@ const VERSION: u32 = 1;
 /// Declares the stage: it reads captures and scores, and makes the statistics.
 pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
     let (stones, stats) = (plan.stones(), files::stats(plan.stones()));
-    let slabs = [files::capture(stones), files::database(stones)];
-    let inputs = slabs.into_iter().chain(opening::inputs(settings, stones)).collect();
+    let inputs = StatsInputs::names(plan).into_iter().chain(opening::inputs(settings, stones)).collect();
     let stage = declaration::stage(plan, "stats", None, inputs, vec![stats.clone()]);
     let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
     (stage, vec![stats.version(VERSION)])
@@ -32,17 +33,16 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
-    let inputs = StatsInputs::open(build, &index, context)?;
-    let opening = inputs.opening(build.settings(), &index, context)?;
+    let (settings, plan) = (build.settings(), build.plan(stones));
+    let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| context.input(name))?;
+    let opening = inputs.opening(settings, &index, context)?;
     let counted = match inputs.cached(build) {
         Some(CountedDatabase { choice, histogram }) => {
             CountedDatabase { choice: opening.add_choice(choice), histogram }
         }
         None => {
-            let stripe_bytes = build.plan(stones).memory().stats_stripe_bytes;
-            let slabs =
-                count(&build.tables(), &index, stripe_bytes, DatabasePart::WHOLE, &inputs.captures, inputs.scores)?;
-            opening.add(slabs)
+            let stripe_bytes = plan.memory().stats_stripe_bytes;
+            opening.add(count(&build.tables(), &index, stripe_bytes, DatabasePart::WHOLE, inputs)?)
         }
     };
     publish(&index, counted, context)
@@ -50,18 +50,55 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
 
 /// The files that the stage reads.
 pub(crate) struct StatsInputs {
-    captures: Scores,
+    captures: CaptureSource,
     scores: Scores,
 }
 
+/// The captures of a database, or the seeds that a bound method has made from them, so that these can be removed.
+enum CaptureSource {
+    Captures(Box<Scores>),
+    Seeds(Box<[PlaneReader; 2]>),
+}
+
+/// Whether the stage reads seeds.
+fn has_seeds(plan: &DatabasePlan) -> bool {
+    plan.method().has_bounds() && plan.stones() > 0
+}
+
 impl StatsInputs {
-    pub(crate) fn open(build: &BuildContext, index: &Index, context: &StageContext) -> Result<StatsInputs> {
-        let open = |name: ArtifactName, kind| {
-            files::open_windowed(context.disk(), &context.input(&name), build.settings(), kind, index)
+    /// Returns the names of the files.
+    pub(crate) fn names(plan: &DatabasePlan) -> Vec<ArtifactName> {
+        let stones = plan.stones();
+        let captures = match has_seeds(plan) {
+            true => bounds::SEEDS.map(|plane| plane.name(stones)).to_vec(),
+            false => vec![files::capture(stones)],
+        };
+        captures.into_iter().chain([files::database(stones)]).collect()
+    }
+
+    /// Opens the files, of which `path` returns the paths.
+    pub(crate) fn open(
+        settings: &Settings,
+        plan: &DatabasePlan,
+        index: &Index,
+        disk: &dyn Disk,
+        path: impl Fn(&ArtifactName) -> PathBuf,
+    ) -> Result<StatsInputs> {
+        let stones = index.stones();
+        let scores = |name: ArtifactName, kind| {
+            files::open_windowed(disk, &path(&name), settings, kind, index)
                 .map_err(|error| files::unreadable(&name, error))
         };
-        let captures = open(files::capture(index.stones()), FileKind::Capture)?;
-        Ok(StatsInputs { captures, scores: open(files::database(index.stones()), FileKind::Database)? })
+        let seeds = |plane: PlaneFile| {
+            let name = plane.name(stones);
+            PlaneReader::open(disk, &path(&name), settings, index, plane)
+                .map_err(|error| files::unreadable(&name, error))
+        };
+        let captures = match has_seeds(plan) {
+            true => CaptureSource::Seeds(Box::new([seeds(bounds::SEEDS[0])?, seeds(bounds::SEEDS[1])?])),
+            false => CaptureSource::Captures(Box::new(scores(files::capture(stones), FileKind::Capture)?)),
+        };
+        Ok(StatsInputs { captures, scores: scores(files::database(stones), FileKind::Database)? })
     }
 
     /// Counts the opening position, if the index has it.
@@ -78,8 +115,10 @@ impl StatsInputs {
     /// Returns what the stages that solved and verified the database have counted, if they ran in this process: choices
     /// in the slabs, scores of all positions.
     pub(crate) fn cached(&self, build: &BuildContext) -> Option<CountedDatabase> {
+        // A bound method counts no choices while it solves.
+        let CaptureSource::Captures(captures) = &self.captures else { return None };
         let (cache, scores) = (build.stage_cache(), self.scores.digest());
-        let counted = cache.choice(self.captures.digest(), scores).zip(cache.histogram(scores));
+        let counted = cache.choice(captures.digest(), scores).zip(cache.histogram(scores));
         counted.map(|(choice, histogram)| CountedDatabase { choice, histogram })
     }
 }
@@ -128,15 +167,11 @@ pub(crate) fn count(
     index: &Index,
     stripe_bytes: u64,
     part: DatabasePart,
-    captures: &Scores,
-    scores: Scores,
+    inputs: StatsInputs,
 ) -> Result<CountedDatabase> {
     let stones = index.stones();
-    let scores = CachedScores::new(scores, CACHE_BYTES);
+    let scores = CachedScores::new(inputs.scores, CACHE_BYTES);
     let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
-    let read_captures = |first: u64, out: &mut [Score]| {
-        captures.read_range(end(first, out), out).map_err(|error| files::unreadable(&files::capture(stones), error))
-    };
     let histogram = Mutex::new(Histogram::EMPTY);
     let read_scores = |first: u64, out: &mut [Score]| {
         scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&files::database(stones), error))?;
@@ -145,6 +180,20 @@ pub(crate) fn count(
         *histogram = histogram.plus(&counted);
         Ok(())
     };
-    let choice = engines::choice(tables, index, stripe_bytes as usize, part, &read_captures, &read_scores)?;
+    let choice = match inputs.captures {
+        CaptureSource::Captures(captures) => {
+            let read_captures = |first: u64, out: &mut [Score]| {
+                let read = captures.read_range(end(first, out), out);
+                read.map_err(|error| files::unreadable(&files::capture(stones), error))
+            };
+            engines::choice(tables, index, stripe_bytes as usize, part, &[], &read_captures, &read_scores)?
+        }
+        CaptureSource::Seeds(files) => {
+            let groups = bounds::SEEDS[0].groups(index);
+            let captures = SeedCaptures::new(index, *files, &groups);
+            let read_captures = |first: u64, out: &mut [Score]| captures.read(first, out);
+            engines::choice(tables, index, stripe_bytes as usize, part, &captures.cuts(), &read_captures, &read_scores)?
+        }
+    };
     Ok(CountedDatabase { choice, histogram: histogram.into_inner().unwrap_or_else(PoisonError::into_inner) })
 }

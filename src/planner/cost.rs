@@ -10,7 +10,7 @@
 //! all reachable positions of up to 30 stones there. `cargo bench -p bench --bench cost_model` repeats the
 //! measurements.
 
-use crate::file_size::{captures_bits, expected_bits};
+use crate::file_size::{captures_bits, expected_bits, seeds_bytes};
 use crate::{CaptureMemory, Intermediates, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
 use check::{Extent, Sample};
 use store::Codec;
@@ -250,6 +250,11 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             (each * checked + VERIFY_READS * decode * positions, scores(stones), 0.0, 0.0)
         }
         StageClass::Stats if method != Method::Sweep => {
+            // Of the captures, or of the seeds that a bound method has made from them.
+            let (decode_captures, captures) = match method.has_bounds() {
+                true => (0.0, seeds_bytes(settings, stones) as f64),
+                false => (decode_captures, captures),
+            };
             let read_bytes = STATS_READ.at(stones) * positions + captures + scores(stones);
             ((STATS_NANOSECONDS + decode + decode_captures) * positions, read_bytes, 0.0, 0.0)
         }

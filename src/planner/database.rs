@@ -110,18 +110,25 @@ impl DatabasePlan {
         let estimate = Estimate { settings, memory: &memory };
         let whole = |&class: &StageClass| (estimate.load(class), estimate.cost(class, 1));
         let solving: Vec<_> = StageClass::solving(method).iter().map(whole).collect();
+        let captures = captures_bytes(settings, stones);
+        let beside_captures = |class: &StageClass| {
+            let (load, cost) = whole(class);
+            // A bound method reads captures once; `seeds` writes the seeds beside them.
+            let are_there = *class == StageClass::Seeds || !method.has_bounds();
+            let captures = if are_there { captures } else { 0 };
+            (load, Cost { disk_bytes: cost.disk_bytes + captures, ..cost })
+        };
         let mut all = vec![whole(&StageClass::Capture)];
-        all.extend(&solving);
-        all.extend((settings.verify != Verify::None).then(|| whole(&StageClass::Verify)));
-        all.push(whole(&StageClass::Stats));
+        all.extend(StageClass::solving(method).iter().map(beside_captures));
+        all.extend((settings.verify != Verify::None).then(|| beside_captures(&StageClass::Verify)));
+        all.push(beside_captures(&StageClass::Stats));
         let all_stages = estimate.prediction(&all);
         let smaller = settings.stones().take_while(|&smaller| smaller < stones);
         let smaller = smaller.map(|stones| database_bytes(settings, stones)).sum::<u64>();
-        let captures = captures_bytes(settings, stones);
         DatabasePlan {
             stages: std::array::from_fn(|class| estimate.stage_cost(StageClass::ALL[class])),
             solving: estimate.prediction(&solving),
-            all_stages: MethodPrediction { disk_bytes: all_stages.disk_bytes + captures + smaller, ..all_stages },
+            all_stages: MethodPrediction { disk_bytes: all_stages.disk_bytes + smaller, ..all_stages },
             memory,
         }
     }

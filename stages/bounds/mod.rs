@@ -20,6 +20,7 @@ mod postprocess;
 mod preprocess;
 mod previous_plane;
 mod process;
+mod seed_captures;
 mod seeds;
 mod state;
 mod transpose;
@@ -27,6 +28,7 @@ mod transpose;
 pub(crate) use planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter, SeedsReader, UnitGroup};
 pub(crate) use planes_above::{CandidatesReader, UnionReader};
 pub(crate) use preprocess::{ReadGroup, WritePortion, find_wins};
+pub(crate) use seed_captures::{SEEDS, SeedCaptures};
 pub(crate) use state::{StateSlot, stop};
 
 use crate::{BuildContext, Result, declaration, files, opening};

@@ -13,6 +13,7 @@ use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use store::{BlockRun, FileKind, Identity, Role, Scores, Shape, SlabShape, ValueRange, Writer};
 
 /// A kind of file of planes, of one database.
@@ -67,6 +68,11 @@ impl PlaneFile {
             PlaneFile::WinSeeds | PlaneFile::CandidateSeeds | PlaneFile::Lost(_) => Orientation::MoverMajor,
             _ => Orientation::OpponentMajor,
         }
+    }
+
+    /// Returns the groups of units of the plane's layout.
+    pub(crate) fn groups(self, index: &Index) -> Vec<UnitGroup> {
+        UnitGroup::all(&PlaneLayout::new(index, self.orientation()).units())
     }
 
     /// Returns the bound, 0 for files with all bounds.
@@ -208,7 +214,7 @@ const SEEDS_RUN_BYTES: u64 = 128 << 10;
 
 /// Reader of a file of planes, mostly in order. It holds the blocks of the last read, and one of them decoded.
 pub(crate) struct PlaneReader {
-    scores: Scores,
+    scores: Arc<Scores>,
     run: Option<BlockRun>,
     run_bytes: u64,
     /// Whether reads are sequential, so that reading ahead pays.
@@ -233,7 +239,16 @@ impl PlaneReader {
             _ => Scores::open_windowed(disk, path)?,
         };
         let scores = file.expect(&plane.identity(settings, index.stones()), &shape)?;
-        Ok(PlaneReader { scores, run: None, run_bytes: RUN_BYTES, reads_on: true, block: None, bytes: Vec::new() })
+        Ok(PlaneReader::of(Arc::new(scores)))
+    }
+
+    fn of(scores: Arc<Scores>) -> PlaneReader {
+        PlaneReader { scores, run: None, run_bytes: RUN_BYTES, reads_on: true, block: None, bytes: Vec::new() }
+    }
+
+    /// Returns another reader of the file, with the same index.
+    pub(crate) fn another(&self) -> PlaneReader {
+        PlaneReader::of(Arc::clone(&self.scores))
     }
 
     /// Opens an input of a stage.

@@ -39,7 +39,7 @@ pub(crate) fn find_wins(
     let settings = build.settings();
     let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
     let transposed_layout = PlaneLayout::new(index, PlaneFile::Seed(bound).orientation());
-    let groups = UnitGroup::all(&layout.units());
+    let groups = PlaneFile::WinSeeds.groups(index);
     let mut seeds = SeedsReader::input(context, settings, index, PlaneFile::WinSeeds, &groups)?;
     let mut transposed = TransposedReader::new(layout, transposed_layout, TRANSPOSED_BYTES_MIN);
     let mut writer = PlaneWriter::output(context, settings, index, PlaneFile::Seed(bound))?;

@@ -38,7 +38,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         .into_iter()
         .map(|plane| PlaneWriter::output(context, settings, &index, plane))
         .collect::<Result<Vec<_>, _>>()?;
-    let groups = UnitGroup::all(&layout.units());
+    let groups = PlaneFile::WinSeeds.groups(&index);
     let read = |group: &UnitGroup, values: &mut Vec<i8>| {
         let (slab, offset) = (&layout.slabs()[group.slab], index.slabs()[group.slab].offset);
         values.resize(group.rows.len() * slab.columns, 0);

@@ -97,7 +97,7 @@ impl BoundRank<'_> {
             planes_of_rank.add_wins_above(unit, &mut words);
         }
         drop(won);
-        let groups = self.groups();
+        let groups = PlaneFile::CandidateSeeds.groups(&self.index);
         let seeds = self.candidate_seeds(&groups)?;
         let mut candidates =
             CandidatesReader::open(&self.index, above, seeds, TRANSPOSED_BYTES, |plane| self.open(plane))?;
@@ -119,7 +119,7 @@ impl BoundRank<'_> {
                 planes_of_rank.add_seeds(unit, &mut words);
             }
         }
-        let groups = self.groups();
+        let groups = PlaneFile::CandidateSeeds.groups(&self.index);
         let mut seeds = self.candidate_seeds(&groups)?;
         for (number, unit) in planes_of_rank.units().iter().enumerate() {
             words.resize(unit.words.len(), 0);
@@ -128,10 +128,6 @@ impl BoundRank<'_> {
             }
         }
         Ok(())
-    }
-
-    fn groups(&self) -> Vec<UnitGroup> {
-        UnitGroup::all(&PlaneLayout::new(&self.index, PlaneFile::CandidateSeeds.orientation()).units())
     }
 
     fn candidate_seeds<'g>(&self, groups: &'g [UnitGroup]) -> Result<SeedsReader<'g>> {
@@ -301,7 +297,7 @@ fn seed(
         None => WonSoFar::load(build, index, bound, context)?,
     };
     let (mut words, mut before) = (Vec::new(), Vec::new());
-    for group in UnitGroup::all(&PlaneLayout::new(index, Orientation::OpponentMajor).units()) {
+    for group in PlaneFile::Won(bound).groups(index) {
         stop(context)?;
         words.resize(group.words.len(), 0);
         if !wins(&group, &mut words)? {

@@ -6,30 +6,30 @@ use super::job::JobLeader;
 use super::order::{JobOrder, ReadTask};
 use super::rank_load::{LoadMeter, RankLoads};
 use crate::stats::{CountedDatabase, StatsInputs, count, publish};
-use crate::{BuildContext, Result, files};
+use crate::{BuildContext, Result};
 use check::Histogram;
 use disk::Disk;
 use engines::{DatabasePart, Tables};
 use game::Index;
 use messaging::Communicator;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{ArtifactName, StageContext, StageError, StageReport};
 use planner::{DatabasePlan, Settings};
-use store::FileKind;
 
 /// Runs the stage, on rank 0.
 pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
-    let inputs = StatsInputs::open(build, &index, context)?;
-    let opening = inputs.opening(build.settings(), &index, context)?;
+    let (settings, plan) = (build.settings(), build.plan(stones));
+    let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| context.input(name))?;
+    let opening = inputs.opening(settings, &index, context)?;
     if let Some(CountedDatabase { choice, histogram }) = inputs.cached(build) {
         let choice = opening.add_choice(choice);
         return publish(&index, CountedDatabase { choice, histogram }, context);
     }
     drop(inputs);
-    let both = [files::capture(stones), files::database(stones)].map(|name| context.input(&name));
-    let task = ReadTask { stones, threads: context.threads(), files: both.to_vec() };
+    let files = StatsInputs::names(plan).iter().map(|name| context.input(name)).collect();
+    let task = ReadTask { stones, threads: context.threads(), files };
     let mut communicator = job.order(&JobOrder::Count(task.clone()))?;
-    let (settings, plan, tables) = (build.settings(), build.plan(stones), &build.tables());
+    let tables = &build.tables();
     let member = StatsRank { settings, plan, disk: context.disk(), tables, index: &index };
     let (counted, loads) = member.take_part(&task, &mut **communicator)?.expect("rank 0 gets the sums");
     Ok(loads.report(publish(&index, opening.add(counted), context)?))
@@ -80,14 +80,15 @@ impl StatsRank<'_> {
     }
 
     fn count(&self, task: &ReadTask, part: DatabasePart) -> Result<CountedDatabase> {
-        let [captures, scores] = &task.files[..] else {
-            return Err(StageError::failed(format!("two files to count, found {}", task.files.len())));
+        let names = StatsInputs::names(self.plan);
+        if task.files.len() != names.len() {
+            return Err(StageError::failed(format!("{} files to count, found {}", names.len(), task.files.len())));
+        }
+        let path = |name: &ArtifactName| {
+            let at = names.iter().position(|other| other == name).expect("one of the names");
+            task.files[at].clone()
         };
-        let stones = self.index.stones();
-        let captures = files::open_windowed(self.disk, captures, self.settings, FileKind::Capture, self.index)
-            .map_err(|error| files::unreadable(&files::capture(stones), error))?;
-        let scores = files::open_windowed(self.disk, scores, self.settings, FileKind::Database, self.index)
-            .map_err(|error| files::unreadable(&files::database(stones), error))?;
-        count(self.tables, self.index, self.plan.memory().stats_stripe_bytes, part, &captures, scores)
+        let inputs = StatsInputs::open(self.settings, self.plan, self.index, self.disk, path)?;
+        count(self.tables, self.index, self.plan.memory().stats_stripe_bytes, part, inputs)
     }
 }

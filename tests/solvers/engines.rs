@@ -197,7 +197,8 @@ fn capture_choices_follow_the_rules() {
                 |first, out: &mut [Score]| slice(scores, first, out),
             );
             let choice =
-                engines::choice(&tables, &index, 10_000, engines::DatabasePart::WHOLE, &captures, &scores).unwrap();
+                engines::choice(&tables, &index, 10_000, engines::DatabasePart::WHOLE, &[], &captures, &scores)
+                    .unwrap();
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }
     }

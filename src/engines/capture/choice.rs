@@ -53,7 +53,8 @@ const UNIT_POSITIONS: usize = 1 << 20;
 
 /// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`),
 /// in bounded memory: slabs of more than `stripe` positions are cut into stripes of the movers' halves. Each stripe
-/// reads its columns of all rows of scores; captures are read sequentially.
+/// reads its columns of all rows of scores; captures are read sequentially, and no read crosses any of `cuts`: positions
+/// in ascending order, each the first of a row.
 ///
 /// All parts together read each score once, and their counts add up.
 pub fn choice<E: Send>(
@@ -61,13 +62,15 @@ pub fn choice<E: Send>(
     index: &Index,
     stripe: usize,
     part: DatabasePart,
+    cuts: &[u64],
     captures: ReadScores<E>,
     scores: ReadScores<E>,
 ) -> Result<ChoiceCounts, E> {
     // Few stripes, since those of one slab read the same rows, but enough to balance the parts.
     let even = index.slab_positions() as usize / part.of / STRIPES_A_PART;
     let stripe = if part.of == 1 { stripe } else { stripe.min(even) };
-    count_choices_within(ChoiceBuffers { stripe, unit: UNIT_POSITIONS }, part, tables, index, captures, scores)
+    let buffers = ChoiceBuffers { stripe, unit: UNIT_POSITIONS };
+    count_choices_within(buffers, part, tables, index, cuts, captures, scores)
 }
 
 fn count_choices_within<E: Send>(
@@ -75,6 +78,7 @@ fn count_choices_within<E: Send>(
     part: DatabasePart,
     tables: &Tables,
     index: &Index,
+    cuts: &[u64],
     captures: ReadScores<E>,
     scores: ReadScores<E>,
 ) -> Result<ChoiceCounts, E> {
@@ -93,7 +97,7 @@ fn count_choices_within<E: Send>(
             striped.resize(positions, 0);
             read_stripe(slab, &stripe, workspace.unit, scores, &mut striped)?;
             let stripe = ScoreStripe { tables, index, slab, movers: stripe, scores: &striped };
-            choice = choice.plus(stripe.count(workspace.unit, captures)?);
+            choice = choice.plus(stripe.count(workspace.unit, cuts, captures)?);
         }
     }
     Ok(choice)
@@ -138,20 +142,35 @@ struct ScoreStripe<'a> {
 }
 
 impl ScoreStripe<'_> {
-    fn count<E: Send>(&self, unit: usize, captures: ReadScores<E>) -> Result<ChoiceCounts, E> {
+    fn count<E: Send>(&self, unit: usize, cuts: &[u64], captures: ReadScores<E>) -> Result<ChoiceCounts, E> {
         let columns = self.slab.opponent_halves as usize;
-        let unit_rows = (unit / columns).clamp(1, CHUNK);
-        let units = self.movers.len().div_ceil(unit_rows);
-        (0..units)
+        let position = |row: usize| self.slab.offset + (row * columns) as u64;
+        let units: Vec<_> = self.units((unit / columns).max(1), cuts).collect();
+        units
             .into_par_iter()
-            .map_init(Vec::new, |best, unit| {
-                let first = self.movers.start + unit * unit_rows;
-                let rows = first..self.movers.end.min(first + unit_rows);
+            .map_init(Vec::new, |best, rows| {
                 best.resize(rows.len() * columns, 0);
-                captures(self.slab.offset + (first * columns) as u64, best)?;
-                Ok(self.count_rows(rows, best))
+                captures(position(rows.start), best)?;
+                let chunks = rows.clone().step_by(CHUNK).zip(best.chunks(CHUNK * columns));
+                let count =
+                    |(first, best): (usize, &[Score])| self.count_rows(first..first + best.len() / columns, best);
+                Ok(chunks.map(count).fold(ChoiceCounts::default(), ChoiceCounts::plus))
             })
             .try_reduce(ChoiceCounts::default, |a, b| Ok(a.plus(b)))
+    }
+
+    /// Cuts the movers' halves into units of at most `rows_max` rows, and at `cuts`.
+    fn units(&self, rows_max: usize, cuts: &[u64]) -> impl Iterator<Item = Range<usize>> {
+        let columns = u64::from(self.slab.opponent_halves);
+        let mut first = self.movers.start;
+        std::iter::from_fn(move || {
+            let position = self.slab.offset + first as u64 * columns;
+            let cut = cuts.get(cuts.partition_point(|&cut| cut <= position));
+            let cut = cut.map_or(usize::MAX, |cut| ((cut - self.slab.offset) / columns) as usize);
+            let rows = first..self.movers.end.min(first + rows_max).min(cut);
+            first = rows.end;
+            (!rows.is_empty()).then_some(rows)
+        })
     }
 
     fn count_rows(&self, rows: Range<usize>, captures: &[Score]) -> ChoiceCounts {
@@ -301,7 +320,7 @@ mod tests {
             };
             let captures = |first: u64, out: &mut [Score]| fill(&capture_at, first, out);
             let scores = |first: u64, out: &mut [Score]| fill(&score_at, first, out);
-            let expected = choice(&tables, &index, 1 << 23, DatabasePart::WHOLE, &captures, &scores).unwrap();
+            let expected = choice(&tables, &index, 1 << 23, DatabasePart::WHOLE, &[], &captures, &scores).unwrap();
             let mut declined = 0;
             for slab in index.slabs() {
                 let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));
@@ -311,11 +330,17 @@ mod tests {
                 }
             }
             assert_eq!(expected.declined, declined);
+            let cuts_of = |slab: &Slab| {
+                let (offset, columns) = (slab.offset, u64::from(slab.opponent_halves));
+                (0..u64::from(slab.mover_halves)).filter(|row| row % 71 < 2).map(move |row| offset + row * columns)
+            };
+            let cuts: Vec<u64> = index.slabs().iter().flat_map(cuts_of).collect();
             for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (70_000, 2_000), (70_000, 1 << 20)] {
                 for of in [1, 2, 5] {
                     let part = |number| {
                         let (workspace, part) = (ChoiceBuffers { stripe, unit }, DatabasePart { number, of });
-                        count_choices_within(workspace, part, &tables, &index, &captures, &scores).unwrap()
+                        let cuts = if number % 2 == 0 { &cuts[..] } else { &[] };
+                        count_choices_within(workspace, part, &tables, &index, cuts, &captures, &scores).unwrap()
                     };
                     let found = (0..of).map(part).reduce(ChoiceCounts::plus).unwrap();
                     assert_eq!(found, expected, "{stripe}, {unit}, {of} parts");

@@ -33,22 +33,38 @@ impl BitKernel {
             BitKernel::Avx512 => x86_64::mark_avx512(rows, columns, marks),
         }
     }
+
+    /// Sets each byte of some rows whose mark has its bit to a value. A row has `columns` bytes, and whole words of the mark.
+    ///
+    /// # Panics
+    /// If the mark has fewer words than the rows.
+    pub fn set(self, rows: &mut [i8], columns: usize, value: i8, mark: &[u64]) {
+        assert!(mark.len() >= rows.len() / columns * columns.div_ceil(WORD), "words for each row");
+        match self {
+            BitKernel::Portable | BitKernel::Bmi2 => set(rows, columns, value, mark),
+            BitKernel::Avx512 => x86_64::set_avx512(rows, columns, value, mark),
+        }
+    }
+}
+
+fn set(rows: &mut [i8], columns: usize, value: i8, mark: &[u64]) {
+    let words = rows.chunks_mut(columns).flat_map(|row| row.chunks_mut(WORD));
+    for (bytes, &mask) in words.zip(mark) {
+        let mut mask = mask;
+        while mask != 0 {
+            // A mark may have bits behind the last byte, which mean nothing.
+            if let Some(byte) = bytes.get_mut(mask.trailing_zeros() as usize) {
+                *byte = value;
+            }
+            mask &= mask - 1;
+        }
+    }
 }
 
 fn mark(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
     rows.fill(0);
-    let words = rows.chunks_mut(columns).flat_map(|row| row.chunks_mut(WORD));
-    for (at, bytes) in words.enumerate() {
-        for &(value, mark) in marks {
-            let mut mask = mark[at];
-            while mask != 0 {
-                // A mark may have bits behind the last byte, which mean nothing.
-                if let Some(byte) = bytes.get_mut(mask.trailing_zeros() as usize) {
-                    *byte = value;
-                }
-                mask &= mask - 1;
-            }
-        }
+    for &(value, mark) in marks {
+        set(rows, columns, value, mark);
     }
 }
 
@@ -102,6 +118,11 @@ mod tests {
             };
             let expected: Vec<i8> = (0..rows * columns).map(expected).collect();
             marked.for_each(|bytes| assert_eq!(bytes, expected, "{rows} rows of {columns}"));
+            for kernel in BitKernel::available() {
+                let mut bytes = vec![0; rows * columns];
+                marks.iter().for_each(|&(value, mark)| kernel.set(&mut bytes, columns, value, mark));
+                assert_eq!(bytes, expected, "{kernel:?}, {rows} rows of {columns}");
+            }
         }
     }
 

@@ -129,6 +129,22 @@ pub(crate) fn by_value_avx512(bytes: &[i8], each: impl FnMut(i8, u64)) {
     unsafe { enabled(bytes, each) }
 }
 
+/// See [`crate::bounds::BitKernel::set`].
+pub(crate) fn set_avx512(rows: &mut [i8], columns: usize, value: i8, mark: &[u64]) {
+    #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
+    fn enabled(rows: &mut [i8], columns: usize, value: i8, mark: &[u64]) {
+        let value = _mm512_set1_epi8(value);
+        let words = rows.chunks_mut(columns).flat_map(|row| row.chunks_mut(CHUNK));
+        for (bytes, &mask) in words.zip(mark).filter(|&(_, &mask)| mask != 0) {
+            let these = mask & _bzhi_u64(u64::MAX, bytes.len() as u32);
+            // SAFETY: lanes outside the mask are not written; the others are in the slice.
+            unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr(), these, value) }
+        }
+    }
+    // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
+    unsafe { enabled(rows, columns, value, mark) }
+}
+
 /// See [`crate::bounds::BitKernel::mark`].
 pub(crate) fn mark_avx512(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
     /// Words at a time: one cache line of each mark.
