@@ -64,6 +64,15 @@ pub enum OracleError {
         expected: Bounds,
         found: Bounds,
     },
+    /// Scores that a search met contradict each other.
+    #[error(
+        "the databases contradict each other about position {}; `awari verify` shows which of them are wrong",
+        PositionText::of_board(*board)
+    )]
+    Contradiction {
+        /// A position whose proved bounds exclude each other.
+        board: Board,
+    },
 }
 
 fn of_largest(largest: Option<u32>) -> String {
@@ -98,7 +107,8 @@ impl OracleError {
             | OracleError::Unknown { .. }
             | OracleError::Misplaced { .. }
             | OracleError::Beyond { .. }
-            | OracleError::Inconsistent { .. } => true,
+            | OracleError::Inconsistent { .. }
+            | OracleError::Contradiction { .. } => true,
         }
     }
 }

@@ -43,7 +43,7 @@ impl Level {
     }
 
     /// Returns the lost stones that halve the weight of a move; `None` if none may be lost.
-    fn stones_halving(self) -> Option<f64> {
+    pub(crate) fn stones_halving(self) -> Option<f64> {
         match self {
             Level::Fair => Some(6.0),
             Level::Good => Some(3.0),
@@ -63,18 +63,26 @@ impl Oracle {
             let best = answer.moves.iter().max_by(|a, b| worth(a.value).total_cmp(&worth(b.value)));
             return Ok(line.first().or(best).map(|one| one.pit));
         };
-        let best = answer.moves.iter().map(|one| worth(one.value)).fold(f64::NEG_INFINITY, f64::max);
-        let weight = |value| ((worth(value) - best) / stones_halving).exp2();
-        let total: f64 = answer.moves.iter().map(|one| weight(one.value)).sum();
-        let mut left = random.clamp(0.0, 1.0) * total;
-        for one in &answer.moves {
-            left -= weight(one.value);
-            if left <= 0.0 {
-                return Ok(Some(one.pit));
-            }
-        }
-        Ok(answer.moves.last().map(|one| one.pit))
+        let worths = answer.moves.iter().map(|one| (one.pit, worth(one.value)));
+        Ok(choose_weighted(worths, stones_halving, random))
     }
+}
+
+/// Chooses a move with a weight that halves for each number of stones that the move loses against the best one.
+pub(crate) fn choose_weighted(
+    moves: impl Iterator<Item = (Pit, f64)> + Clone,
+    stones_halving: f64,
+    random: f64,
+) -> Option<Pit> {
+    let best = moves.clone().map(|(_, worth)| worth).fold(f64::NEG_INFINITY, f64::max);
+    let weight = |worth: f64| ((worth - best) / stones_halving).exp2();
+    let total: f64 = moves.clone().map(|(_, worth)| weight(worth)).sum();
+    let mut left = random.clamp(0.0, 1.0) * total;
+    let chosen = moves.clone().find(|(_, worth)| {
+        left -= weight(*worth);
+        left <= 0.0
+    });
+    chosen.or(moves.last()).map(|(pit, _)| pit)
 }
 
 /// Returns the middle of the bounds.

@@ -10,10 +10,13 @@
 //! * One oracle serves all threads. Reading raw and packed databases takes no lock; compressed ones share a bounded
 //!   cache of decoded blocks.
 //!
+//! Beyond the databases, [`Oracle::analyze`] searches with the engine of the crate `search`.
+//!
 //! The crate opens no files: callers pass opened files.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod analysis;
 mod answer;
 mod bounds;
 mod error;
@@ -23,6 +26,7 @@ mod line;
 mod review;
 mod search;
 
+pub use analysis::{SEARCH_PLIES, SearchProbes};
 pub use answer::{Answer, AnswerSource, IllegalMove, Oracle, ValuedMove};
 pub use bounds::Bounds;
 pub use error::OracleError;

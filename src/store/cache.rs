@@ -283,6 +283,26 @@ impl CachedScores {
         Ok(self.part(self.key(&location))?[location.at])
     }
 
+    /// One score, as [`get`](Self::get), but only if that decodes nothing: `None` if the score is in a compressed block that
+    /// the cache does not hold.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    #[inline]
+    pub fn get_decoded(&self, position: u64) -> Option<Result<i8>> {
+        if !self.scores.codec().is_compressed() {
+            return Some(self.get(position));
+        }
+        let location = self.scores.locate(position, AccessPattern::Single);
+        if location.part == BlockPart::InPlace {
+            return Some(self.scores.get(position));
+        }
+        match self.cache.find(self.key(&location))? {
+            CachedPart::Scores(scores) => Some(Ok(scores[location.at])),
+            CachedPart::Head(_) => None,
+        }
+    }
+
     /// Consecutive scores, as [`Scores::read_range`].
     ///
     /// # Errors

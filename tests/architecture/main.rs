@@ -18,15 +18,19 @@ const MAY_USE: [(&str, &str, &str); 19] = [
     ("engines", "src/engines", "game messaging store"),
     ("check", "src/check", "game store"),
     ("search", "src/search", "game"),
-    ("oracle", "src/oracle", "game store"),
+    ("oracle", "src/oracle", "game search store"),
     ("awari-db", "src/db", "game disk store oracle"),
-    ("server", "src/server", "game store oracle"),
+    ("server", "src/server", "game store search oracle"),
     ("exchange", "src/exchange", "game disk store engines"),
     ("messaging", "src/messaging", ""),
     ("planner", "src/planner", "game disk store pipeline engines check"),
     ("stages", "stages", "game disk messaging store pipeline planner engines check"),
-    ("awari", "src/cli", "game disk messaging store pipeline planner engines check oracle server exchange stages"),
-    ("tests", "tests", "game disk messaging store pipeline planner engines check oracle server stages awari"),
+    (
+        "awari",
+        "src/cli",
+        "game disk messaging store pipeline planner engines check search oracle server exchange stages",
+    ),
+    ("tests", "tests", "game disk messaging store pipeline planner engines check search oracle server stages awari"),
     // A workspace of its own, which maturin builds.
     ("awari-python", "src/python", "awari-db"),
     // A workspace of its own, which only a nightly toolchain builds.

@@ -1,0 +1,144 @@
+//! Positions beyond the databases: the engine of the crate `search` with the databases as exact scores.
+
+use crate::answer::{Answer, ValuedMove};
+use crate::level::choose_weighted;
+use crate::{Level, Oracle, OracleError};
+use game::{Board, Orientation, Pit, Score};
+use search::{ExactScores, MoveEstimate, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+/// Up to this distance from the root of a search, in moves, the databases are always read. Beyond it they are read only
+/// where that decodes nothing: most positions are there, and decoding a block takes as long as searching a hundred
+/// positions (Lincke 2002, section 6.2, also looks positions up in the first 8 plies only).
+pub const SEARCH_PLIES: usize = 8;
+
+/// The most moves of the line of a position in a database.
+const LINE_MOVES_MAX: usize = 30;
+
+/// The databases of an oracle, as a search reads them.
+///
+/// A database that cannot be read is as one that does not exist: the search goes on without it, and
+/// [`error`](Self::error) returns the reason.
+#[derive(Debug)]
+pub struct SearchProbes<'a> {
+    oracle: &'a Oracle,
+    stones_max: u32,
+    error: OnceLock<OracleError>,
+}
+
+impl<'a> SearchProbes<'a> {
+    /// Reads the databases of `oracle` of at most `stones_max` stones.
+    pub fn new(oracle: &'a Oracle, stones_max: u32) -> SearchProbes<'a> {
+        SearchProbes { oracle, stones_max, error: OnceLock::new() }
+    }
+
+    /// Returns the first error of a database, if there was one.
+    pub fn error(self) -> Option<OracleError> {
+        self.error.into_inner()
+    }
+}
+
+impl ExactScores for SearchProbes<'_> {
+    fn knows(&self, stones: u32) -> bool {
+        stones <= self.stones_max && self.oracle.indexed(stones).is_ok()
+    }
+
+    fn score(&self, board: &Board, plies: usize) -> Option<Score> {
+        let (index, scores) = self.oracle.indexed(board.stones()).ok()?;
+        if !self.oracle.set().contains(board) {
+            return None;
+        }
+        let position = index.rank(board, Orientation::OpponentMajor)?;
+        let found = if plies <= SEARCH_PLIES { scores.get(position) } else { scores.get_decoded(position)? };
+        match found {
+            Ok(score) => Some(score),
+            Err(error) => {
+                let _ = self.error.set(error.into());
+                None
+            }
+        }
+    }
+}
+
+impl Oracle {
+    /// Analyzes a position: by the databases alone if they hold it, else by a search.
+    ///
+    /// `progress` receives the report of each iteration of a search. In the report of a position in a database everything
+    /// is proved, and its depth is the length of the line.
+    ///
+    /// # Errors
+    /// As [`answer`](Oracle::answer) if a database holds the position; [`OracleError::Contradiction`] if a search proves that a
+    /// database is wrong. A database that cannot be read is an error only if the position itself is in it.
+    pub fn analyze(
+        &self,
+        searcher: &Searcher,
+        request: &SearchRequest<'_>,
+        stop: &SearchStop,
+        progress: &mut dyn FnMut(&SearchReport),
+    ) -> Result<SearchReport, OracleError> {
+        let start = Instant::now();
+        let stones = request.board.stones();
+        if request.board.mover_starves() || self.has(stones) {
+            let answer = self.answer(&request.board)?;
+            if answer.score.score().is_some() {
+                let mut report = self.report(answer)?;
+                report.time = start.elapsed();
+                return Ok(report);
+            }
+        }
+        let probes = SearchProbes::new(self, self.stones_max().unwrap_or(0));
+        let report = searcher.search(request, &probes, stop, progress);
+        match report.contradiction {
+            Some(board) => Err(OracleError::Contradiction { board }),
+            None => Ok(report),
+        }
+    }
+
+    /// Makes the report of a position whose score is known, from its answer.
+    fn report(&self, answer: Answer) -> Result<SearchReport, OracleError> {
+        let line = self.line(&answer.board, LINE_MOVES_MAX)?.moves;
+        let pits: Vec<Pit> = line.iter().map(|one| one.pit).collect();
+        let searched = |one: &ValuedMove| SearchedMove {
+            pit: one.pit,
+            captured: one.captured,
+            low: one.value.low(),
+            high: one.value.high(),
+            estimate: match one.value.score() {
+                Some(value) => MoveEstimate::About(i32::from(value) * 100),
+                None => MoveEstimate::AtMost(i32::from(one.value.high()) * 100),
+            },
+            line: if pits.first() == Some(&one.pit) { pits.clone() } else { vec![one.pit] },
+        };
+        let mut moves: Vec<SearchedMove> = answer.moves.iter().map(searched).collect();
+        // The move of the line comes first among equals: best moves alone may repeat positions for ever.
+        moves.sort_by_key(|one| (-one.high, pits.first() != Some(&one.pit)));
+        Ok(SearchReport {
+            low: answer.score.low(),
+            high: answer.score.high(),
+            estimate: i32::from(answer.score.low()) * 100,
+            moves,
+            depth: pits.len() as u32,
+            nodes: 0,
+            probes: 1,
+            time: std::time::Duration::ZERO,
+            contradiction: None,
+            table_permille: 0,
+        })
+    }
+}
+
+impl Level {
+    /// Chooses a move of a report at this level; `None` if there is none. `random` is between 0 and 1.
+    ///
+    /// The level `perfect` plays the best move that the search found. Other levels need estimates of all moves: the
+    /// request must ask for as many lines as there are moves.
+    pub fn choose(self, report: &SearchReport, random: f64) -> Option<Pit> {
+        let Some(stones_halving) = self.stones_halving() else { return report.moves.first().map(|one| one.pit) };
+        let stones = |one: &SearchedMove| {
+            let (low, high) = (i32::from(one.low) * 100, i32::from(one.high) * 100);
+            f64::from(one.estimate.hundredths().clamp(low, high)) / 100.0
+        };
+        choose_weighted(report.moves.iter().map(|one| (one.pit, stones(one))), stones_halving, random)
+    }
+}
