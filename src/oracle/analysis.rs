@@ -7,11 +7,7 @@ use game::{Board, Orientation, Pit, Score};
 use search::{ExactScores, MoveEstimate, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher};
 use std::sync::OnceLock;
 use std::time::Instant;
-
-/// Up to this distance from the root of a search, in moves, the databases are always read. Beyond it they are read only
-/// where that decodes nothing: most positions are there, and decoding a block takes as long as searching a hundred
-/// positions (Lincke 2002, section 6.2, also looks positions up in the first 8 plies only).
-pub const SEARCH_PLIES: usize = 8;
+use store::{CachedScores, StoreError};
 
 /// The most moves of the line of a position in a database.
 const LINE_MOVES_MAX: usize = 30;
@@ -33,6 +29,19 @@ impl<'a> SearchProbes<'a> {
         SearchProbes { oracle, stones_max, error: OnceLock::new() }
     }
 
+    fn read(
+        &self,
+        board: &Board,
+        read: impl FnOnce(&CachedScores, u64) -> Option<Result<Score, StoreError>>,
+    ) -> Option<Score> {
+        let (index, scores) = self.oracle.indexed(board.stones()).ok()?;
+        if !self.oracle.set().contains(board) {
+            return None;
+        }
+        let found = read(scores, index.rank(board, Orientation::OpponentMajor)?)?;
+        found.map_err(|error| self.error.set(error.into())).ok()
+    }
+
     /// Returns the first error of a database, if there was one.
     pub fn error(self) -> Option<OracleError> {
         self.error.into_inner()
@@ -44,20 +53,12 @@ impl ExactScores for SearchProbes<'_> {
         stones <= self.stones_max && self.oracle.indexed(stones).is_ok()
     }
 
-    fn score(&self, board: &Board, plies: usize) -> Option<Score> {
-        let (index, scores) = self.oracle.indexed(board.stones()).ok()?;
-        if !self.oracle.set().contains(board) {
-            return None;
-        }
-        let position = index.rank(board, Orientation::OpponentMajor)?;
-        let found = if plies <= SEARCH_PLIES { scores.get(position) } else { scores.get_decoded(position)? };
-        match found {
-            Ok(score) => Some(score),
-            Err(error) => {
-                let _ = self.error.set(error.into());
-                None
-            }
-        }
+    fn score(&self, board: &Board) -> Option<Score> {
+        self.read(board, |scores, position| Some(scores.get(position)))
+    }
+
+    fn ready_score(&self, board: &Board) -> Option<Score> {
+        self.read(board, CachedScores::get_decoded)
     }
 }
 

@@ -26,7 +26,7 @@ mod line;
 mod review;
 mod search;
 
-pub use analysis::{SEARCH_PLIES, SearchProbes};
+pub use analysis::SearchProbes;
 pub use answer::{Answer, AnswerSource, IllegalMove, Oracle, ValuedMove};
 pub use bounds::Bounds;
 pub use error::OracleError;

@@ -1,24 +1,296 @@
 //! The static evaluation: an estimate of the score without looking ahead.
+//!
+//! It is a small network, fitted to scores of databases (see [`Training`](crate::Training)). The columns of the
+//! [features](crate::features) select rows, whose sum is the first layer; two more layers follow. All numbers are integers, so
+//! that the estimate is the same on every machine.
+//!
+//! # File
+//!
+//! Little-endian numbers without padding:
+//!
+//! ```text
+//! "awari-eval\0\1"                           magic and version
+//! u16 columns, u16 wide, u16 narrow          308, 64, 16
+//! i16 rows[columns][wide]                    the first layer, 512 = 1
+//! i16 first_bias[wide]
+//! i16 direct[columns]                        what a column adds to the estimate itself, 64 = 1 stone
+//! i16 second[narrow][wide]                   the second layer, 512 = 1
+//! i32 second_bias[narrow]                    2^18 = 1
+//! i16 last[narrow]                           the output, 512 = 1 stone
+//! i32 last_bias                              2^18 = 1 stone
+//! ```
 
 use crate::board::PackedBoard;
+use crate::features::{COLUMNS, FEATURES, columns};
 use crate::table::STONE;
 use game::Board;
+use std::sync::LazyLock;
 
-/// An estimate of scores from features of the board: a sixth of the difference of stones, and a stone for the move.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Evaluation {}
+/// The width of the first layer.
+pub(crate) const WIDE: usize = 64;
+
+/// The width of the second layer.
+pub(crate) const NARROW: usize = 16;
+
+/// 1 in the first layer and in weights of the other layers.
+pub(crate) const ONE: i32 = 1 << ONE_BITS;
+const ONE_BITS: u32 = 9;
+
+/// A stone in the direct part.
+pub(crate) const DIRECT_STONE: i32 = 64;
+
+const MAGIC: &[u8; 12] = b"awari-eval\0\x01";
+
+/// The length of the file.
+const BYTES: usize =
+    MAGIC.len() + 6 + 2 * (COLUMNS * WIDE + WIDE + COLUMNS + NARROW * WIDE + NARROW) + 4 * (NARROW + 1);
+
+/// The bound of each weight of the first layer: with it, no sum overflows.
+pub(crate) const ROW_MAX: i32 = i16::MAX as i32 / (FEATURES as i32 + 1);
+
+/// An estimate of scores from features of the board.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Evaluation {
+    network: Option<Box<Network>>,
+}
+
+/// The weights.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Network {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) first_bias: Row,
+    pub(crate) direct: Vec<i16>,
+    pub(crate) second: [Row; NARROW],
+    pub(crate) second_bias: [i32; NARROW],
+    pub(crate) last: [i16; NARROW],
+    pub(crate) last_bias: i32,
+}
+
+/// A row of the first or of the second layer: two cache lines.
+#[derive(Clone, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Row(pub(crate) [i16; WIDE]);
+
+/// Why bytes are not an evaluation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluationError {
+    /// The first bytes are those of another format or version.
+    #[error("not an evaluation of this version of the program; make it again with the stage `evaluation`")]
+    Magic,
+    /// The numbers of weights are others.
+    #[error("an evaluation of other features: it has {found:?} columns and widths, expected {expected:?}")]
+    Shape {
+        /// The numbers of the file.
+        found: [u16; 3],
+        /// The numbers that this program has.
+        expected: [u16; 3],
+    },
+    /// The file is cut, or has bytes after its end.
+    #[error("the evaluation has {found} bytes, expected {expected}")]
+    Length {
+        /// The length.
+        found: usize,
+        /// The length that its shape requires.
+        expected: usize,
+    },
+    /// A weight is so large that sums could overflow.
+    #[error("the evaluation has a weight that is out of range")]
+    Range,
+}
+
+/// The evaluation that the program contains.
+static SHIPPED: LazyLock<Evaluation> = LazyLock::new(|| {
+    Evaluation::from_bytes(include_bytes!("evaluation.bin")).expect("a test reads the evaluation that is built in")
+});
+
+impl Default for Evaluation {
+    /// The evaluation that the program contains.
+    fn default() -> Evaluation {
+        SHIPPED.clone()
+    }
+}
 
 impl Evaluation {
+    /// An evaluation without fitted weights: a sixth of the difference of stones, and a stone for the move.
+    pub const MATERIAL: Evaluation = Evaluation { network: None };
+
+    pub(crate) fn new(network: Network) -> Evaluation {
+        Evaluation { network: Some(Box::new(network)) }
+    }
+
+    /// Reads an evaluation from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`EvaluationError`] for anything but what [`to_bytes`](Self::to_bytes) writes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Evaluation, EvaluationError> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or(EvaluationError::Magic)?;
+        if bytes.len() < MAGIC.len() + 6 {
+            return Err(EvaluationError::Length { found: bytes.len(), expected: BYTES });
+        }
+        let mut numbers = Numbers(rest);
+        let found = std::array::from_fn(|_| numbers.next_i16() as u16);
+        let expected = [COLUMNS as u16, WIDE as u16, NARROW as u16];
+        if found != expected {
+            return Err(EvaluationError::Shape { found, expected });
+        }
+        if bytes.len() != BYTES {
+            return Err(EvaluationError::Length { found: bytes.len(), expected: BYTES });
+        }
+        let network = Network {
+            rows: (0..COLUMNS).map(|_| numbers.row()).collect(),
+            first_bias: numbers.row(),
+            direct: (0..COLUMNS).map(|_| numbers.next_i16()).collect(),
+            second: std::array::from_fn(|_| numbers.row()),
+            second_bias: std::array::from_fn(|_| numbers.next_i32()),
+            last: std::array::from_fn(|_| numbers.next_i16()),
+            last_bias: numbers.next_i32(),
+        };
+        let is_small = |row: &Row| row.0.iter().all(|&weight| i32::from(weight).abs() <= ROW_MAX);
+        let biases = network.second_bias.iter().chain([&network.last_bias]);
+        if !network.rows.iter().chain([&network.first_bias]).all(is_small)
+            || biases.into_iter().any(|bias| bias.unsigned_abs() > 1 << 28)
+        {
+            return Err(EvaluationError::Range);
+        }
+        Ok(Evaluation::new(network))
+    }
+
+    /// Writes the evaluation; nothing for [`MATERIAL`](Self::MATERIAL).
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Some(network) = &self.network else { return Vec::new() };
+        let mut bytes = MAGIC.to_vec();
+        let mut words = |numbers: &[i16]| bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        words(&[COLUMNS as i16, WIDE as i16, NARROW as i16]);
+        network.rows.iter().chain([&network.first_bias]).for_each(|row| words(&row.0));
+        words(&network.direct);
+        network.second.iter().for_each(|row| words(&row.0));
+        bytes.extend(network.second_bias.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend(network.last.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend(network.last_bias.to_le_bytes());
+        bytes
+    }
+
     /// Returns the estimate of the score of a position, in hundredths of a stone.
     pub fn hundredths(&self, board: &Board) -> i32 {
-        self.estimate(PackedBoard::new(board)) * 100 / STONE
+        let stones = board.stones() as i32;
+        (self.estimate(PackedBoard::new(board)) * 100 / STONE).clamp(-stones * 100, stones * 100)
     }
 
     /// Returns the estimate in units of 1/[`STONE`] stone.
     #[inline]
     pub(crate) fn estimate(&self, board: PackedBoard) -> i32 {
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        let sum = |half: u64| (half.wrapping_mul(ONES) >> 56) as i32;
-        (sum(board.mover) - sum(board.opponent)) * STONE / 6 + STONE
+        match &self.network {
+            Some(network) => network.estimate(board),
+            None => {
+                const ONES: u64 = 0x0101_0101_0101_0101;
+                let sum = |half: u64| (half.wrapping_mul(ONES) >> 56) as i32;
+                (sum(board.mover) - sum(board.opponent)) * STONE / 6 + STONE
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Evaluation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.network.is_some() { "Evaluation(network)" } else { "Evaluation(material)" })
+    }
+}
+
+impl Network {
+    /// Returns the estimate in units of 1/[`STONE`] stone.
+    fn estimate(&self, board: PackedBoard) -> i32 {
+        let mut sums = self.first_bias.0;
+        let mut direct = 0;
+        for column in columns(board) {
+            let row = &self.rows[usize::from(column)].0;
+            for (sum, weight) in sums.iter_mut().zip(row) {
+                // Does not overflow: `ROW_MAX`.
+                *sum = sum.wrapping_add(*weight);
+            }
+            direct += i32::from(self.direct[usize::from(column)]);
+        }
+        for sum in &mut sums {
+            *sum = (*sum).clamp(0, ONE as i16);
+        }
+        let mut total = self.last_bias;
+        for ((row, bias), last) in self.second.iter().zip(&self.second_bias).zip(&self.last) {
+            // At most 64 products of 2^9 and 2^15 and a bias of 2^28.
+            let products = sums.iter().zip(&row.0).map(|(&sum, &weight)| i32::from(sum) * i32::from(weight));
+            let second = (bias + products.sum::<i32>()) >> ONE_BITS;
+            // As many stones as the total of a board: 2^9 * 2^6.
+            total = total.saturating_add(second.clamp(0, ONE << 6) * i32::from(*last));
+        }
+        let stone = ONE * ONE;
+        (total / (stone / STONE)) + direct * STONE / DIRECT_STONE
+    }
+}
+
+/// Little-endian numbers of bytes that are long enough.
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    fn next<const N: usize>(&mut self) -> [u8; N] {
+        let mut found = [0; N];
+        let (first, rest) = self.0.split_at(N);
+        found.copy_from_slice(first);
+        self.0 = rest;
+        found
+    }
+
+    fn next_i16(&mut self) -> i16 {
+        i16::from_le_bytes(self.next())
+    }
+
+    fn next_i32(&mut self) -> i32 {
+        i32::from_le_bytes(self.next())
+    }
+
+    fn row(&mut self) -> Row {
+        Row(std::array::from_fn(|_| self.next_i16()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use game::reference;
+
+    #[test]
+    fn the_evaluation_of_the_program_is_read_as_it_is_written() {
+        let bytes = include_bytes!("evaluation.bin");
+        let read = Evaluation::from_bytes(bytes).unwrap();
+        assert_eq!(read.to_bytes(), bytes);
+        assert!(read == Evaluation::default());
+    }
+
+    /// Also far from the positions to which it was fitted: all of 6 stones.
+    #[test]
+    fn the_evaluation_of_the_program_is_better_than_material() {
+        let solved = reference::solve_up_to(6);
+        let error = |evaluation: &Evaluation| -> i32 {
+            let errors = solved[6]
+                .iter()
+                .map(|(pits, score)| (evaluation.hundredths(&Board(*pits)) - 100 * i32::from(*score)).abs());
+            errors.sum()
+        };
+        let (fitted, material) = (error(&Evaluation::default()), error(&Evaluation::MATERIAL));
+        assert!(fitted < material / 2, "{fitted} {material}");
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let bytes = Evaluation::default().to_bytes();
+        let refused = |bytes: &[u8]| Evaluation::from_bytes(bytes).err();
+        assert_eq!(refused(&[]), Some(EvaluationError::Magic));
+        for cut in [MAGIC.len(), MAGIC.len() + 5, 1000, BYTES - 1] {
+            assert_eq!(refused(&bytes[..cut]), Some(EvaluationError::Length { found: cut, expected: BYTES }), "{cut}");
+        }
+        assert!(matches!(refused(&[&bytes[..], &[0]].concat()), Some(EvaluationError::Length { .. })));
+        let mut other = bytes.clone();
+        other[MAGIC.len()] ^= 1;
+        assert!(matches!(refused(&other), Some(EvaluationError::Shape { .. })));
+        let mut large = bytes;
+        large[MAGIC.len() + 7] = 0x7f;
+        assert_eq!(refused(&large), Some(EvaluationError::Range));
     }
 }

@@ -20,20 +20,25 @@
 
 mod board;
 mod evaluation;
+mod features;
 mod limits;
 mod memory;
 mod report;
+mod sampling;
 mod searcher;
 mod table;
 #[cfg(test)]
 mod tests;
+mod training;
 mod worker;
 
-pub use evaluation::Evaluation;
+pub use evaluation::{Evaluation, EvaluationError};
 pub use limits::{SearchLimits, SearchStop};
 pub use report::{MoveEstimate, SearchReport, SearchedMove};
+pub use sampling::GameSampler;
 pub use searcher::{SearchRequest, Searcher};
 pub use table::TranspositionTable;
+pub use training::Training;
 
 use game::{Board, Score};
 
@@ -42,9 +47,14 @@ pub trait ExactScores: Sync {
     /// Whether scores of positions with this number of stones are known, all or nearly all.
     fn knows(&self, stones: u32) -> bool;
 
-    /// Returns the score of a position, if it is known and worth the time. A search has few positions near its root and
-    /// many far from it: `plies` is the number of moves from the root.
-    fn score(&self, board: &Board, plies: usize) -> Option<Score>;
+    /// Returns the score of a position, if it is known.
+    fn score(&self, board: &Board) -> Option<Score>;
+
+    /// As [`score`](Self::score), but only if that takes no longer than searching a few positions. Most positions of a search
+    /// are looked up in this way.
+    fn ready_score(&self, board: &Board) -> Option<Score> {
+        self.score(board)
+    }
 }
 
 /// No databases.
@@ -56,7 +66,7 @@ impl ExactScores for NoScores {
         false
     }
 
-    fn score(&self, _: &Board, _: usize) -> Option<Score> {
+    fn score(&self, _: &Board) -> Option<Score> {
         None
     }
 }

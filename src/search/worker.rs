@@ -25,6 +25,12 @@ use std::time::Instant;
 /// The most moves of a line.
 pub(crate) const PLY_MAX: usize = DEPTH_MAX as usize + 1;
 
+/// Up to this distance from the root, scores of databases are waited for (8 plies, as in Lincke 2002, section 6.2).
+const PROBE_PLIES: usize = 8;
+
+/// From this depth on, scores of databases are waited for anywhere: the tree below is larger than the time to decode a block.
+const PROBE_DEPTH: i32 = 5;
+
 /// Positions between two looks at the limits: some tens of microseconds.
 const POLL_NODES: u64 = 256;
 
@@ -224,13 +230,17 @@ impl<'a> Worker<'a> {
             || shared.deadline.is_some_and(|deadline| Instant::now() >= deadline);
     }
 
-    /// Looks a position up in the databases.
+    /// Looks a position up in the databases. Near the root and above large trees it is worth waiting for the score.
     #[inline]
-    fn probe(&mut self, board: PackedBoard, stones: i32, at: usize) -> Option<i32> {
+    fn probe(&mut self, board: PackedBoard, stones: i32, at: usize, depth: i32) -> Option<i32> {
         if !self.known[stones as usize] {
             return None;
         }
-        let score = self.shared.scores.score(&board.board(), at - self.root)?;
+        let scores = self.shared.scores;
+        let score = match at - self.root <= PROBE_PLIES || depth >= PROBE_DEPTH {
+            true => scores.score(&board.board()),
+            false => scores.ready_score(&board.board()),
+        }?;
         self.probes += 1;
         Some(i32::from(score))
     }
@@ -268,7 +278,7 @@ impl<'a> Worker<'a> {
             first = entry.pit;
         }
         if low < high
-            && let Some(score) = self.probe(board, stones, at)
+            && let Some(score) = self.probe(board, stones, at, depth)
         {
             if score < low || high < score {
                 return self.contradicted(board);
@@ -376,7 +386,7 @@ impl<'a> Worker<'a> {
     /// nothing of what they change; the mover may always make another move instead.
     fn leaf(&mut self, board: PackedBoard, window: AlphaBeta, place: PathPlace) -> Outcome {
         let stones = board.stones() as i32;
-        if let Some(score) = self.probe(board, stones, place.at) {
+        if let Some(score) = self.probe(board, stones, place.at, 0) {
             return Outcome::exact(score);
         }
         let mut best = self.shared.evaluation.estimate(board).clamp(-stones * STONE, stones * STONE);
