@@ -14,10 +14,11 @@ pub mod whole_board;
 use check::{Databases, Histogram, Published};
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
-use disk::{Disk, clock};
+use disk::{Disk, RealDisk, clock};
 use engines::capture::InMemory;
 use engines::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
 use game::{Index, PositionSet, Rules, Score};
+use oracle::{Library, Oracle};
 use pipeline::{Budget, Manifest, Orchestrator, RunOptions, RunSummary};
 use planner::{Settings, schema};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -25,6 +26,7 @@ use stages::Awari;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use store::Scores;
 
 /// `argv[0]` of a child process of a bench that runs as `awari`: see [`is_awari`].
 pub const AWARI: &str = "awari";
@@ -194,6 +196,17 @@ pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&s
         ..RunOptions::default()
     };
     Orchestrator::new(disk, directory, &Awari::new(settings), options).run().expect("the build succeeds")
+}
+
+/// Opens the databases of a run directory, with a cache of decoded blocks.
+///
+/// # Panics
+/// When there are none, or they are not of one kind.
+pub fn oracle(directory: &Path, cache_bytes: u64) -> Oracle {
+    let disk = RealDisk::default();
+    let paths = disk.list(&directory.join("databases")).expect("the databases are there");
+    let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path))));
+    Oracle::new(library.expect("all are of one kind"), cache_bytes)
 }
 
 fn assert_published(stones: u32, set: PositionSet, scores: &[Score]) {

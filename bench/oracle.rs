@@ -7,13 +7,12 @@
 
 use bench::build;
 use clap::Parser;
-use disk::{Disk, RealDisk};
+use disk::RealDisk;
 use game::play::Game;
 use game::{Board, Index, Orientation, PositionSet, Rules};
-use oracle::{Level, Library, Oracle};
+use oracle::{Level, Oracle};
 use std::path::Path;
 use std::time::Instant;
-use store::Scores;
 use tests::Random;
 
 /// Measures probes, answers and levels of play.
@@ -54,7 +53,7 @@ fn main() {
             if !["zstd", "rans"].contains(&codec) && cache == "one block" {
                 continue;
             }
-            let oracle = library(&directory, bytes_max);
+            let oracle = bench::oracle(&directory, bytes_max);
             // A cold probe decodes a block of 64 Ki positions: fewer of them tell as much.
             let boards = if cache == "one block" { &boards[..boards.len() / 20] } else { &boards[..] };
             let (mut seconds, mut sum) = (0.0, 0);
@@ -75,7 +74,7 @@ fn main() {
         }
     }
     println!("databases 0..{}, one thread\n{}", arguments.stones, table.trim_fmt());
-    levels(&arguments, &library(&temporary.path().join("packed"), 1 << 28));
+    levels(&arguments, &bench::oracle(&temporary.path().join("packed"), 1 << 28));
 }
 
 fn built(arguments: &OracleArguments, codec: &str, directory: &Path) {
@@ -85,13 +84,6 @@ fn built(arguments: &OracleArguments, codec: &str, directory: &Path) {
         ("check.verify", "none".to_owned()),
     ];
     build(&RealDisk::default(), directory, disk::clock::cores(), &overrides);
-}
-
-fn library(directory: &Path, cache_bytes: u64) -> Oracle {
-    let disk = RealDisk::default();
-    let paths = disk.list(&directory.join("databases")).expect("the databases are there");
-    let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path))));
-    Oracle::new(library.expect("all are of one kind"), cache_bytes)
 }
 
 /// Random positions, uniform over all databases.
