@@ -21,6 +21,9 @@ fn main() {
         let tests = Need::Mpirun.tests();
         lines.push(format!("not built: {tests}: need an MPI and `--features tests/mpi`"));
     }
+    if !cfg!(feature = "parquet") {
+        lines.push("not built: formats (export), exchange, Parquet: need `--features tests/parquet`".to_owned());
+    }
     if !is_slow {
         let slow = "long fault runs, browsers, every planted fault and every example";
         lines.push(format!("not run: the slow tier ({slow}): `cargo test -p tests -- --ignored`"));
