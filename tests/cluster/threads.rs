@@ -156,7 +156,7 @@ fn ranks_write_shared_files() {
         ("rans", "reachable", "sweep", NetworkFaults::none()),
         ("zstd", "reachable", "counting", NetworkFaults::none()),
     ] {
-        let settings = settings_with(positions, 9, method, &format!("codec = \"{codec}\"\n"));
+        let settings = settings_with(positions, 8, method, &format!("codec = \"{codec}\"\n"));
         let expected = alone(&settings);
         for ranks in [2, 3, 4] {
             let disk = MemoryDisk::new();
@@ -312,7 +312,7 @@ fn other_ranks_resume_counting_after_a_job_died() {
 /// number. None is left at the end.
 #[test]
 fn ranks_resume_from_directories_of_their_own() {
-    const CUTS: u64 = 16;
+    const CUTS: u64 = 8;
     for method in ["sweep", "counting"] {
         let settings = settings_with("all", 8, method, "codec = \"zstd\"\n[cluster]\nscratch = \"scratch\"\n");
         let expected = alone(&settings);

@@ -71,14 +71,6 @@ fn a_suspended_run_that_lost_its_lock_ends() {
 }
 
 #[test]
-fn bytes_do_not_depend_on_threads() {
-    let one = KilledBuild::by("auto", 10).finish(1);
-    for threads in [2, 3] {
-        assert!(KilledBuild::by("auto", 10).finish(threads) == one, "{threads} threads");
-    }
-}
-
-#[test]
 fn killed_at_every_stage_boundary() {
     ["sweep", "counting"].into_iter().for_each(|method| killed_at_boundaries(method, 16));
 }

@@ -31,7 +31,7 @@ fn simulated_jobs_build_the_files_of_an_undisturbed_one(jobs: u64) {
 /// With one rank, a seed determines every operation.
 #[test]
 fn a_seed_reproduces_a_job_of_one_rank() {
-    let seeds: Vec<u64> = (1..).filter(|&seed| Simulation::new(seed).is_alone()).take(4).collect();
+    let seeds: Vec<u64> = (1..).filter(|&seed| Simulation::new(seed).is_alone()).take(2).collect();
     for seed in seeds {
         let operations = || Simulation::new(seed).operations().unwrap();
         assert_eq!(operations(), operations(), "seed {seed}");

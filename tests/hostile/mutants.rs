@@ -17,8 +17,8 @@ const MUTANTS: [(&str, usize); 10] = [
     ("scores", 300),
     ("pages", 5000),
     ("oracle", 1000),
-    ("run", 400),
-    ("snapshot", 400),
+    ("run", 200),
+    ("snapshot", 150),
 ];
 
 /// Prints the input when a property panics.

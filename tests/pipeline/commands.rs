@@ -7,10 +7,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use store::Scores;
 use tests::Random;
-use tests::directory::{self, TestDirectory, ended_child, signal};
+use tests::directory::{self, TestDirectory, ended_child};
 use tests::needs::Need;
 
 const PUBLISHED: &str = include_str!("../../src/check/published/lincke-2002.csv");
@@ -96,6 +95,8 @@ fn plans_say_why_and_write_nothing() {
     place.awari("plan m.toml --check").is(0);
     place.awari("plan m.toml --check --force stats:2").is(10);
     place.awari("plan m.toml --check --set store.codec=raw").is(0);
+    let plan = place.awari("plan m.toml --set build.stones=0..6 --set build.methods.\"3..5\"=counting --dir new").is(0);
+    plan.shows(&["sweep:2", "counting:3", "sweep:6"]);
     place.awari("plan m.toml --set build.stones=0..40").is(0).says(&["would refuse to start", "of memory"]);
 }
 
@@ -307,19 +308,6 @@ fn a_mistake_names_its_option() {
     fs::write(place.path("bad.toml"), "[build]\nstones = \"0..3\"\nthread = 1\n").unwrap();
     let mixed = place.awari("run bad.toml --memory 5").is(11);
     mixed.says(&["bad.toml:3:1", memory, "2 mistakes in bad.toml and on the command line"]);
-}
-
-#[test]
-fn an_empty_directory_variable_is_ignored() {
-    let place = TestDirectory::new(3);
-    let awari = |line: &str| {
-        let mut command = place.command(line);
-        command.env("AWARI_DIR", "");
-        directory::ended(command)
-    };
-    awari("run m.toml").is(0);
-    awari("status --dir run").is(0);
-    awari("status").is(2).says(&["--dir <DIR>"]);
 }
 
 #[test]
@@ -554,48 +542,21 @@ fn a_repeated_stage_is_identical() {
 }
 
 #[test]
-fn counting_builds_what_sweep_builds() {
-    let place = TestDirectory::built(7);
-    let counting = place.awari("run m.toml --set build.method=counting --dir counted").is(0);
-    counting.says(&["stones 0..7: matches published counts"]);
-    let (swept, counted) = (place.files("run/databases"), place.files("counted/databases"));
-    let bytes = |files: BTreeMap<PathBuf, Vec<u8>>| files.into_values().collect::<Vec<_>>();
-    assert_eq!(counted.len(), 8);
-    assert!(bytes(swept) == bytes(counted));
-    let plan = place.awari("plan m.toml --set build.methods.\"3..5\"=counting --dir new").is(0);
-    plan.shows(&["sweep:2", "counting:3", "sweep:6"]);
-}
-
-#[test]
-fn the_first_signal_stops_and_the_same_command_resumes() {
-    for name in ["TERM", "INT", "USR1"] {
-        let place = TestDirectory::new(11);
-        let (child, mut events) = place.start("--threads 1 --force stats:1");
-        assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
-        signal(&child, name);
-        let last = events.last().unwrap();
-        assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
-        let ended = ended_child(child).is(75).says(&["stopped after", "to resume:"]);
-        assert_eq!(ended.err.matches("to run,").count(), 1, "the counts are said once: {}", ended.err);
-        let resume = ended.err.lines().last().unwrap().trim();
-        assert!(!resume.contains("--force"), "stats:1 is done: {resume}");
-        assert!(place.awari("status --dir run").is(0).out.contains("stopped on request"));
-        place.shell(resume).is(0).says(&["stones 0..11: matches published counts"]);
-    }
-}
-
-#[test]
 fn a_run_obeys_a_stop_request_and_resumes() {
     let place = TestDirectory::new(20);
     place.awari("stop --dir run").is(12).says(&["run is not a run directory"]);
-    let (child, mut events) = place.start("--threads 1 --set check.verify=none");
+    let (child, mut events) = place.start("--threads 1 --set check.verify=none --force stats:1");
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
     let stop = place.awari("stop --dir run").is(0);
     let process = format!("run 1 (process {} on ", child.id());
     stop.says(&[&process, " was asked to stop: ", "awari status --dir run --watch"]);
     let last = events.last().unwrap();
     assert_eq!((&last["event"], &last["how"]), (&"run-ended".into(), &"stopped".into()));
-    ended_child(child).is(75).says(&["stop requested; finishing the current step", "stopped after", "to resume:"]);
+    let ended = ended_child(child).is(75);
+    let ended = ended.says(&["stop requested; finishing the current step", "stopped after", "to resume:"]);
+    assert_eq!(ended.err.matches("to run,").count(), 1, "the counts are said once: {}", ended.err);
+    assert!(!ended.err.lines().last().unwrap().contains("--force"), "stats:1 is done: {}", ended.err);
+    assert!(place.awari("status --dir run").is(0).out.contains("stopped on request"));
     assert!(!place.path("run/stop").exists());
     place.awari("stop --dir run").is(12).says(&["no run is active in run"]);
     assert!(!place.path("run/stop").exists(), "no request is left");
@@ -607,21 +568,6 @@ fn a_run_obeys_a_stop_request_and_resumes() {
     let held = RealDisk::default().lock(&place.path("run/lock"), "awari verify --dir run").unwrap();
     place.awari("stop --dir run").is(13).says(&["awari verify --dir run holds run, but is not a run"]);
     drop(held);
-}
-
-#[test]
-fn the_second_signal_ends_immediately() {
-    let place = TestDirectory::new(13);
-    let (child, mut events) = place.start("--threads 1");
-    assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "verify:13"));
-    signal(&child, "TERM");
-    std::thread::sleep(Duration::from_millis(30));
-    signal(&child, "INT");
-    drop(events);
-    let code = ended_child(child).code;
-    // A fast machine may have been done between the two.
-    assert!(code == Some(130) || code == Some(75) || code == Some(0), "{code:?}");
-    place.awari("run m.toml").is(0).says(&["stones 0..13: matches published counts"]);
 }
 
 /// A limit on the length of files stands for a disk that fills up: both fail a write half-way.
@@ -752,11 +698,13 @@ fn shell_completion_offers_values() {
 #[test]
 fn a_variable_sets_the_directory() {
     let place = TestDirectory::new(2);
-    let awari = |line: &str| {
+    let of = |value: &str, line: &str| {
         let mut command = place.command(line);
-        command.env("AWARI_DIR", "elsewhere");
+        command.env("AWARI_DIR", value);
         directory::ended(command)
     };
+    let awari = |line| of("elsewhere", line);
+    of("", "status").is(2).says(&["--dir <DIR>"]);
     awari("run m.toml").is(0);
     assert!(place.path("elsewhere/databases/02.awari").exists() && !place.path("run").exists());
     for command in ["status", "stats", "gc"] {

@@ -1,6 +1,6 @@
 //! Checks of files: the same verdicts and statistics as for scores in memory, for every codec.
 
-use check::{CheckError, Databases, Extent, Published, Sample, Statistics, certify, check_integrity, verify};
+use check::{Databases, Extent, Published, Sample, Statistics, certify, check_integrity, verify};
 use disk::MemoryDisk;
 use game::reference;
 use game::{Index, PositionSet, Rules, Score};
@@ -122,23 +122,4 @@ fn statistics_of_files_and_memory_agree() {
             assert_eq!(error.to_string(), wrong, "{set} {codec}");
         }
     }
-}
-
-#[test]
-fn a_wrong_score_is_named() {
-    let set = PositionSet::All;
-    let mut scores = solved(4, set);
-    let index = Index::new(4, set);
-    let board = "0 0 1 0 0 1 0 0 1 0 1 0".parse::<game::notation::PositionText>();
-    let board = board.expect("a position").board();
-    let position = index.rank(&board, game::Orientation::OpponentMajor).expect("the set has all");
-    scores[4][position as usize] = 3;
-    let disk = MemoryDisk::new();
-    let databases = in_files(&disk, &scores, set, Codec::Packed);
-    let error = verify(&databases, 4, Extent::Full).expect_err("a score is wrong");
-    assert!(error.to_string().contains("position 0 0 1 0 0 1 0 0 1 0 1 0: expected "), "{error}");
-    let CheckError::Wrong { stones: 4, checked: 1365, first, .. } = error else {
-        panic!("{error}");
-    };
-    assert!(first.iter().any(|mistake| mistake.board == board && mistake.found == 3));
 }

@@ -244,20 +244,6 @@ fn captured(set: PositionSet, solved: &[Vec<Score>]) -> impl Iterator<Item = (Ta
 }
 
 #[test]
-fn a_stripe_ends_at_an_error_or_a_stop() {
-    for set in SETS {
-        let solved = build(set, 10, Kernel::Portable);
-        let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
-        let mut stripe = vec![0; index.positions() as usize];
-        let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
-        let failed = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Ok(()));
-        assert_eq!(failed, Err(CaptureError::Failed(8)));
-        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &stop_at(0), &mut stripe, &mut |_| Ok(()));
-        assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
-    }
-}
-
-#[test]
 fn captures_in_stripes_are_the_same() {
     for set in SETS {
         let solved = build(set, 11, Kernel::Portable);

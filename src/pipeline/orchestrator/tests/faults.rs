@@ -4,21 +4,25 @@ use crate::budget::Budget;
 use crate::exit::Exit;
 use crate::orchestrator::tests::{reference, toy};
 use crate::orchestrator::{Orchestrator, RunOptions};
-use crate::toy::{Bench, DIRECTORY};
+use crate::toy::{Bench, DIRECTORY, Design, Toy};
 use disk::{Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use std::path::Path;
 
+/// Two databases, one built on the other: there is a run for each operation.
+fn small() -> Toy {
+    Design { last: 1, ..Design::default() }.toy()
+}
+
 /// Runs with a fault at each operation in turn, and then without faults to the end.
 fn interrupt(inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {
-    let expect = reference();
     let bench = Bench::default();
-    bench.run(&toy()).unwrap();
-    let operations = bench.disk.operations();
-    assert!(operations > 200);
+    bench.run(&small()).unwrap();
+    let (expect, operations) = (bench.files(), bench.disk.operations());
+    assert!(operations > 100);
     for k in 0..operations {
         let bench = Bench::default();
         inject(&bench.disk, k);
-        let failed = bench.run(&toy());
+        let failed = bench.run(&small());
         if let Err(error) = failed {
             let exit = error.exit();
             assert!(matches!(exit, Exit::StageFailed | Exit::PreflightFailed), "{k}: {error}");
@@ -30,9 +34,9 @@ fn interrupt(inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {
             assert!(is_whole || name.contains("/."), "{name} is half written after {k}");
         }
         bench.disk.fail_never();
-        bench.run(&toy()).unwrap();
+        bench.run(&small()).unwrap();
         assert_eq!(bench.files(), expect, "operation {k}");
-        assert_eq!(bench.steps(&toy()), "");
+        assert_eq!(bench.steps(&small()), "");
     }
 }
 
@@ -57,15 +61,15 @@ fn a_run_survives_a_kill_at_every_operation() {
 #[test]
 fn finished_work_survives_a_kill_and_a_later_power_loss() {
     let bench = Bench::default();
-    bench.run(&toy()).unwrap();
+    bench.run(&small()).unwrap();
     for k in 0..bench.disk.operations() {
         let bench = Bench::default();
         bench.disk.fail_from(k, Fault::Io);
-        let _ = bench.run(&toy());
+        let _ = bench.run(&small());
         bench.disk.fail_never();
-        bench.run(&toy()).unwrap();
+        bench.run(&small()).unwrap();
         bench.disk.crash();
-        let again = bench.steps(&toy());
+        let again = bench.steps(&small());
         assert!(!again.contains("capture") && !again.contains("solve"), "operation {k}: {again}");
     }
 }
@@ -73,10 +77,10 @@ fn finished_work_survives_a_kill_and_a_later_power_loss() {
 #[test]
 fn a_full_disk_is_reported_and_leaves_only_whole_files() {
     interrupt(|disk, k| disk.fail_from(k, Fault::NoSpace), |_| {});
-    let mut small = Bench::default();
-    small.options.until = Some("capture:1".to_owned());
-    small.run(&toy()).unwrap();
-    let operations = small.disk.operations();
+    let mut first = Bench::default();
+    first.options.until = Some("capture:1".to_owned());
+    first.run(&toy()).unwrap();
+    let operations = first.disk.operations();
     let bench = Bench::default();
     bench.disk.fail_from(operations + 3, Fault::NoSpace);
     let error = bench.run(&toy()).unwrap_err();
