@@ -134,6 +134,7 @@ pub(crate) fn decode(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Role;
     use proptest::prelude::*;
 
     /// A block of 8,192 values that pack to 4,096 bytes: one strip with 126 classes, or 558 with floors.
@@ -154,6 +155,42 @@ mod tests {
             let admits = |&bytes: &u64| admits_bytes(form, bytes, band.values(), || band, ValueRange::new(-5, 5));
             assert!((0..9000).filter(admits).eq(expected), "{form:?}");
         }
+    }
+
+    /// Blocks of planes: zeros, a one in 200 bytes, a random byte in 200, and random bytes, which pack to themselves.
+    #[test]
+    fn planes_take_their_shortest_form() {
+        const VALUES: usize = 10_000;
+        let plane = FileKind::Plane { role: Role::Won, bound: 1 };
+        let (range, band) = (ValueRange::new(i8::MIN, i8::MAX), Band { rows: 1, columns: VALUES });
+        let random = |at: usize| blake3::hash(&at.to_le_bytes()).as_bytes()[0].max(1);
+        let rare =
+            |value: fn(u8) -> u8| (0..VALUES).map(|at| if at % 200 == 7 { value(random(at)) } else { 0 }).collect();
+        let cases: [(Vec<u8>, [Form; 2]); 4] = [
+            (vec![0; VALUES], [Form::Sparse, Form::Sparse]),
+            (rare(|_| 1), [Form::Sparse, Form::SparseFrame]),
+            (rare(|random| random), [Form::Sparse, Form::SparseFrame]),
+            ((0..VALUES).map(random).collect(), [Form::Packed, Form::Packed]),
+        ];
+        for (values, forms) in cases {
+            let is_zero = values.iter().all(|&value| value == 0);
+            for (codec, expected) in [Codec::Zstd, Codec::SparseZstd].into_iter().zip(forms) {
+                let block = Values { block: 3, values: &values, band, range, floors: &[] };
+                let (bytes, form) = encode(codec, plane, block);
+                assert_eq!(form, expected, "{codec}, {} bytes", bytes.len());
+                let mut out = vec![9; VALUES];
+                decode(form, &bytes, VALUES, range, 0, &mut out).unwrap();
+                assert_eq!(out, values);
+                assert_eq!(zeros(codec, plane, VALUES) == Some((bytes.to_vec(), form)), is_zero);
+                let sum = checksum(form, 3, &bytes).unwrap();
+                assert_eq!(is_zeros(form, 3, VALUES, bytes.len(), sum), is_zero);
+                assert!(
+                    !is_zeros(form, 4, VALUES, bytes.len(), sum) && !is_zeros(form, 3, VALUES + 512, bytes.len(), sum)
+                );
+                assert_eq!(zeros(codec, FileKind::Database, VALUES), None);
+            }
+        }
+        assert_eq!(zeros(Codec::Packed, plane, VALUES), None);
     }
 
     proptest! {

@@ -56,3 +56,21 @@ impl Form {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_codec_and_version_has_its_forms() {
+        let forms = || (1..=8).map(|tag| Form::of_tag(tag).unwrap());
+        let of = |codec| forms().filter(|form| form.is_of(codec)).map(Form::tag).collect::<Vec<_>>();
+        assert_eq!(of(Codec::Raw), [1]);
+        assert_eq!(of(Codec::Packed), [2]);
+        assert_eq!(of(Codec::Zstd), [2, 3, 4, 7]);
+        assert_eq!(of(Codec::Rans), [2, 5]);
+        assert_eq!(of(Codec::Floors), [2, 6]);
+        assert_eq!(of(Codec::SparseZstd), [2, 7, 8]);
+        assert_eq!(forms().map(Form::version).collect::<Vec<_>>(), [1, 1, 1, 2, 2, 2, 3, 4]);
+    }
+}
