@@ -8,7 +8,7 @@ use crate::real::file::RealFile;
 use crate::real::folder::nameless;
 use crate::real::output::RealOutput;
 use crate::{InputFile, Io, OutputFile, RealDisk};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, getrlimit, setpriority_process};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -83,6 +83,13 @@ pub fn probe_threads(count: usize) -> io::Result<()> {
         thread::sleep(Duration::from_millis(1));
     }
     probed
+}
+
+/// Gives the calling thread the lowest priority: it runs where no other thread needs the processor. Ignored where the
+/// system refuses it.
+pub fn lower_thread_priority() {
+    // On Linux, unlike in POSIX, the priority is one of the thread.
+    let _ = setpriority_process(None, 19);
 }
 
 /// The threads of this process, where known.

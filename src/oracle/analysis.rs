@@ -20,13 +20,25 @@ const LINE_MOVES_MAX: usize = 30;
 pub struct SearchProbes<'a> {
     oracle: &'a Oracle,
     stones_max: u32,
+    is_repeatable: bool,
     error: OnceLock<OracleError>,
 }
 
 impl<'a> SearchProbes<'a> {
     /// Reads the databases of `oracle` of at most `stones_max` stones.
     pub fn new(oracle: &'a Oracle, stones_max: u32) -> SearchProbes<'a> {
-        SearchProbes { oracle, stones_max, error: OnceLock::new() }
+        SearchProbes { oracle, stones_max, is_repeatable: false, error: OnceLock::new() }
+    }
+
+    /// Looks up no score that is wanted only if it is ready, since the content of the cache decides which ones are.
+    #[must_use]
+    pub fn repeatable(self) -> SearchProbes<'a> {
+        SearchProbes { is_repeatable: true, ..self }
+    }
+
+    /// Whether a database could not be read.
+    pub fn has_error(&self) -> bool {
+        self.error.get().is_some()
     }
 
     fn read(
@@ -58,6 +70,9 @@ impl ExactScores for SearchProbes<'_> {
     }
 
     fn ready_score(&self, board: &Board) -> Option<Score> {
+        if self.is_repeatable {
+            return None;
+        }
         self.read(board, CachedScores::get_decoded)
     }
 }
@@ -78,9 +93,26 @@ impl Oracle {
         stop: &SearchStop,
         progress: &mut dyn FnMut(&SearchReport),
     ) -> Result<SearchReport, OracleError> {
+        let probes = SearchProbes::new(self, self.stones_max().unwrap_or(0));
+        self.analyze_through(&probes, searcher, request, stop, progress)
+    }
+
+    /// Analyzes a position as [`analyze`](Self::analyze), with these databases in the search. Afterwards
+    /// [`SearchProbes::error`] returns the error of a database that the search went on without.
+    ///
+    /// # Errors
+    /// As [`analyze`](Self::analyze).
+    pub fn analyze_through(
+        &self,
+        probes: &SearchProbes<'_>,
+        searcher: &Searcher,
+        request: &SearchRequest<'_>,
+        stop: &SearchStop,
+        progress: &mut dyn FnMut(&SearchReport),
+    ) -> Result<SearchReport, OracleError> {
         let start = Instant::now();
         let stones = request.board.stones();
-        if request.board.mover_starves() || self.has(stones) {
+        if request.board.mover_starves() || stones <= probes.stones_max && self.has(stones) {
             let answer = self.answer(&request.board)?;
             if answer.score.score().is_some() {
                 let mut report = self.report(answer)?;
@@ -88,8 +120,7 @@ impl Oracle {
                 return Ok(report);
             }
         }
-        let probes = SearchProbes::new(self, self.stones_max().unwrap_or(0));
-        let report = searcher.search(request, &probes, stop, progress);
+        let report = searcher.search(request, probes, stop, progress);
         match report.contradiction {
             Some(board) => Err(OracleError::Contradiction { board }),
             None => Ok(report),
