@@ -13,7 +13,7 @@ use game::transcript::TranscriptError;
 use messaging::CommunicationError;
 use oracle::OracleError;
 use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic, Origin};
-use pipeline::{Exit, PipelineError, StageError};
+use pipeline::{Budget, Exit, PipelineError, StageError};
 use std::path::{Path, PathBuf};
 
 /// The result of a command, or of a part of one.
@@ -173,6 +173,9 @@ pub(crate) enum CliError {
     /// The server cannot listen.
     #[error("cannot listen on {address}: {}; choose another address with --listen", reason(error))]
     Serve { address: Listen, error: std::io::Error },
+    /// The table of a search cannot be allocated.
+    #[error("cannot allocate a table of {}: {}; choose a smaller --hash", Budget::show(*.bytes), reason(.error))]
+    SearchTable { bytes: u64, error: std::io::Error },
     /// Signals cannot be caught.
     #[error("cannot install signal handlers: {}", reason(.0))]
     Signals(std::io::Error),
@@ -215,7 +218,8 @@ impl CliError {
             | CliError::Signals(_)
             | CliError::Stdin(_)
             | CliError::Stdout(_)
-            | CliError::Serve { .. } => Exit::PreflightFailed,
+            | CliError::Serve { .. }
+            | CliError::SearchTable { .. } => Exit::PreflightFailed,
             CliError::NoDatabases { .. }
             | CliError::NoDatabase { .. }
             | CliError::NoSmaller { .. }

@@ -9,9 +9,11 @@ use crate::{signals, stats};
 use disk::{RealDisk, clock, machine};
 use oracle::Oracle;
 use pipeline::Exit;
-use server::{Catalogue, Server, ServerLimits, ServerStop, Site, router};
+use search::Evaluation;
+use server::{Catalogue, Server, ServerLimits, ServerStop, Site, SiteEngine, router};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -23,10 +25,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     let catalogue = counted.into_iter().fold(Catalogue::new(&library), |catalogue, (stones, statistics)| {
         catalogue.with_histogram(stones, statistics.histogram().scores())
     });
-    let limits = ServerLimits::default();
-    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, limits);
-    // Threads for reading, for searching, and two for the server; checked before clients can connect.
-    machine::probe_threads(clock::cores() + limits.searches_max + 2).map_err(CliError::Thread)?;
+    let mut limits = ServerLimits::default();
+    limits.analyses_max = args.analyses.map_or(limits.analyses_max, usize::from);
+    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, engine(args.hash.bytes())?, limits);
+    // Threads for reading, for searching, for analyses and moves, and two for the server; checked before clients can connect.
+    let threads = clock::cores() + limits.searches_max + 2 * limits.analyses_max + 2;
+    machine::probe_threads(threads).map_err(CliError::Thread)?;
     let failed = |error| CliError::Serve { address: args.listen.clone(), error };
     let server = Server::bind((args.listen.host.as_str(), args.listen.port), limits).map_err(failed)?;
     stop_at_signals(server.stop())?;
@@ -36,6 +40,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     print(&format!("http://{}/\n", server.address().map_err(failed)?))?;
     server.run(router(site)).map_err(failed)?;
     Ok(Exit::Done)
+}
+
+/// Makes the engine of the server, with a table of a number of bytes.
+fn engine(table_bytes: u64) -> Result<SiteEngine> {
+    // The system commits memory at first touch, and would end the process if it had none left then.
+    let made = match clock::available_bytes() {
+        Some(available) if table_bytes > available => Err(io::ErrorKind::OutOfMemory.into()),
+        _ => SiteEngine::new(table_bytes, Evaluation::default(), machine::lower_thread_priority),
+    };
+    made.map_err(|error| CliError::SearchTable { bytes: table_bytes, error })
 }
 
 /// Shuts the server down at the first signal, and ends the process at the second.

@@ -8,15 +8,19 @@
 //! * The size of every input is bounded before it is read: see [`ServerLimits`].
 //! * Queries that memory maps answer immediately run on the thread of the connection. Searches, block decoding and
 //!   lines run on a bounded number of blocking threads.
+//! * Analyses run on a bounded number of threads of low priority, share one table, and end when their client leaves.
 //! * The same databases give the same bytes, so one entity tag covers all answers, except moves chosen without a seed.
 //!
 //! `openapi.json` describes the routes; a test compares the two.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod analysis;
 mod batch;
 mod body;
 mod catalogue;
+mod client;
+mod engine;
 mod framing;
 mod host;
 mod limits;
@@ -25,6 +29,8 @@ mod middleware;
 mod page;
 mod play;
 mod probe;
+mod query_number;
+mod race;
 mod refusal;
 mod reply;
 mod router;
@@ -33,6 +39,7 @@ mod site;
 mod transcript;
 
 pub use catalogue::Catalogue;
+pub use engine::SiteEngine;
 pub use limits::ServerLimits;
 pub use router::router;
 pub use server::{Server, ServerStop};

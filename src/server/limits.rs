@@ -19,6 +19,16 @@ pub struct ServerLimits {
     pub connections_max: usize,
     /// Concurrent searches, lines and batches; more wait.
     pub searches_max: usize,
+    /// Concurrent analyses, and as many concurrent searches for moves of players; more wait.
+    pub analyses_max: usize,
+    /// Analyses that wait, and searches for moves; more are refused.
+    pub analyses_waiting_max: usize,
+    /// Time that an analysis may wait to start.
+    pub analysis_wait: Duration,
+    /// Time of a streamed analysis.
+    pub analysis_stream: Duration,
+    /// Time of an analysis whose answer is one object.
+    pub analysis_answer: Duration,
     /// Time for the head of a request to arrive, and of an idle connection.
     pub head: Duration,
     /// Time for the body of a request to arrive.
@@ -47,6 +57,11 @@ impl Default for ServerLimits {
             line_moves_max: 200,
             connections_max: 1024,
             searches_max: std::thread::available_parallelism().map_or(2, usize::from),
+            analyses_max: std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).max(1)),
+            analyses_waiting_max: 16,
+            analysis_wait: Duration::from_secs(10),
+            analysis_stream: Duration::from_secs(60),
+            analysis_answer: Duration::from_secs(15),
             head: Duration::from_secs(20),
             body: Duration::from_secs(10),
             queue_wait: Duration::from_secs(5),

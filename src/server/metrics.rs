@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Names of the routes in `/metrics`; unknown routes count as the last.
-pub(super) const ROUTES: [&str; 14] = [
+pub(super) const ROUTES: [&str; 15] = [
     "/v1/probe",
+    "/v1/analysis",
     "/v1/mainline",
     "/v1/choose",
     "/v1/transcript",

@@ -1,6 +1,9 @@
 //! `GET /v1/mainline` and `GET /v1/choose`: principal lines, and moves at a level of play.
 
+use super::analysis::AnalysisRoot;
+use super::engine::StopOnDrop;
 use super::probe::{ScoreValue, after};
+use super::query_number::QueryNumber;
 use super::refusal::Refusal;
 use super::reply;
 use super::site::Site;
@@ -9,22 +12,22 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use game::notation::{MoveText, PositionText};
-use oracle::{Level, LevelError, LineEnd, OracleError, PrincipalLine, ValuedMove};
+use game::{Board, Pit};
+use oracle::{Level, LevelError, LineEnd, OracleError, PrincipalLine, SearchProbes, ValuedMove};
+use search::{SearchLimits, SearchRequest};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
 
-/// A whole number in a query.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(try_from = "String")]
-struct QueryNumber(u32);
+/// Bytes of the table of a search for a move. It begins empty, so that the same seed gives the same move.
+const TABLE_BYTES: u64 = 1 << 20;
 
-impl TryFrom<String> for QueryNumber {
-    type Error = String;
+/// The most moves of a position.
+const MOVES_MAX: usize = 6;
 
-    fn try_from(text: String) -> Result<QueryNumber, String> {
-        text.parse().map(QueryNumber).map_err(|_| format!("expected a whole number, at most {}", u32::MAX))
-    }
-}
+/// Time of a search for a move on a machine that is too busy to search all its positions.
+const TIME_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,11 +55,11 @@ struct LineStep {
 }
 
 impl LineStep {
-    fn new(position: &PositionText, one: &ValuedMove) -> LineStep {
+    fn new(position: &PositionText, pit: Pit, captured: u8, child: Board) -> LineStep {
         LineStep {
-            pit: MoveText { pit: one.pit, side: position.side() }.to_string(),
-            captures: one.captured,
-            next: after(position, one.child, one.captured).to_string(),
+            pit: MoveText { pit, side: position.side() }.to_string(),
+            captures: captured,
+            next: after(position, child, captured).to_string(),
         }
     }
 }
@@ -81,7 +84,7 @@ pub(super) async fn mainline(
     let PrincipalLine { moves, end } = line;
     let mut at = from;
     let step = |one: &ValuedMove| {
-        let step = LineStep::new(&at, one);
+        let step = LineStep::new(&at, one.pit, one.captured, one.child);
         at = after(&at, one.child, one.captured);
         step
     };
@@ -102,6 +105,8 @@ pub(super) async fn mainline(
 #[serde(deny_unknown_fields)]
 pub(super) struct ChooseQuery {
     pos: String,
+    #[serde(default)]
+    moves: String,
     level: String,
     seed: Option<QueryNumber>,
 }
@@ -123,23 +128,67 @@ pub(super) async fn choose(
     query: Result<Query<ChooseQuery>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     let Query(query) = query.map_err(|error| Refusal::query(&error))?;
-    let from: PositionText = query.pos.parse()?;
+    let root = AnalysisRoot::new(&site, query.pos.parse()?, &query.moves)?;
+    let from = root.position;
     let level: Level = query.level.parse().map_err(|error: LevelError| {
         let hint = "level=fair, good, strong, expert or perfect";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-level", error.to_string(), hint)
     })?;
     let seed = query.seed.map_or_else(|| site.seed(), |QueryNumber(seed)| seed);
-    let chosen = site
-        .search(move |site| -> Result<_, OracleError> {
-            let answer = site.oracle.answer(&from.board())?;
+    let board = from.board();
+    let chosen = if board.mover_starves() || site.oracle.stones().any(|stones| stones == board.stones()) {
+        let choose = move |site: &Site| -> Result<_, OracleError> {
+            let answer = site.oracle.answer(&board)?;
             let pit = site.oracle.choose(&answer, level, fraction(seed))?;
-            Ok(answer.moves.into_iter().find(|one| Some(one.pit) == pit))
-        })
-        .await??;
-    let chosen = chosen.map(|one| LineStep::new(&from, &one));
+            Ok(answer.moves.into_iter().find(|one| Some(one.pit) == pit).map(|one| (one.pit, one.captured, one.child)))
+        };
+        site.search(choose).await??
+    } else {
+        let pit = searched(&site, root, level, fraction(seed)).await?;
+        let played = pit.and_then(|pit| Some((pit, board.play(site.oracle.rules(), pit).ok()?)));
+        played.map(|(pit, played)| (pit, played.captured, played.child))
+    };
+    let chosen = chosen.map(|(pit, captured, child)| LineStep::new(&from, pit, captured, child));
     let response =
         reply::json(StatusCode::OK, &ChosenMove { position: from.to_string(), level: level.word(), seed, chosen });
     Ok(if query.seed.is_none() { reply::not_kept(response) } else { response })
+}
+
+/// Chooses a move of a position beyond the databases, by a search that lasts the longer the stronger the level is.
+async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f64) -> Result<Option<Pit>, Refusal> {
+    let permit = site.moves.enter().await?;
+    let stop = StopOnDrop::default();
+    let (sender, chosen) = oneshot::channel();
+    let (of, flag) = (Arc::clone(site), Arc::clone(&stop.0));
+    let search = move || -> Result<Option<Pit>, Refusal> {
+        let searcher = of.engine.searcher(TABLE_BYTES).map_err(|_| Refusal::busy())?;
+        let request = SearchRequest {
+            board: root.position.board(),
+            before: &root.before,
+            limits: SearchLimits { nodes: Some(nodes(level)), time: Some(TIME_MAX), ..SearchLimits::default() },
+            // Other levels choose among all moves.
+            lines: if level == Level::Perfect { 1 } else { MOVES_MAX },
+            threads: 1,
+        };
+        let probes = SearchProbes::new(&of.oracle, of.oracle.stones_max().unwrap_or(0)).repeatable();
+        let result = of.oracle.analyze_through(&probes, &searcher, &request, &flag, &mut |_| {});
+        let report = probes.error().map_or(result, Err)?;
+        Ok(level.choose(&report, random))
+    };
+    // A failure to send means that no client waits for the move.
+    site.engine.start(permit, move || _ = sender.send(search()))?;
+    chosen.await.map_err(|_| Refusal::broken())?
+}
+
+/// Returns the positions that a player of a level searches for a move.
+fn nodes(level: Level) -> u64 {
+    match level {
+        Level::Fair => 2_000,
+        Level::Good => 10_000,
+        Level::Strong => 50_000,
+        Level::Expert => 200_000,
+        Level::Perfect => 1_000_000,
+    }
 }
 
 /// Returns a number between 0 and 1, uncorrelated with that of the next seed (SplitMix64, Steele, Lea & Flood 2014).

@@ -39,6 +39,12 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message, "try again in a second")
     }
 
+    /// Returns the refusal of an analysis for which there is no place.
+    pub(crate) fn queue_full() -> Refusal {
+        let message = "the server runs and queues as many analyses as it may";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message, "try again in a second, or ask for less time")
+    }
+
     /// Returns the refusal after a panic of a search.
     pub(crate) fn broken() -> Refusal {
         let hint = "the log of the server has the details; try another position";

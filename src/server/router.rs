@@ -4,7 +4,7 @@ use super::middleware::around;
 use super::probe::Probed;
 use super::refusal::Refusal;
 use super::site::{OPENAPI, Site};
-use super::{batch, play, reply, transcript};
+use super::{analysis, batch, play, reply, transcript};
 use crate::page::{self, assets};
 use axum::Router;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -19,18 +19,19 @@ use std::sync::Arc;
 
 /// Returns the routes of a site.
 pub fn router(site: Arc<Site>) -> Router {
-    Router::new()
+    let script = |router: Router<Arc<Site>>, (route, script): (&str, &'static str)| {
+        router.route(
+            route,
+            get(move || async move { reply::text(StatusCode::OK, "text/javascript; charset=utf-8", script) }),
+        )
+    };
+    assets::SCRIPTS
+        .into_iter()
+        .fold(Router::new(), script)
         .route("/", get(page::show))
-        .route(
-            "/app.js",
-            get(|| async { reply::text(StatusCode::OK, "text/javascript; charset=utf-8", assets::SCRIPT) }),
-        )
-        .route(
-            "/game.js",
-            get(|| async { reply::text(StatusCode::OK, "text/javascript; charset=utf-8", assets::GAME) }),
-        )
         .route("/style.css", get(|| async { reply::text(StatusCode::OK, "text/css; charset=utf-8", assets::STYLE) }))
         .route("/v1/probe", get(probe).post(batch::run))
+        .route("/v1/analysis", get(analysis::analyze))
         .route("/v1/mainline", get(play::mainline))
         .route("/v1/choose", get(play::choose))
         .route("/v1/transcript", get(transcript::write).post(transcript::read))

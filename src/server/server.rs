@@ -1,8 +1,10 @@
 //! Connections: a bounded number, each for a bounded time, with a graceful shutdown.
 
+use super::client::{Client, SharedStream, until_stopped};
 use super::framing::{Followed, TwoLengths};
 use super::host::{self, BadHost};
 use super::limits::ServerLimits;
+use super::race::{Either, either};
 use axum::Router;
 use axum::http::{self, header::TRANSFER_ENCODING};
 use hyper::server::conn::http1;
@@ -127,7 +129,9 @@ async fn connection(
 ) {
     // Disables Nagle's algorithm: answers are small.
     let _ = stream.set_nodelay(true);
-    let (stream, two_lengths) = Followed::new(stream, limits.head_bytes_max);
+    let stream = Arc::new(stream);
+    let client = Client::new(Arc::clone(&stream), stopped.clone());
+    let (stream, two_lengths) = Followed::new(SharedStream(stream), limits.head_bytes_max);
     let marked = service_fn(move |mut request: http::Request<_>| {
         if two_lengths.load(Ordering::Acquire) && request.headers().contains_key(TRANSFER_ENCODING) {
             request.extensions_mut().insert(TwoLengths);
@@ -135,6 +139,7 @@ async fn connection(
         if !host::is_sound(request.version(), request.headers()) {
             request.extensions_mut().insert(BadHost);
         }
+        request.extensions_mut().insert(client.clone());
         service.call(request)
     });
     let mut connection = pin!(
@@ -151,29 +156,4 @@ async fn connection(
         connection.as_mut().graceful_shutdown();
         let _ = timeout(limits.shutdown_grace, connection).await;
     }
-}
-
-/// Waits until the server is stopped.
-async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
-    // All senders are dropped: the server will not be stopped.
-    if stopped.wait_for(|stopped| *stopped).await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
-
-enum Either<A, B> {
-    Left(A),
-    Right(B),
-}
-
-/// Returns the output of the future that is ready first; drops the other.
-async fn either<A: Future, B: Future>(left: A, right: B) -> Either<A::Output, B::Output> {
-    let (mut left, mut right) = (pin!(left), pin!(right));
-    std::future::poll_fn(|context| {
-        if let std::task::Poll::Ready(output) = left.as_mut().poll(context) {
-            return std::task::Poll::Ready(Either::Left(output));
-        }
-        right.as_mut().poll(context).map(Either::Right)
-    })
-    .await
 }

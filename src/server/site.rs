@@ -1,6 +1,7 @@
 //! The state that all requests share: an oracle, the catalogue of its databases, limits and permits.
 
 use super::catalogue::{Catalogue, ScoreCount};
+use super::engine::{SearchQueue, SiteEngine};
 use super::limits::ServerLimits;
 use super::metrics::Metrics;
 use super::refusal::Refusal;
@@ -29,19 +30,28 @@ pub struct Site {
     pub(super) tag: HeaderValue,
     /// One permit for each concurrent search.
     searches: Arc<Semaphore>,
+    pub(super) engine: SiteEngine,
+    /// Analyses.
+    pub(super) analyses: SearchQueue,
+    /// Searches for the moves of players.
+    pub(super) moves: SearchQueue,
     pub(super) metrics: Metrics,
     random: (RandomState, AtomicU64),
 }
 
 impl Site {
-    /// Makes the site of an oracle and the catalogue of its databases.
-    pub fn new(oracle: Oracle, catalogue: Catalogue, limits: ServerLimits) -> Arc<Site> {
-        let tag = catalogue.tag(&[assets::SCRIPT, assets::GAME, assets::STYLE, OPENAPI]);
+    /// Makes the site of an oracle, the catalogue of its databases, and an engine for positions beyond them.
+    pub fn new(oracle: Oracle, catalogue: Catalogue, engine: SiteEngine, limits: ServerLimits) -> Arc<Site> {
+        let scripts = assets::SCRIPTS.map(|(_, script)| script);
+        let tag = catalogue.tag(&[&scripts[..], &[assets::STYLE, OPENAPI]].concat());
         Arc::new(Site {
             oracle,
             tag: HeaderValue::try_from(tag).expect("a tag is made of digits and quotes"),
             catalogue,
             searches: Arc::new(Semaphore::new(limits.searches_max)),
+            engine,
+            analyses: SearchQueue::new(&limits),
+            moves: SearchQueue::new(&limits),
             limits,
             metrics: Metrics::default(),
             random: (RandomState::new(), AtomicU64::new(0)),

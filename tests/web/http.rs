@@ -9,8 +9,9 @@ use game::notation::PositionText;
 use game::reference::{self, boards};
 use game::{Board, PositionSet};
 use oracle::Oracle;
+use search::Evaluation;
 use serde_json::{Value, json};
-use server::{Catalogue, Server, ServerLimits, Site, router};
+use server::{Catalogue, Server, ServerLimits, Site, SiteEngine, router};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::{Read, Write};
@@ -26,7 +27,7 @@ use tower::ServiceExt;
 const STONES_MAX: u8 = 5;
 
 /// A site with databases of 0 to 5 stones; that of 4 can be truncated.
-fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Site> {
+pub(crate) fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Site> {
     let disk = MemoryDisk::new();
     databases(&disk, STONES_MAX.into(), PositionSet::All, codec);
     if damaged {
@@ -34,37 +35,38 @@ fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Site> {
     }
     let library = library(&disk).unwrap();
     let catalogue = Catalogue::new(&library).with_histogram(1, [(-1, 10), (1, 2)]);
-    Site::new(Oracle::new(library, 1 << 20), catalogue, limits)
+    let engine = SiteEngine::new(1 << 20, Evaluation::default(), || {}).unwrap();
+    Site::new(Oracle::new(library, 1 << 20), catalogue, engine, limits)
 }
 
-fn run<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(work)
 }
 
-async fn send(site: &Arc<Site>, request: Request<Body>) -> (Response<()>, Vec<u8>) {
+pub(crate) async fn send(site: &Arc<Site>, request: Request<Body>) -> (Response<()>, Vec<u8>) {
     let response = router(Arc::clone(site)).oneshot(request).await.unwrap();
     let (head, body) = response.into_parts();
     (Response::from_parts(head, ()), to_bytes(body, 1 << 24).await.unwrap().to_vec())
 }
 
-fn get(path: &str) -> Request<Body> {
+pub(crate) fn get(path: &str) -> Request<Body> {
     Request::get(path).body(Body::empty()).unwrap()
 }
 
 /// Returns the status and the body of an answer.
-async fn text_of(site: &Arc<Site>, request: Request<Body>) -> (u16, String) {
+pub(crate) async fn text_of(site: &Arc<Site>, request: Request<Body>) -> (u16, String) {
     let (head, body) = send(site, request).await;
     (head.status().as_u16(), String::from_utf8(body).unwrap())
 }
 
-async fn json_of(site: &Arc<Site>, path: &str) -> Value {
+pub(crate) async fn json_of(site: &Arc<Site>, path: &str) -> Value {
     let (status, body) = text_of(site, get(path)).await;
     assert_eq!(status, 200, "{path}: {body}");
     serde_json::from_str(&body).unwrap()
 }
 
 /// A site of packed databases.
-fn packed() -> Arc<Site> {
+pub(crate) fn packed() -> Arc<Site> {
     site(Codec::Packed, false, ServerLimits::default())
 }
 
@@ -263,6 +265,28 @@ fn a_wrong_query_is_quoted_in_the_error() {
             ("/v1/choose?level=good".to_owned(), "missing parameter `pos`".to_owned()),
             (format!("/v1/choose?{pos}&level=good&seed=x"), format!("seed: {number}")),
             (format!("/v1/choose?{pos}&level=good&seed=4294967296"), format!("seed: {number}")),
+            (format!("/v1/analysis?{pos}&time=1.5"), format!("time: {number}")),
+            (format!("/v1/analysis?{pos}&time=0"), "time: expected a whole number from 1 to 60000, found 0".to_owned()),
+            (
+                format!("/v1/analysis?{pos}&time=60001"),
+                "time: expected a whole number from 1 to 60000, found 60001".to_owned(),
+            ),
+            (format!("/v1/analysis?{pos}&lines=7"), "lines: expected a whole number from 1 to 6, found 7".to_owned()),
+            (format!("/v1/analysis?{pos}&nodes=-1"), format!("nodes: {number}")),
+            (
+                format!("/v1/analysis?{pos}&depth=0"),
+                "depth: expected a whole number from 1 to 4294967295, found 0".to_owned(),
+            ),
+            (
+                format!("/v1/analysis?{pos}&format=xml"),
+                "format: unknown variant `xml`, expected `events` or `json`".to_owned(),
+            ),
+            (
+                format!("/v1/analysis?{pos}&stop=1"),
+                "unknown parameter `stop`, expected one of `pos`, `moves`, `time`, `nodes`, `depth`, `lines`, `format`"
+                    .to_owned(),
+            ),
+            ("/v1/analysis".to_owned(), "missing parameter `pos`".to_owned()),
             (format!("/v1/mainline?{pos}&moves=-1"), format!("moves: {number}")),
             ("/v1/transcript?moves=F".to_owned(), "missing parameter `pos`".to_owned()),
         ] {
@@ -339,7 +363,13 @@ impl axum::body::HttpBody for Stalled {
 #[test]
 fn the_server_matches_its_description() {
     let (plain, damaged) = (packed(), site(Codec::Packed, true, ServerLimits::default()));
-    let none = ServerLimits { searches_max: 0, queue_wait: Duration::ZERO, ..ServerLimits::default() };
+    let none = ServerLimits {
+        searches_max: 0,
+        queue_wait: Duration::ZERO,
+        analyses_max: 0,
+        analyses_waiting_max: 0,
+        ..ServerLimits::default()
+    };
     let busy = site(Codec::Zstd, false, none);
     let slow = site(Codec::Packed, false, ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
     run(async {
@@ -375,6 +405,14 @@ fn the_server_matches_its_description() {
             (&slow, "/v1/probe", Request::post("/v1/probe").body(Body::new(Stalled)).unwrap(), 408),
             (&plain, "/v1/probe", post(" ".repeat(200_000)), 413),
             (&busy, "/v1/probe", batch(&[]), 503),
+            (&plain, "/v1/analysis", get(&format!("/v1/analysis?{unknown}&time=20&lines=6")), 200),
+            (&plain, "/v1/analysis", get(&format!("/v1/analysis?{unknown}&moves=Ff&time=20&format=json")), 200),
+            (&plain, "/v1/analysis", get(&format!("/v1/analysis?{known}&format=json")), 200),
+            (&plain, "/v1/analysis", get(&format!("/v1/analysis?{unknown}&moves=FF")), 400),
+            (&plain, "/v1/analysis", get(&format!("/v1/analysis?{unknown}&time=0")), 400),
+            (&plain, "/v1/analysis", get(&long.replace("probe", "analysis")), 414),
+            (&damaged, "/v1/analysis", get(&format!("/v1/analysis?{spoilt}")), 503),
+            (&busy, "/v1/analysis", get(&format!("/v1/analysis?{unknown}")), 503),
             (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}")), 200),
             (&plain, "/v1/mainline", get("/v1/mainline?pos=1+0+0+0+0+0+1+0+0+0+0+0"), 200),
             (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}&moves=1")), 200),
@@ -385,7 +423,10 @@ fn the_server_matches_its_description() {
             (&busy, "/v1/mainline", get(&format!("/v1/mainline?{known}")), 503),
             (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 200),
             (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=best")), 400),
-            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=good")), 404),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=good")), 200),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&moves=Ff&level=fair&seed=1")), 200),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&moves=FF&level=good")), 400),
+            (&busy, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=good")), 503),
             (&plain, "/v1/choose", get(&long.replace("probe", "choose")), 414),
             (&damaged, "/v1/choose", get(&format!("/v1/choose?{spoilt}&level=good")), 503),
             (&busy, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 503),
@@ -418,11 +459,13 @@ fn the_server_matches_its_description() {
             let described =
                 resolved(&description, &description["paths"][path][method]["responses"][status.to_string()]);
             assert!(described.is_object(), "{what}: {status} is not described");
-            let Some((media_type, content)) = described["content"].as_object().and_then(|all| all.iter().next()) else {
+            let Some(contents) = described["content"].as_object() else {
                 assert_eq!(text, "", "{what}");
                 continue;
             };
-            assert!(head.headers()[header::CONTENT_TYPE].to_str().unwrap().starts_with(media_type), "{what}");
+            let sent = head.headers()[header::CONTENT_TYPE].to_str().unwrap();
+            let content = contents.iter().find(|(media_type, _)| sent.starts_with(&***media_type));
+            let (media_type, content) = content.unwrap_or_else(|| panic!("{what}: {sent} is not described"));
             if media_type == "application/json" {
                 let value: Value = serde_json::from_str(&text).unwrap();
                 if let Err(problem) = fits(&description, &content["schema"], &value) {
@@ -453,7 +496,7 @@ fn resolved<'a>(description: &'a Value, node: &'a Value) -> &'a Value {
 }
 
 /// Whether a value fits a schema, in the subset of JSON Schema that the description uses.
-fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+pub(crate) fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let schema = resolved(description, schema);
     let known = "type enum oneOf allOf required properties additionalProperties items minimum maximum description";
     for key in schema.as_object().unwrap().keys() {
@@ -513,7 +556,7 @@ fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String
 }
 
 /// Starts a server. Returns a function that stops it and waits for its end.
-fn listening(limits: ServerLimits) -> (std::net::SocketAddr, impl FnOnce()) {
+pub(crate) fn listening(limits: ServerLimits) -> (std::net::SocketAddr, impl FnOnce()) {
     let server = Server::bind("127.0.0.1:0", limits).unwrap();
     let (address, stop) = (server.address().unwrap(), server.stop());
     let routes = router(site(Codec::Packed, false, limits));

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod analysis;
 mod browser;
 mod games;
 mod http;
+mod load;
 mod oracle;
 mod page;
 mod page_layout;

@@ -12,7 +12,7 @@ use tests::Random;
 
 const STONES_MAX: u8 = 7;
 
-static SOLVED: LazyLock<Vec<Solved>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+pub(crate) static SOLVED: LazyLock<Vec<Solved>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// Writes the databases of 0 to `stones` stones (at most 7) as `databases/NN.awari`.
 pub fn databases(disk: &dyn Disk, stones: u32, set: PositionSet, codec: Codec) {

@@ -257,6 +257,7 @@ pub(crate) enum ExportFormat {
 Examples:
   awari serve --dir runs/quickstart
   awari serve --dir runs/quickstart --listen localhost:8081
+  awari serve --dir runs/quickstart --analyses 2 --hash 512MiB
   curl -G http://127.0.0.1:8080/v1/probe \\
     -d pos=0+0+0+0+0+2+1+0+0+0+0+0
 
@@ -269,6 +270,12 @@ pub(crate) struct ServeArgs {
     /// Address to listen on: HOST:PORT, HOST or :PORT (this machine only); port 0 takes any free port
     #[arg(long, value_name = "HOST:PORT", default_value_t)]
     pub(crate) listen: Listen,
+    /// Analyses at once, and as many searches for moves; others wait [default: one less than there are cores, at least 1]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(1..=1024))]
+    pub(crate) analyses: Option<u16>,
+    /// Memory of the table that all analyses share
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB")]
+    pub(crate) hash: Budget,
 }
 
 #[derive(Debug, Args)]

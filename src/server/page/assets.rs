@@ -1,10 +1,10 @@
 //! Scripts and style sheet of the page.
 
-/// The main script.
-pub(crate) const SCRIPT: &str = include_str!("app.js");
-
-/// The rules and the text of positions, which the program imports.
-pub(crate) const GAME: &str = include_str!("game.js");
+/// The scripts, by their routes. The page loads the first, which imports the others.
+pub(crate) const SCRIPTS: [(&str, &str); 2] = [
+    ("/app.js", include_str!("app.js")),
+    ("/game.js", include_str!("game.js")),
+];
 
 /// The style sheet.
 pub(crate) const STYLE: &str = include_str!("style.css");

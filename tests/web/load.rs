@@ -1,0 +1,92 @@
+//! A hundred clients that ask for deep analyses: probes are still answered at once, and memory stays within its limit.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tests::directory::TestDirectory;
+use tests::serve_process::ServeProcess;
+
+const CLIENTS: u32 = 100;
+const PROBES: usize = 2_000;
+const ROUNDS_MAX: usize = 20;
+/// The time of 99 % of the probes.
+const LIMIT: Duration = Duration::from_millis(20);
+const HASH_MIB: u64 = 32;
+
+/// Keeps asking for the longest analysis until `done`. Counts refusals and iterations.
+fn keep_asking(address: &str, done: &AtomicBool, refused: &AtomicU32, iterations: &AtomicU32) {
+    while !done.load(Ordering::Relaxed) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let path = "/v1/analysis?pos=4+4+4+4+4+4+4+4+4+4+4+4&time=60000&lines=6";
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut piece = [0; 1 << 16];
+        while !done.load(Ordering::Relaxed) {
+            match stream.read(&mut piece) {
+                Ok(0) => break,
+                Ok(length) => {
+                    let text = String::from_utf8_lossy(&piece[..length]);
+                    refused.fetch_add(u32::from(text.starts_with("HTTP/1.1 503 ")), Ordering::Relaxed);
+                    iterations.fetch_add(text.matches("event: iteration").count() as u32, Ordering::Relaxed);
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The memory of a process, in MiB.
+fn resident(served: &ServeProcess) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", served.child().id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+}
+
+#[test]
+#[ignore = "slow tier: measures times under load"]
+fn analyses_starve_no_probes() {
+    let place = TestDirectory::built(9);
+    for analyses in [1, 2] {
+        let line = format!("serve --dir run --listen 127.0.0.1:0 --hash {HASH_MIB}MiB --analyses {analyses}");
+        let served = ServeProcess::of(place.command(&line));
+        let probe = "/v1/probe?pos=2+0+1+1+2+0+1+0+0+0+1+1";
+        let right = served.get(probe);
+        let before = resident(&served);
+        let (done, refused, iterations) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+        let mut times: Vec<(Duration, Duration, Duration)> = Vec::new();
+        thread::scope(|scope| {
+            for _ in 0..CLIENTS {
+                scope.spawn(|| keep_asking(&served.address, &done, &refused, &iterations));
+            }
+            thread::sleep(Duration::from_secs(1));
+            // Other work of the machine disturbs some measurements; what the analyses do, they do all the time.
+            while times.len() < ROUNDS_MAX && times.iter().all(|(p99, ..)| *p99 >= LIMIT) {
+                let mut took: Vec<Duration> = (0..PROBES)
+                    .map(|_| {
+                        let begun = Instant::now();
+                        assert_eq!(served.get(probe), right);
+                        begun.elapsed()
+                    })
+                    .collect();
+                took.sort_unstable();
+                times.push((took[PROBES * 99 / 100], took[PROBES / 2], took[PROBES - 1]));
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let after = resident(&served);
+        let (refused, iterations) = (refused.into_inner(), iterations.into_inner());
+        let (p99, median, most) = times.iter().min().unwrap();
+        println!(
+            "--analyses {analyses}: probes p99 {p99:?}, median {median:?}, most {most:?}; {before} to {after} MiB; {refused} refused, \
+             {iterations} iterations"
+        );
+        assert!(*p99 < LIMIT, "{times:?}");
+        assert!(after <= before + HASH_MIB + 32, "{before} to {after} MiB");
+        assert!(refused > CLIENTS / 2 && iterations > 0, "{refused} refused, {iterations} iterations");
+    }
+}
