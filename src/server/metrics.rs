@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Names of the routes in `/metrics`; unknown routes count as the last.
-pub(super) const ROUTES: [&str; 15] = [
+pub(super) const ROUTES: [&str; 20] = [
     "/v1/probe",
     "/v1/analysis",
     "/v1/mainline",
@@ -18,7 +18,12 @@ pub(super) const ROUTES: [&str; 15] = [
     "/metrics",
     "/",
     "/app.js",
+    "/analysis.js",
+    "/board.js",
+    "/format.js",
     "/game.js",
+    "/requests.js",
+    "/state.js",
     "/style.css",
     "other",
 ];

@@ -120,6 +120,8 @@ impl<'a> Browser<'a> {
             "--disable-component-update",
             "--disable-sync",
             "--disable-dev-shm-usage",
+            // Most tests do not wait for moves to be shown.
+            "--force-prefers-reduced-motion",
             "--window-size=900,1100",
             &folder,
         ];

@@ -246,7 +246,7 @@ fn the_page_shows_positions_without_a_script() {
             let (is_whole, kept) = (limits == ServerLimits::default(), &head.headers()[header::CACHE_CONTROL]);
             assert_eq!((kept == "no-store", text.contains("id=\"line\"")), (!is_whole, is_whole), "{text}");
         }
-        for path in ["/app.js", "/game.js", "/style.css"] {
+        for path in ["/app.js", "/analysis.js", "/board.js", "/requests.js", "/state.js", "/style.css"] {
             assert_eq!(page(path).await.0, 200, "{path}");
         }
     });

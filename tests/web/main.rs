@@ -11,4 +11,5 @@ mod oracle;
 mod page;
 mod page_layout;
 mod page_play;
+mod page_search;
 mod serve_command;

@@ -43,7 +43,7 @@ fn values_are_those_of_the_api() {
             positions.push(PositionText::of_game(random.board(stones), seats).to_string());
         }
         for position in positions {
-            browser.visit(&format!("/?pos={position}")).await;
+            browser.visit(&format!("/?pos={position}&think=0")).await;
             let batch = format!("fetch('v1/probe', {{ method: 'POST', body: '{{\"positions\": [\"{position}\"]}}' }})");
             let api = browser.script_later(&format!("{batch}.then((found) => found.json()).then(done)")).await;
             let api = &api["answers"][0];
@@ -143,11 +143,14 @@ fn the_layout_has_no_faults_at_any_width() {
                     format!("/?pos={NINE}&edit=1"),
                     format!("/?pos=0-0-2-0-2-1-1-0-1-0-1-1-19-20-S&moves={letters}&at=2&computer=N&level=perfect"),
                     // Bounds, which are wider than scores; unknown positions; a mistake.
-                    "/?pos=0-0-1-2-1-2-1-0-2-1-1-1-18-18-S".to_owned(),
-                    "/".to_owned(),
-                    "/?pos=1".to_owned(),
+                    "/?pos=0-0-1-2-1-2-1-0-2-1-1-1-18-18-S&think=1".to_owned(),
+                    "/?pos=4-4-4-4-4-4-4-4-4-4-4-4-0-0-S&moves=FfBd&think=1".to_owned(),
+                    "/?pos=0-0-0-0-0-40-0-0-0-0-0-0-4-4-S&think=1".to_owned(),
+                    "/?think=1".to_owned(),
+                    "/?pos=1&think=1".to_owned(),
                 ] {
                     browser.visit(&address).await;
+                    browser.until("document.querySelector('#evaluation[aria-busy=false]')").await;
                     browser.script("document.querySelectorAll('details').forEach((one) => { one.open = true; })").await;
                     let faults = browser.script(page_layout::FAULTS).await;
                     assert_eq!(faults, json!([]), "{scheme}, {width} pixels, {address}");

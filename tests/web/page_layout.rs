@@ -9,14 +9,14 @@ const name = (one) => `${one.tagName} ${one.id || one.className || ""} ${one.tex
 const width = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > width) faults.push(`${document.documentElement.scrollWidth} pixels wide`);
 
-const all = [...document.querySelectorAll("h1, .badge, .store, .pit, #banner, button, label, input, select, summary, textarea, #line a, nav a, caption, th, td, svg, figcaption, footer p")]
+const all = [...document.querySelectorAll("h1, .badge, .store, .pit, #banner, #evaluation p, #bar figcaption, button, label, input, select, summary, textarea, #line a, #lines a, nav a, caption, th, td, svg, figcaption, footer p")]
   .filter((one) => one.checkVisibility() && one.getClientRects().length);
 const boxes = all.map((one) => one.getBoundingClientRect());
 all.forEach((one, at) => {
   const box = boxes[at];
   if (box.left < -0.5 || box.right > width + 0.5) faults.push(`beyond the edge: ${name(one)}`);
   if (one.matches("button, .pit, .store") && one.scrollWidth > one.clientWidth + 1) faults.push(`cut off: ${name(one)}`);
-  if (one.matches("button, summary, #line a, nav a") && (box.width < 24 || box.height < 24)) faults.push(`too small: ${name(one)}`);
+  if (one.matches("button, summary, #line a, #lines a, nav a") && (box.width < 24 || box.height < 24)) faults.push(`too small: ${name(one)}`);
   all.slice(at + 1).forEach((other, next) => {
     if (one.contains(other) || other.contains(one)) return;
     const with_ = boxes[at + 1 + next];
@@ -38,7 +38,7 @@ const ground = (one) => {
   }
   return "rgb(255, 255, 255)";
 };
-for (const one of document.querySelectorAll("h1, .badge, .name, .stones, .value, #banner, button, label, input, select, textarea, summary, a, td, th, caption, figcaption, footer p")) {
+for (const one of document.querySelectorAll("h1, .badge, .name, .stones, .value, #banner, #evaluation p, button, label, input, select, textarea, summary, a, td, th, caption, figcaption, footer p")) {
   if (!one.checkVisibility() || !one.textContent.trim()) continue;
   const [a, b] = [light(getComputedStyle(one).color), light(ground(one))];
   const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);

@@ -1,10 +1,15 @@
-// The script of the page: a board to play on, with the value of every move. The URL holds the whole state.
+// The script of the page: a board to play on, with the value of every move.
 //
-// The server renders the parts below the board (line, table of moves, histogram) and parses and formats games.
+// The server renders the parts below the board (line, table of moves, histogram), searches where no database has the
+// position, and parses and formats games.
 
+import { estimated, evaluationElements, proved, provedText, showEvaluation } from "./analysis.js";
+import { drawBoard, hasMotion, showMove, showValues } from "./board.js";
+import { byId, count, el, sideName, signed, stonesOfHundredths, text, worth } from "./format.js";
 import { OPENING, STONES_MAX, moves, ownPits, pitName, pitOf, read, replay, stonesOf, written } from "./game.js";
+import { PARTS, analyze, chosen, note, partsOf, posted, probed, rendered } from "./requests.js";
+import { LEVELS, THINKING, address, fromAddress, game, played, state } from "./state.js";
 
-const LEVELS = ["fair", "good", "strong", "expert", "perfect"];
 const PRESETS = [
   ["Opening", OPENING],
   ["Six against six", "0-0-1-2-1-2-1-0-2-1-1-1-18-18-S"],
@@ -12,90 +17,20 @@ const PRESETS = [
   ["Feed or lose", "0-0-0-1-2-3-0-0-0-0-0-0-21-21-S"],
   ["Round and round", "1-0-0-0-0-0-1-0-0-0-0-0-23-23-S"],
 ];
-/** The ids of the parts that the server renders. */
-const PARTS = ["line", "moves", "histogram"];
-/** The most cached answers; the oldest is dropped first. */
-const ANSWERS_MAX = 300;
 /** The most moves in an address: the server accepts 4 KiB, including the position. */
 const LETTERS_MAX = 3900;
 /** The pause between moves when the computer plays both sides, in milliseconds. */
 const PAUSE = 500;
 
-const state = { start: read(OPENING), letters: "", at: 0, hidden: false, computer: "", level: "good", editing: false, adding: true };
-const answers = new Map();
 let databases = [];
 let asked = 0;
 let notice = "";
 let lastChange = "";
-
-// ---- address
-
-function address() {
-  const query = new URLSearchParams({ pos: written(state.start) });
-  if (state.letters) query.set("moves", state.letters);
-  if (state.at < state.letters.length) query.set("at", state.at);
-  if (state.hidden) query.set("hide", "1");
-  if (state.computer) query.set("computer", state.computer);
-  if (state.level !== "good") query.set("level", state.level);
-  if (state.editing) query.set("edit", "1");
-  return `?${query}`;
-}
-
-function fromAddress() {
-  const query = new URLSearchParams(location.search);
-  try {
-    state.start = read(query.get("pos") ?? OPENING);
-    state.letters = query.get("moves") ?? "";
-    replay(state.start, state.letters);
-  } catch (error) {
-    notice = `invalid position in the URL: ${error.message}.`;
-    state.start = read(OPENING);
-    state.letters = "";
-  }
-  const at = Number(query.get("at") ?? state.letters.length);
-  state.at = Number.isInteger(at) ? Math.min(Math.max(at, 0), state.letters.length) : state.letters.length;
-  state.hidden = query.get("hide") === "1";
-  state.computer = ["S", "N", "both"].includes(query.get("computer")) ? query.get("computer") : "";
-  state.level = LEVELS.includes(query.get("level")) ? query.get("level") : "good";
-  state.editing = query.get("edit") === "1";
-}
-
-// ---- requests
-
-/** Returns a cached answer, or requests one and caches it unless the server was busy. */
-async function remembered(key, find) {
-  if (answers.has(key)) return answers.get(key);
-  const answer = await find();
-  if (answer.code !== "busy") {
-    if (answers.size >= ANSWERS_MAX) answers.delete(answers.keys().next().value);
-    answers.set(key, answer);
-  }
-  return answer;
-}
-
-const posted = (path, body) => fetch(path, { method: "POST", body });
-
-/** Requests the values of a position, or an error. In a batch, browsers do not report unknown positions as failures. */
-const probed = (position) => remembered(`probe ${written(position)}`, async () => {
-  const response = await posted("v1/probe", JSON.stringify({ positions: [written(position)] }));
-  const found = await response.json();
-  return found.answers ? (found.answers[0].error ?? found.answers[0]) : found;
-});
-
-const partsOf = (page) => Object.fromEntries(PARTS.map((id) => [id, page.getElementById(id)]));
-
-/** Requests the rendered parts for a position. */
-const rendered = (position) => remembered(`page ${written(position)}`, async () => {
-  const response = await fetch(`./?pos=${written(position)}`);
-  if (!response.ok) return { code: "busy" };
-  const parts = partsOf(new DOMParser().parseFromString(await response.text(), "text/html"));
-  // A part timed out on the server; a later request may succeed.
-  return response.headers.get("cache-control") === "no-store" ? { ...parts, code: "busy" } : parts;
-});
+/** Ends the search of the server for the last position, and the motion of the last move. */
+let [searching, moving] = [new AbortController(), new AbortController()];
 
 // ---- moves through the game
 
-const game = () => replay(state.start, state.letters.slice(0, state.at));
 const now = () => game().positions.at(-1);
 
 function play(pit, kind = "") {
@@ -110,15 +45,16 @@ function play(pit, kind = "") {
 
 /** Plays moves until the game is over. */
 function playAll(letters, kind = "") {
-  let played = state.letters.slice(0, state.at);
+  let all = played();
   for (const letter of letters) {
-    if (replay(state.start, played).outcome) break;
-    played += letter;
+    if (replay(state.start, all).outcome) break;
+    all += letter;
   }
   // Repeating the same moves keeps those after them.
-  if (!state.letters.startsWith(played)) state.letters = played;
-  state.at = played.length;
-  changed(kind);
+  if (!state.letters.startsWith(all)) state.letters = all;
+  const isOne = all.length === state.at + 1;
+  state.at = all.length;
+  changed(kind, isOne ? letters : "");
 }
 
 function whyNot(position, pit) {
@@ -128,8 +64,9 @@ function whyNot(position, pit) {
 }
 
 function go(at) {
+  const earlier = state.at;
   state.at = Math.min(Math.max(at, 0), state.letters.length);
-  changed("go");
+  changed("go", state.at === earlier + 1 ? state.letters[earlier] : "");
 }
 
 function begin(position, kind = "") {
@@ -140,29 +77,28 @@ function begin(position, kind = "") {
 }
 
 async function best() {
-  const answer = await probed(now());
-  const pit = answer.moves?.[0]?.pit;
+  if (outcome) return banner();
+  const ticket = asked;
+  const known = typeof answer?.score === "number" ? answer : analysis;
+  const chooses = async () => {
+    busy(true);
+    try { return (await chosen("perfect", searching.signal)).move?.pit; } finally { if (ticket === asked) busy(false); }
+  };
+  const pit = known?.moves?.[0]?.pit ?? await chooses();
+  if (ticket !== asked) return undefined;
   if (pit) return play(pitOf(pit));
-  notice = outcome ? "" : "The best move is not known.";
-  banner();
+  notice = "The best move is not known.";
+  return banner();
 }
 
 async function answerOfComputer(ticket) {
   if (state.computer === "both") await new Promise((resolve) => { setTimeout(resolve, PAUSE); });
-  if (ticket !== asked) return;
-  const all = moves(position);
-  if (answer.code === "unknown-position") {
-    play(all[Math.floor(Math.random() * all.length)].pit, "reply");
-    notice = "No database has this position, so the computer chose a move at random.";
-    return banner();
-  }
-  const seed = Math.floor(Math.random() * 2 ** 32);
-  const response = await fetch(`v1/choose?pos=${written(position)}&level=${state.level}&seed=${seed}`);
-  const chosen = await response.json();
-  if (ticket !== asked) return;
-  if (chosen.move) return play(pitOf(chosen.move.pit), "reply");
-  notice = `${chosen.message ?? "The computer cannot move"}.`;
-  banner();
+  if (ticket !== asked) return undefined;
+  const found = await chosen(state.level, searching.signal);
+  if (ticket !== asked) return undefined;
+  if (found.move) return play(pitOf(found.move.pit), "reply");
+  notice = `${found.message ?? "The computer cannot move"}.`;
+  return banner();
 }
 
 /** Loads the game in the text field. */
@@ -213,28 +149,12 @@ function edit(place, more) {
 
 // ---- the page
 
-function el(name, attributes = {}, ...children) {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (value === true) node.setAttribute(key, "");
-    else if (value !== false && value !== undefined) node.setAttribute(key, value);
-  }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
-  return node;
-}
-
-const byId = (id) => document.getElementById(id);
-const signed = (score) => (score > 0 ? `+${score}` : score < 0 ? `−${-score}` : "0");
-const text = (value) => (typeof value === "number" ? signed(value) : `${signed(value.lo)} to ${signed(value.hi)}`);
-/** Formats the value of a move, with its category unless that is unknown. */
-const worth = (move) => (move.category === "unknown" ? text(move.value) : `${text(move.value)} ${move.category}`);
-const count = (stones) => (stones === 1 ? "1 stone" : `${stones} stones`);
-const sideName = (side) => (side === "S" ? "South" : "North");
-
 let position = now();
 let outcome = null;
-let answer = null;
+/** What the databases have, and what a search found out. */
+let [answer, analysis] = [null, null];
+/** Whether the server searches this position or for a move of the computer. */
+let isThinking = false;
 
 /** Builds the fixed elements of the page; those that change have ids. */
 function build() {
@@ -246,6 +166,7 @@ function build() {
   byId("main").replaceChildren(
     el("div", { class: "board", id: "board" }),
     el("p", { class: "banner", id: "banner", role: "status" }),
+    evaluationElements(),
     el("div", { class: "controls", id: "controls" },
       button("Start", "To the start (Home)", () => go(0)),
       button("← Back", "Take back (left arrow)", () => go(state.at - 1)),
@@ -275,6 +196,8 @@ function build() {
           option("", "neither"), option("S", "South"), option("N", "North"), option("both", "both"))),
         el("label", {}, "Level ", el("select", { id: "level", onchange: (event) => { state.level = event.target.value; changed(); } },
           ...LEVELS.map((level) => option(level, level)))),
+        el("label", {}, "Server thinks ", el("select", { id: "thinking", onchange: (event) => { state.thinking = Number(event.target.value); changed(); } },
+          ...THINKING.map((seconds) => option(seconds, seconds ? `${seconds} s` : "not")))),
       ),
       el("form", { class: "controls", onsubmit: (event) => {
         event.preventDefault();
@@ -316,9 +239,10 @@ function noAnswer() {
 
 /**
  * Updates the address and the page after a change of state. Successive changes of one kind are one step of the browser
- * history, and so is a move with its reply; otherwise, going back would trigger the reply again.
+ * history, and so is a move with its reply; otherwise, going back would trigger the reply again. A change by one move is
+ * shown as it happens: `letter` names it.
  */
-function changed(kind = "") {
+function changed(kind = "", letter = "") {
   const isSame = kind === "reply" || (kind && kind === lastChange);
   try {
     history[isSame ? "replaceState" : "pushState"](null, "", address());
@@ -327,85 +251,141 @@ function changed(kind = "") {
   }
   lastChange = kind;
   notice = "";
-  refresh();
+  refresh(letter);
 }
 
-async function refresh() {
+const busy = (is) => byId("main").setAttribute("aria-busy", String(is));
+
+async function refresh(letter = "") {
   const ticket = ++asked;
-  byId("main").setAttribute("aria-busy", "true");
+  searching.abort();
+  moving.abort();
+  [searching, moving] = [new AbortController(), new AbortController()];
+  busy(true);
+  const before = position;
   ({ outcome } = game());
   position = now();
-  answer = null;
-  show();
+  [answer, analysis] = [null, null];
+  isThinking = false;
   try {
+    const move = letter && hasMotion() && moves(before).find((one) => pitName(one.pit) === letter);
+    if (move) {
+      const { signal } = moving;
+      await showMove(byId("board"), before, move, signal);
+      if (ticket !== asked) return;
+    }
+    show();
     const found = await probed(position);
     if (ticket !== asked) return;
     answer = found;
     show();
-    const isShown = !state.hidden && !outcome && found.score !== undefined;
+    // Bounds of the short search are shown unless a longer one follows.
+    const isShown = !state.hidden && !outcome && (typeof found.score === "number" || (found.score !== undefined && !state.thinking));
     const parts = isShown ? await rendered(position) : {};
     if (ticket !== asked) return;
     for (const id of PARTS) byId(id).replaceWith(parts[id]?.cloneNode(true) ?? el("div", { id }));
     const isComputers = [position.side, "both"].includes(state.computer) && !outcome && !state.editing && state.at === state.letters.length;
-    if (isComputers) await answerOfComputer(ticket);
+    if (isComputers) {
+      isThinking = typeof found.score !== "number";
+      banner();
+      await answerOfComputer(ticket);
+    }
+    if (!isComputers && !state.hidden && !outcome && typeof found.score !== "number") think(ticket);
   } catch {
     if (ticket === asked) noAnswer();
   } finally {
     // Only the last of several requests ends the busy state.
-    if (ticket === asked) byId("main").setAttribute("aria-busy", "false");
+    if (ticket === asked) busy(false);
+  }
+}
+
+/** Shows what the server finds out about this position while it searches. */
+async function think(ticket) {
+  if (!state.thinking) return;
+  isThinking = true;
+  banner();
+  byId("evaluation").setAttribute("aria-busy", "true");
+  try {
+    const refusal = await analyze(searching.signal, (found, isFinal) => {
+      if (ticket !== asked) return;
+      analysis = { ...found, isFinal };
+      showValues(byId("board"), view());
+      // A banner that changed with each iteration would be read aloud each time.
+      if (isFinal) {
+        isThinking = false;
+        banner();
+      }
+      evaluation();
+    });
+    if (refusal && ticket === asked) {
+      isThinking = false;
+      notice = `The analysis ended: ${refusal.message}.`;
+      banner();
+    }
+  } catch {
+    if (ticket === asked) noAnswer();
+  } finally {
+    if (ticket === asked) byId("evaluation").setAttribute("aria-busy", "false");
   }
 }
 
 function show() {
-  board();
+  moving.abort();
+  drawBoard(byId("board"), view());
   banner();
+  evaluation();
   byId("hide").checked = state.hidden;
   byId("edit").checked = state.editing;
   byId("editing").hidden = !state.editing;
   byId("computer").value = state.computer;
   byId("level").value = state.level;
+  byId("thinking").value = state.thinking;
   if (document.activeElement !== byId("pos")) byId("pos").value = written(position);
   // The parts are stale until the server has rendered those of this position.
   for (const id of PARTS) byId(id).classList.add("stale");
   trail();
 }
 
-function board() {
-  const focused = document.activeElement?.dataset?.place;
-  const legal = outcome ? [] : moves(position).map((one) => one.pit);
-  const pit = (at) => {
-    const known = !state.hidden && !outcome && answer?.moves?.find((one) => pitOf(one.pit) === at);
-    const words = [`${pitName(at)}, ${count(position.pits[at])}`];
-    if (known) words.push(`${text(known.value)}, ${known.category}${known.best ? ", best" : ""}`);
-    return el("button", {
-      type: "button", "data-place": at, "aria-label": words.join(", "),
-      class: `pit ${known ? `${known.category}${known.best ? " best" : ""}` : ""}`,
-      "aria-disabled": !state.editing && !legal.includes(at) ? "true" : undefined,
-      onclick: (event) => (state.editing ? edit(at, state.adding && !event.shiftKey ? 1 : -1) : play(at)),
-      oncontextmenu: (event) => { if (state.editing) { event.preventDefault(); edit(at, -1); } },
-    },
-      el("span", { class: "name" }, pitName(at)),
-      el("span", { class: "stones" }, String(position.pits[at])),
-      el("span", { class: "value" }, known ? worth(known) : ""));
-  };
-  const store = (side) => {
-    const at = side === "S" ? 0 : 1;
-    const inside = [el("span", { class: "name" }, sideName(side)), el("span", { class: "stones" }, String(position.stores[at]))];
-    const name = `store ${side === "S" ? "south" : "north"}${position.side === side && !outcome ? " moves" : ""}`;
-    if (!state.editing) return el("div", { class: name }, ...inside);
-    return el("button", {
-      type: "button", class: name, "data-place": 12 + at, "aria-label": `${sideName(side)}'s store, ${count(position.stores[at])}`,
-      onclick: (event) => edit(12 + at, state.adding && !event.shiftKey ? 1 : -1),
-      oncontextmenu: (event) => { event.preventDefault(); edit(12 + at, -1); },
-    }, ...inside);
-  };
-  byId("board").replaceChildren(
-    store("N"),
-    el("div", { class: "row north" }, ...[11, 10, 9, 8, 7, 6].map(pit)),
-    el("div", { class: "row south" }, ...[0, 1, 2, 3, 4, 5].map(pit)),
-    store("S"),
-  );
-  if (focused !== undefined) document.querySelector(`[data-place="${focused}"]`)?.focus();
+/** Returns what a pit is worth, as text, words and class: a known value, or else an estimate. */
+function valueOf(at) {
+  if (state.hidden || outcome) return null;
+  const isHere = (one) => pitOf(one.pit) === at;
+  const known = answer?.moves?.find(isHere);
+  const searched = analysis?.moves.find(isHere);
+  if (!known && !searched) return null;
+  if (!searched || typeof known?.value === "number") {
+    return { text: worth(known), words: `${text(known.value)}, ${known.category}${known.best ? ", best" : ""}`, tone: `${known.category}${known.best ? " best" : ""}` };
+  }
+  const best = analysis.moves[0] === searched;
+  const tone = `${searched.category}${best ? " best" : ""}`;
+  if (searched.proved.lo === searched.proved.hi) {
+    const value = { value: searched.proved.lo, category: searched.category };
+    return { text: worth(value), words: `${text(value.value)}, ${value.category}${best ? ", best" : ""}`, tone };
+  }
+  const words = `estimated at ${searched.at_most ? "most " : ""}${stonesOfHundredths(searched.estimate, 1)}${best ? ", best" : ""}`;
+  return { text: estimated(searched, 1), words, tone: `${tone} estimated` };
+}
+
+/** Returns what the board shows, and what its places do. */
+const view = () => ({
+  position,
+  legal: outcome ? [] : moves(position).map((one) => one.pit),
+  moves: outcome ? "" : position.side,
+  editing: state.editing,
+  value: valueOf,
+  press: (at, event) => (state.editing ? edit(at, state.adding && !event.shiftKey ? 1 : -1) : play(at)),
+  take: (at) => edit(at, -1),
+});
+
+/** Shows what is proved and what is estimated about this position. */
+function evaluation() {
+  const score = answer?.score;
+  if (state.hidden || outcome || (score === undefined && !analysis)) return showEvaluation(position, null);
+  const [lo, hi] = typeof score === "number" ? [score, score] : [score?.lo ?? -Infinity, score?.hi ?? Infinity];
+  const found = typeof score === "number" ? null : analysis;
+  const bounds = { lo: Math.max(lo, found?.proved.lo ?? lo), hi: Math.min(hi, found?.proved.hi ?? hi) };
+  const link = (letters) => address(played() + letters);
+  return showEvaluation(position, { ...found, proved: bounds, estimate: found?.estimate, link });
 }
 
 /** Formats the stones of the largest database. */
@@ -421,6 +401,11 @@ function verdict() {
     return `The game is over: ${why}; ${lead === 0 ? "a draw" : `${lead > 0 ? "South" : "North"} wins by ${Math.abs(lead)}`}.`;
   }
   if (state.hidden || !answer) return `${side} to move.`;
+  if (typeof answer.score !== "number" && analysis?.isFinal) {
+    if (analysis.proved.lo === analysis.proved.hi) return `${side} to move: ${provedText(analysis.proved, position.side)}.`;
+    return `${side} to move: estimated ${stonesOfHundredths(analysis.estimate, 1)}, proved ${proved(analysis.proved)} stones.`;
+  }
+  if (isThinking) return `${side} to move; the server is thinking.`;
   if (answer.score === undefined) return `${side} to move; ${answer.message}${answer.code === "unknown-position" ? reach() : ""}.`;
   if (typeof answer.score !== "number") return `${side} to move: between ${signed(answer.score.lo)} and ${signed(answer.score.hi)} stones.`;
   if (answer.score === 0) return `${side} to move: the stones on the board are shared.`;
@@ -428,7 +413,7 @@ function verdict() {
 }
 
 function banner() {
-  const category = !state.hidden && !outcome && answer?.category;
+  const category = !state.hidden && !outcome && (answer?.category ?? (analysis?.isFinal && analysis.category));
   byId("banner").className = `banner ${category || ""}`;
   byId("banner").textContent = notice ? `${notice} ${verdict()}` : verdict();
 }
@@ -474,9 +459,9 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-addEventListener("popstate", () => { notice = ""; lastChange = ""; fromAddress(); refresh(); });
+addEventListener("popstate", () => { lastChange = ""; notice = fromAddress(); refresh(); });
 
-fromAddress();
+notice = fromAddress();
 try {
   ({ databases } = await (await fetch("v1/databases")).json());
 } catch {
@@ -484,6 +469,6 @@ try {
 }
 // The server has already rendered this address.
 const parts = partsOf(document);
-if (parts.moves && !notice) answers.set(`page ${written(now())}`, parts);
+if (parts.moves && !notice) note(now(), parts);
 build();
 refresh();

@@ -37,28 +37,31 @@ function sown(position, pit) {
   const pits = [...position.pits];
   let hand = pits[pit];
   let at = pit;
+  const [path, taken] = [[], []];
   pits[pit] = 0;
   while (hand > 0) {
     at = (at + 1) % 12;
     if (at === pit) continue;
     pits[at] += 1;
+    path.push(at);
     hand -= 1;
   }
   const theirs = ownPits(other(position.side));
   let captures = 0;
   while (theirs.includes(at) && (pits[at] === 2 || pits[at] === 3)) {
     captures += pits[at];
+    taken.push(at);
     pits[at] = 0;
     at -= 1;
   }
   const stores = [...position.stores];
   stores[position.side === "S" ? 0 : 1] += captures;
-  return { pit, captures, next: { pits, stores, side: other(position.side) } };
+  return { pit, captures, path, taken, next: { pits, stores, side: other(position.side) } };
 }
 
 const starved = (position) => ownPits(position.side).every((pit) => position.pits[pit] === 0);
 
-/** Returns the legal moves: pit, captures, next. */
+/** Returns the legal moves: pit, captures, the pits sown to and those captured from (in order), next. */
 export function moves(position) {
   const all = ownPits(position.side).filter((pit) => position.pits[pit] > 0).map((pit) => sown(position, pit));
   const feeding = all.filter((move) => !starved(move.next));

@@ -1,0 +1,106 @@
+// What the server finds out while it searches, shown with what is proved apart from what is estimated.
+
+import { byId, count, drawn, el, sideName, signed, stonesOfHundredths, text } from "./format.js";
+import { stonesOf } from "./game.js";
+
+/** The best lines that are shown, and the moves of each. */
+export const LINES = 3;
+const LINE_MOVES = 10;
+
+/** Returns the text of an estimate. */
+export const estimated = (one, decimals = 2) => `${one.at_most ? "≤" : "≈"} ${stonesOfHundredths(one.estimate, decimals)}`;
+
+/** Returns the text of proved bounds. */
+export const proved = ({ lo, hi }) => (lo === hi ? `= ${signed(lo)}` : text({ lo, hi }));
+
+/** Describes what is proved about the player to move. */
+export function provedText({ lo, hi }, side) {
+  const name = sideName(side);
+  if (lo === hi) return lo === 0 ? "the stones on the board are shared" : `${name} ${lo > 0 ? "wins" : "loses"} by ${count(Math.abs(lo))}`;
+  if (lo > 0) return `${name} wins by ${lo} to ${hi} stones`;
+  if (hi < 0) return `${name} loses by ${-hi} to ${-lo} stones`;
+  return `between ${signed(lo)} and ${signed(hi)} stones for ${name}`;
+}
+
+/** Makes the elements of the evaluation. */
+export function evaluationElements() {
+  return el("section", { id: "evaluation", "aria-label": "Evaluation", "aria-busy": "false" },
+    el("figure", { id: "bar" }),
+    el("p", { id: "proved" }),
+    el("p", { id: "estimated" }),
+    el("table", { id: "lines", hidden: true },
+      el("caption", {}),
+      el("thead", {}, el("tr", {}, ...["Pit", "Proved", "Estimated", "Best play"].map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, ...Array.from({ length: LINES }, () => el("tr", {},
+        el("th", { scope: "row" }), el("td", { class: "proved" }), el("td", { class: "estimated" }),
+        el("td", { class: "line" }, ...Array.from({ length: LINE_MOVES }, () => el("a", {})), el("span", {})))))));
+}
+
+/** Shows what is proved, and what is estimated if that is more. `view` may be null. */
+export function showEvaluation(position, view) {
+  byId("evaluation").hidden = !view;
+  if (!view) return;
+  const isExact = view.proved.lo === view.proved.hi;
+  const estimate = isExact ? undefined : view.estimate;
+  byId("bar").replaceChildren(bar(position, view.proved, estimate));
+  byId("proved").textContent = `Proved: ${provedText(view.proved, position.side)}.`;
+  const about = estimate === undefined ? "…" : `about ${stonesOfHundredths(estimate, 2)} stones for ${sideName(position.side)}`;
+  byId("estimated").textContent = isExact ? "" : `Estimated: ${about}${estimate === undefined ? "" : "."}`;
+  lines(view);
+}
+
+/**
+ * Draws the stones that both players are sure of, from South at the left to North at the right; those between are hatched,
+ * and a mark shows where the estimate shares them.
+ */
+function bar(position, { lo, hi }, estimate) {
+  const [south, north] = position.stores;
+  const board = stonesOf(position);
+  const all = Math.max(south + north + board, 1);
+  const sign = position.side === "S" ? 1 : -1;
+  const place = (score) => 480 * (south + (board + sign * score) / 2) / all;
+  const [from, to] = [place(lo), place(hi)].sort((a, b) => a - b);
+  const parts = [
+    drawn("pattern", { id: "hatch", width: 8, height: 8, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+      drawn("rect", { class: "open", width: 8, height: 8 }), drawn("rect", { class: "stripe", width: 2, height: 8 })),
+    drawn("rect", { class: "south", x: 0, y: 6, width: from, height: 24 }),
+    drawn("rect", { x: from, y: 6, width: to - from, height: 24, class: "between", fill: "url(#hatch)" }),
+    drawn("rect", { class: "north", x: to, y: 6, width: 480 - to, height: 24 }),
+    drawn("line", { class: "half", x1: 240, x2: 240, y1: 2, y2: 34 }),
+  ];
+  let label = `South is sure of ${Math.ceil(from * all / 480)}, North of ${Math.floor(all - to * all / 480)} of ${count(all)}`;
+  if (estimate !== undefined) {
+    const at = place(estimate / 100);
+    parts.push(drawn("path", { class: "mark", d: `M ${at} 8 l -6 -8 h 12 z M ${at} 28 l -6 8 h 12 z M ${at - 1} 8 v 20 h 2 v -20 z` }));
+    label += `; South is estimated at ${(at * all / 480).toFixed(1)}`;
+  }
+  return el("div", {},
+    drawn("svg", { viewBox: "-6 -2 492 40", role: "img", "aria-label": `${label}.` }, ...parts),
+    el("figcaption", {}, `${label}.`));
+}
+
+/** Shows the best lines, each move a link that plays it. The links stay as they are: one may be about to be clicked. */
+function lines({ moves, depth, nodes, milliseconds, isFinal, link }) {
+  byId("lines").hidden = !moves;
+  if (!moves) return;
+  const effort = `depth ${depth}, ${nodes.toLocaleString("en")} positions, ${(milliseconds / 1000).toFixed(1)} s`;
+  byId("lines").caption.textContent = `${isFinal ? "Best lines" : "Thinking"}: ${effort}`;
+  [...byId("lines").tBodies[0].rows].forEach((row, number) => {
+    const one = moves[number];
+    row.hidden = !one;
+    if (!one) return;
+    const [pit, known, about, line] = row.cells;
+    pit.textContent = one.pit;
+    known.textContent = proved(one.proved);
+    known.className = `proved ${one.category}`;
+    about.textContent = one.proved.lo === one.proved.hi ? "" : estimated(one);
+    line.querySelectorAll("a").forEach((move, at) => {
+      const letters = one.line.slice(0, at + 1).join("");
+      move.hidden = at >= one.line.length;
+      move.textContent = one.line[at] ?? "";
+      move.href = link(letters);
+      move.dataset.moves = letters;
+    });
+    line.querySelector("span").textContent = one.line.length > LINE_MOVES ? "…" : "";
+  });
+}
