@@ -1,0 +1,35 @@
+//! Opening books: positions and moves from a start, with proved bounds and estimates of their values.
+//!
+//! A [`Book`] is a graph of positions that share transpositions. A strategy chooses a leaf, an engine assesses its
+//! successors, and bounds, estimates and priorities of all positions follow. After T. R. Lincke, *Exploring the
+//! Computational Limits of Large Exhaustive Search Problems* (2002), chapters 3 to 5.
+//!
+//! Invariants:
+//!
+//! * A position is a leaf, or has all its legal moves, whose successors are all assessed.
+//! * Proved bounds contain the value of a position, and are the best that follow from the leaves.
+//! * All derived numbers are a function of the facts: roots, assessments, expanded positions. What an expansion repairs
+//!   is what deriving everything again gives (see [`refresh`]).
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod components;
+mod conspiracy;
+mod expand;
+mod fixpoint;
+mod game;
+mod graph;
+mod priorities;
+pub mod refresh;
+mod strategy;
+mod table_game;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use expand::Book;
+pub use game::{Assessment, BookGame, BookMove, Hundredths};
+pub use graph::{BookEdge, BookGraph, BookNode, NodeId};
+pub use priorities::{DropOut, Priorities, Priority};
+pub use strategy::{BookSides, Strategy};
+pub use table_game::{TableError, TableGame, TableMove};

@@ -1,0 +1,206 @@
+//! Strategies: which leaf is expanded next.
+//!
+//! All choices are deterministic: ties go to the first move, or, in best-first expansion, by a generator with a fixed
+//! seed, so that equal facts make equal books.
+
+use crate::conspiracy::{self, ConspiracyNumbers};
+use crate::priorities::{self, DropOut, Priorities, Priority};
+use crate::{BookGraph, NodeId};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+/// How a leaf is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// The leaf at which an opponent would leave the book soonest and cheapest (Lincke 2002, section 3.4.2).
+    DropOut(DropOut),
+    /// The leaf that best moves lead to (Buro 1999; Lincke 2002, section 3.4.1).
+    BestFirst,
+    /// The leaf nearest to a root.
+    BreadthFirst,
+    /// The leaf most likely to change the estimate of a root, by conspiracy numbers. It solves positions.
+    Proof,
+}
+
+/// The players that a book serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum BookSides {
+    /// The player to move at the root.
+    First,
+    /// The other player.
+    Second,
+    /// Both, in turn.
+    #[default]
+    Both,
+}
+
+/// A strategy, with what it derives from the graph.
+#[derive(Debug)]
+pub(crate) enum Selector {
+    DropOut { rule: DropOut, found: Vec<Priorities> },
+    BestFirst,
+    BreadthFirst { depths: Vec<u32>, queue: BinaryHeap<Reverse<(u32, u32)>> },
+    Proof { found: Vec<ConspiracyNumbers> },
+}
+
+impl Selector {
+    pub(crate) fn new(strategy: Strategy) -> Selector {
+        match strategy {
+            Strategy::DropOut(rule) => Selector::DropOut { rule, found: Vec::new() },
+            Strategy::BestFirst => Selector::BestFirst,
+            Strategy::BreadthFirst => Selector::BreadthFirst { depths: Vec::new(), queue: BinaryHeap::new() },
+            Strategy::Proof => Selector::Proof { found: Vec::new() },
+        }
+    }
+
+    /// Takes over the changes of the graph. `changed` are positions with new values or new moves.
+    pub(crate) fn update(
+        &mut self,
+        graph: &BookGraph,
+        roots: &[NodeId],
+        is_waiting: &dyn Fn(NodeId) -> bool,
+        changed: impl Iterator<Item = NodeId>,
+    ) {
+        match self {
+            Selector::DropOut { rule, found } => priorities::update(graph, rule, found, is_waiting, changed),
+            Selector::BestFirst => {}
+            Selector::BreadthFirst { depths, queue } => {
+                depths.resize(graph.len(), u32::MAX);
+                let mut shorter: Vec<(NodeId, u32)> = roots.iter().map(|&root| (root, 0)).collect();
+                shorter.extend(changed.map(|id| (id, depths[id.index()])));
+                while let Some((id, depth)) = shorter.pop() {
+                    if depth < depths[id.index()] {
+                        depths[id.index()] = depth;
+                    }
+                    let next = depths[id.index()].saturating_add(1);
+                    match graph.is_interior(id) {
+                        false if depth != u32::MAX => queue.push(Reverse((depths[id.index()], id.0))),
+                        _ => {}
+                    }
+                    let moves = graph.moves(id).iter();
+                    shorter.extend(moves.filter(|edge| next < depths[edge.child.index()]).map(|edge| (edge.child, next)));
+                }
+            }
+            Selector::Proof { found } => conspiracy::update(graph, found, is_waiting, changed),
+        }
+    }
+
+    /// Returns the next leaf. `round` counts the choices.
+    pub(crate) fn select(
+        &mut self,
+        graph: &BookGraph,
+        roots: &[NodeId],
+        sides: BookSides,
+        is_waiting: &dyn Fn(NodeId) -> bool,
+        round: u64,
+    ) -> Option<NodeId> {
+        match self {
+            Selector::DropOut { rule, found } => {
+                let wanted = match sides {
+                    BookSides::First => [true, true],
+                    BookSides::Second => [false, false],
+                    BookSides::Both => [round.is_multiple_of(2), !round.is_multiple_of(2)],
+                };
+                wanted.into_iter().find_map(|is_book| select_drop_out(graph, rule, found, roots, is_book))
+            }
+            Selector::BestFirst => {
+                let mut random = round.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let mut seen = HashSet::new();
+                roots.iter().find_map(|&root| select_best(graph, root, is_waiting, &mut random, &mut seen))
+            }
+            Selector::BreadthFirst { depths, queue } => {
+                let mut found = None;
+                let mut skipped = Vec::new();
+                while let Some(Reverse((depth, id))) = queue.pop() {
+                    let at = NodeId(id);
+                    let is_current = depths[at.index()] == depth && !graph.is_interior(at);
+                    if is_current && is_waiting(at) {
+                        skipped.push(Reverse((depth, id)));
+                    } else if is_current && !graph.is_closed(at) {
+                        found = Some(at);
+                        skipped.push(Reverse((depth, id)));
+                        break;
+                    }
+                }
+                queue.extend(skipped);
+                found
+            }
+            Selector::Proof { found } => roots.iter().find_map(|&root| conspiracy::select(graph, found, root)),
+        }
+    }
+
+    /// Returns the priorities of a position, if the strategy has any.
+    pub(crate) fn priorities(&self, id: NodeId) -> Option<Priorities> {
+        match self {
+            Selector::DropOut { found, .. } => found.get(id.index()).copied(),
+            _ => None,
+        }
+    }
+}
+
+/// Follows the least priorities from the root with the least one (Lincke 2002, figure 3.9).
+fn select_drop_out(
+    graph: &BookGraph,
+    rule: &DropOut,
+    found: &[Priorities],
+    roots: &[NodeId],
+    is_book: bool,
+) -> Option<NodeId> {
+    let of = |id: NodeId, is_book: bool| {
+        let both = found[id.index()];
+        if is_book { both.book } else { both.opponent }
+    };
+    let root = roots.iter().copied().min_by_key(|&root| of(root, is_book))?;
+    if of(root, is_book) == Priority::INFINITE {
+        return None;
+    }
+    let (mut id, mut is_book) = (root, is_book);
+    while let Some(best) = graph.best(id) {
+        let cost = |price| rule.cost(price);
+        let moves = graph.moves(id).iter().map(|edge| (edge.child, best - graph.estimate(edge)));
+        let is_solving = is_book && rule.is_settled(graph, id);
+        let next = match is_book && !is_solving {
+            true => moves.filter(|&(_, price)| price == 0).min_by_key(|&(child, _)| of(child, false)),
+            false => moves.min_by_key(|&(child, price)| of(child, !is_book).plus(cost(price))),
+        };
+        id = next?.0;
+        is_book = !is_book;
+    }
+    Some(id)
+}
+
+/// Follows best moves to a leaf. Where they lead to nothing that can be expanded, the next best moves follow.
+fn select_best(
+    graph: &BookGraph,
+    root: NodeId,
+    is_waiting: &dyn Fn(NodeId) -> bool,
+    random: &mut u64,
+    seen: &mut HashSet<NodeId>,
+) -> Option<NodeId> {
+    let mut path = vec![root];
+    while let Some(id) = path.pop() {
+        if graph.is_closed(id) || !seen.insert(id) {
+            continue;
+        }
+        if !graph.is_interior(id) {
+            if is_waiting(id) {
+                continue;
+            }
+            return Some(id);
+        }
+        let mut moves: Vec<_> = graph
+            .moves(id)
+            .iter()
+            .map(|edge| {
+                // A step of a 64-bit linear congruential generator (Knuth).
+                *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (graph.estimate(edge), *random >> 33, edge.child)
+            })
+            .collect();
+        // The best one last, so that it is taken first.
+        moves.sort_by_key(|&(estimate, tie, _)| (estimate, tie));
+        path.extend(moves.into_iter().map(|(.., child)| child));
+    }
+    None
+}
