@@ -6,7 +6,7 @@
 //! are counted several times: the numbers rank the leaves, but prove nothing.
 
 use crate::fixpoint::{Equations, Inconsistent};
-use crate::{BookGraph, NodeId};
+use crate::{BookEdge, BookGraph, Hundredths, NodeId};
 
 /// A number of leaves, and the moves to the farthest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ impl Equations for Conspiracies<'_> {
             return downs.min().unwrap_or(Conspirators::INFINITE).after();
         }
         let mut sum = Conspirators { leaves: 0, rank: 0 };
-        for edge in graph.moves(id).iter().filter(|edge| graph.estimate(edge) == best) {
+        for edge in supports(graph, id, best) {
             let up = self.found[edge.child.index()].up;
             if up == Conspirators::INFINITE {
                 return up;
@@ -126,6 +126,18 @@ pub(crate) fn update(
     inconsistent.solve(&mut conspiracies);
 }
 
+/// Returns the best moves of a position, except those that have their value from the position itself, by a cycle.
+fn supports(graph: &BookGraph, id: NodeId, best: Hundredths) -> impl Iterator<Item = &BookEdge> {
+    let node = graph.node(id);
+    let rests_on_it = move |edge: &BookEdge| {
+        let child = graph.node(edge.child);
+        best > 0 && child.level == node.level && child.estimate.rank >= node.estimate.rank
+    };
+    let is_best = move |edge: &&BookEdge| graph.estimate(edge) == best;
+    let all_rest = graph.moves(id).iter().filter(is_best).all(rests_on_it);
+    graph.moves(id).iter().filter(is_best).filter(move |edge| all_rest || !rests_on_it(edge))
+}
+
 /// Returns the leaf that is most likely to change the estimate of a position.
 pub(crate) fn select(graph: &BookGraph, found: &[ConspiracyNumbers], root: NodeId) -> Option<NodeId> {
     let numbers = found[root.index()];
@@ -137,9 +149,7 @@ pub(crate) fn select(graph: &BookGraph, found: &[ConspiracyNumbers], root: NodeI
         let moves = graph.moves(id).iter();
         let next = match is_up {
             true => moves.min_by_key(|edge| found[edge.child.index()].down),
-            false => moves
-                .filter(|edge| graph.estimate(edge) == best)
-                .min_by_key(|edge| found[edge.child.index()].up),
+            false => supports(graph, id, best).min_by_key(|edge| found[edge.child.index()].up),
         };
         id = next?.child;
         is_up = !is_up;

@@ -55,6 +55,11 @@ impl<G: BookGame> Book<G> {
         self.selector.priorities(id)
     }
 
+    /// Returns the number of leaves chosen so far.
+    pub fn choices(&self) -> u64 {
+        self.chosen
+    }
+
     /// Adds a root.
     pub fn add_root(&mut self, key: u64, assessment: Assessment) -> NodeId {
         let id = self.graph.enter(&self.game, key, assessment);
@@ -149,5 +154,14 @@ impl<G: BookGame> Book<G> {
         let waiting = &self.waiting;
         let changed = changed.into_iter().chain(entered.iter().copied());
         self.selector.update(&self.graph, &self.roots, &|id| waiting.contains(&id), changed);
+    }
+
+    /// Asserts that what was repaired is what deriving everything from nothing gives.
+    #[cfg(test)]
+    pub(crate) fn assert_derived(&self) {
+        let mut again = Selector::new(self.selector.strategy());
+        let waiting = &self.waiting;
+        again.update(&self.graph, &self.roots, &|id| waiting.contains(&id), self.graph.ids());
+        self.selector.assert_same(&again);
     }
 }

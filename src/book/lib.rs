@@ -15,6 +15,7 @@
 
 mod components;
 mod conspiracy;
+mod drop_outs;
 mod expand;
 mod fixpoint;
 mod game;
@@ -27,6 +28,7 @@ mod table_game;
 mod tests;
 mod values;
 
+pub use drop_outs::{BookEnd, book_ends, drop_out_depth, least_cost};
 pub use expand::Book;
 pub use game::{Assessment, BookGame, BookMove, Hundredths};
 pub use graph::{BookEdge, BookGraph, BookNode, NodeId};

@@ -54,6 +54,30 @@ impl Selector {
         }
     }
 
+    /// Returns the strategy.
+    #[cfg(test)]
+    pub(crate) fn strategy(&self) -> Strategy {
+        match self {
+            Selector::DropOut { rule, .. } => Strategy::DropOut(*rule),
+            Selector::BestFirst => Strategy::BestFirst,
+            Selector::BreadthFirst { .. } => Strategy::BreadthFirst,
+            Selector::Proof { .. } => Strategy::Proof,
+        }
+    }
+
+    /// Asserts that two selectors derived the same.
+    #[cfg(test)]
+    pub(crate) fn assert_same(&self, other: &Selector) {
+        match (self, other) {
+            (Selector::DropOut { found, .. }, Selector::DropOut { found: other, .. }) => assert_eq!(found, other),
+            (Selector::BreadthFirst { depths, .. }, Selector::BreadthFirst { depths: other, .. }) => {
+                assert_eq!(depths, other);
+            }
+            (Selector::Proof { found }, Selector::Proof { found: other }) => assert_eq!(found, other),
+            _ => assert!(matches!((self, other), (Selector::BestFirst, Selector::BestFirst))),
+        }
+    }
+
     /// Takes over the changes of the graph. `changed` are positions with new values or new moves.
     pub(crate) fn update(
         &mut self,
@@ -104,11 +128,7 @@ impl Selector {
                 };
                 wanted.into_iter().find_map(|is_book| select_drop_out(graph, rule, found, roots, is_book))
             }
-            Selector::BestFirst => {
-                let mut random = round.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                let mut seen = HashSet::new();
-                roots.iter().find_map(|&root| select_best(graph, root, is_waiting, &mut random, &mut seen))
-            }
+            Selector::BestFirst => select_best_of(graph, roots, is_waiting, round),
             Selector::BreadthFirst { depths, queue } => {
                 let mut found = None;
                 let mut skipped = Vec::new();
@@ -126,7 +146,11 @@ impl Selector {
                 queue.extend(skipped);
                 found
             }
-            Selector::Proof { found } => roots.iter().find_map(|&root| conspiracy::select(graph, found, root)),
+            Selector::Proof { found } => {
+                let counted = roots.iter().find_map(|&root| conspiracy::select(graph, found, root));
+                // Values that rest on a cycle may have no number although they are not proved.
+                counted.or_else(|| select_best_of(graph, roots, is_waiting, round))
+            }
         }
     }
 
@@ -168,6 +192,18 @@ fn select_drop_out(
         is_book = !is_book;
     }
     Some(id)
+}
+
+/// Follows best moves from the first root below which something can be expanded.
+fn select_best_of(
+    graph: &BookGraph,
+    roots: &[NodeId],
+    is_waiting: &dyn Fn(NodeId) -> bool,
+    round: u64,
+) -> Option<NodeId> {
+    let mut random = round.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut seen = HashSet::new();
+    roots.iter().find_map(|&root| select_best(graph, root, is_waiting, &mut random, &mut seen))
 }
 
 /// Follows best moves to a leaf. Where they lead to nothing that can be expanded, the next best moves follow.

@@ -28,7 +28,7 @@ fn assignments(random_game: &RandomGame) -> Vec<Vec<Hundredths>> {
 #[test]
 fn bounds_are_the_best_possible() {
     let mut positions = 0;
-    for seed in 0..20_000 {
+    for seed in 0..100_000 {
         let mut random = Random(seed);
         let shape = if seed % 4 == 0 { Shape::Any } else { Shape::TwoColored };
         let random_game = game(&mut random, 7, shape);
