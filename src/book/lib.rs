@@ -13,6 +13,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod assess;
+mod awari;
 mod components;
 mod conspiracy;
 mod drop_outs;
@@ -22,16 +24,20 @@ mod game;
 mod graph;
 mod priorities;
 pub mod refresh;
+mod storage;
 mod strategy;
 mod table_game;
 #[cfg(test)]
 mod tests;
 mod values;
 
+pub use assess::{Assessed, AssessmentError, AssessmentLimits, Assessor};
+pub use awari::AwariGame;
 pub use drop_outs::{BookEnd, book_ends, drop_out_depth, least_cost};
 pub use expand::Book;
 pub use game::{Assessment, BookGame, BookMove, Hundredths};
 pub use graph::{BookEdge, BookGraph, BookNode, NodeId};
 pub use priorities::{DropOut, Priorities, Priority};
+pub use storage::{BOOK_VERSION, BookEngine, BookError, BookFile, SCHEMA};
 pub use strategy::{BookSides, Strategy};
 pub use table_game::{TableError, TableGame, TableMove};
