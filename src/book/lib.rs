@@ -15,6 +15,7 @@
 
 mod assess;
 mod awari;
+mod builder;
 mod components;
 mod conspiracy;
 mod drop_outs;
@@ -24,6 +25,7 @@ mod game;
 mod graph;
 mod priorities;
 pub mod refresh;
+mod report;
 mod storage;
 mod strategy;
 mod table_game;
@@ -33,11 +35,13 @@ mod values;
 
 pub use assess::{Assessed, AssessmentError, AssessmentLimits, Assessor};
 pub use awari::AwariGame;
+pub use builder::{BookBuilder, BookSettings, BuildError};
 pub use drop_outs::{BookEnd, book_ends, drop_out_depth, least_cost};
 pub use expand::Book;
 pub use game::{Assessment, BookGame, BookMove, Hundredths};
 pub use graph::{BookEdge, BookGraph, BookNode, NodeId};
 pub use priorities::{DropOut, Priorities, Priority};
+pub use report::{BookTotals, DepthRow, diagram, diagram_csv, drop_out_depths, stones};
 pub use storage::{BOOK_VERSION, BookEngine, BookError, BookFile, SCHEMA};
 pub use strategy::{BookSides, Strategy};
 pub use table_game::{TableError, TableGame, TableMove};

@@ -248,18 +248,22 @@ impl BookFile {
         entered.map_err(|source| failed(&path, source))
     }
 
-    /// Replaces the result of a position.
+    /// Replaces the results of positions.
     ///
     /// # Errors
     /// What SQLite reports.
     pub fn replace(&mut self, positions: &[(u64, Assessed)]) -> Result<(), BookError> {
         let path = self.path.clone();
+        let update = "UPDATE position SET low = ?2, high = ?3, estimate = ?4, depth = ?5, nodes = ?6, engine = ?7 \
+            WHERE pits = ?1";
         let entered = self.connection.transaction().and_then(|transaction| {
-            let delete = "DELETE FROM position WHERE pits = ?1";
+            let mut statement = transaction.prepare(update)?;
             for (key, assessed) in positions {
-                transaction.prepare(delete)?.execute([AwariGame::board(*key).0])?;
-                enter(&transaction, self.engine, *key, assessed)?;
+                let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
+                let pits = AwariGame::board(*key).0;
+                statement.execute(params![pits, low, high, estimate, depth, nodes as i64, self.engine])?;
             }
+            drop(statement);
             transaction.commit()
         });
         entered.map_err(|source| failed(&path, source))

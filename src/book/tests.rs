@@ -1,5 +1,6 @@
 //! Tests of books of small games. Random games come from seeds, which a failing test prints.
 
+mod awari;
 mod priorities;
 mod random;
 mod scenarios;

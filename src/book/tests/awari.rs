@@ -1,0 +1,184 @@
+//! Books of awari with few stones: bounds against scores that the rule text gives, and files against books in memory.
+
+use crate::{
+    Assessed, AssessmentLimits, Assessor, AwariGame, Book, BookEngine, BookError, BookFile, BookSides, DropOut, Strategy,
+    refresh,
+};
+use disk::RealDisk;
+use game::reference::{self, Scores};
+use game::{Board, Rules, Score};
+use search::{ExactScores, SearchStop};
+use std::path::Path;
+use std::sync::LazyLock;
+
+const STONES_MAX: u8 = 7;
+
+static SOLVED: LazyLock<Vec<Scores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+
+/// Databases that end at a number of stones.
+struct EndsAt(u32);
+
+impl ExactScores for EndsAt {
+    fn knows(&self, stones: u32) -> bool {
+        stones <= self.0
+    }
+
+    fn score(&self, board: &Board, _: usize) -> Option<Score> {
+        assert!(board.stones() <= self.0, "only known positions are looked up");
+        Some(SOLVED[board.stones() as usize][&board.0])
+    }
+}
+
+const STRATEGIES: [Strategy; 4] = [
+    Strategy::DropOut(DropOut { omega: 100, forced: Some(200), solves: true }),
+    Strategy::BestFirst,
+    Strategy::BreadthFirst,
+    Strategy::Proof,
+];
+
+fn engine() -> BookEngine {
+    BookEngine { version: "test".to_owned(), limits: "nodes=1".to_owned(), databases: "none".to_owned() }
+}
+
+/// Asserts that the bounds of every position contain its score, and that repairs gave what deriving again gives.
+fn assert_true(book: &Book<AwariGame>) {
+    let graph = book.graph();
+    let derived = refresh::values(graph);
+    for id in graph.ids() {
+        let board = AwariGame::board(graph.node(id).key);
+        let score = AwariGame::hundredths(SOLVED[board.stones() as usize][&board.0].into());
+        let found = graph.value(id);
+        assert!(found.low <= score && score <= found.high, "{board:?}: {score} is not in {found:?}");
+        assert_eq!(found, derived[id.index()], "{board:?}");
+    }
+}
+
+/// Bounds contain the score at every position, after every expansion, with pretended databases of fewer stones.
+#[test]
+fn bounds_of_awari_contain_the_score() {
+    let (mut solved, mut all) = (0, 0);
+    let boards = reference::boards(STONES_MAX);
+    for (at, pits) in boards.iter().step_by(boards.len() / 30).enumerate() {
+        let game = AwariGame::new(Rules::AWARI);
+        let databases = EndsAt([5, 4, 2][at % 3]);
+        let assessor = Assessor::new(game, &databases, AssessmentLimits::Nodes(1 + at as u64 % 2 * 30)).unwrap();
+        let assess = |key| assessor.assess(key, &SearchStop::new()).map(|found| found.assessment);
+        let mut book = Book::new(game, STRATEGIES[at % 4], BookSides::Both);
+        let root = AwariGame::key(&Board(*pits));
+        book.add_root(root, assess(root).unwrap());
+        for round in 0..150 {
+            let Some(leaf) = book.choose() else { break };
+            book.expand(leaf, assess).unwrap();
+            if round % 8 == 0 {
+                assert_true(&book);
+                book.assert_derived();
+            }
+        }
+        assert_true(&book);
+        all += 1;
+        solved += usize::from(book.graph().is_closed(book.roots()[0]));
+    }
+    assert!(solved > all / 5, "{solved} of {all}");
+}
+
+fn assess(key: u64) -> Assessed {
+    let databases = EndsAt(4);
+    let game = AwariGame::new(Rules::AWARI);
+    let assessor = Assessor::new(game, &databases, AssessmentLimits::Nodes(20)).unwrap();
+    assessor.assess(key, &SearchStop::new()).unwrap()
+}
+
+/// Expands a book in a file a number of times, as the program does.
+fn grow(path: &Path, strategy: Strategy, expansions: usize) -> Book<AwariGame> {
+    let root = AwariGame::key(&Board([1, 0, 1, 0, 1, 0, 0, 1, 0, 2, 0, 1]));
+    let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine()).unwrap();
+    file.enter_root(root, &assess(root)).unwrap();
+    let mut book = file.load(Rules::AWARI, strategy, BookSides::Both).unwrap();
+    for _ in 0..expansions {
+        let Some(leaf) = book.choose() else { break };
+        let mut entered = Vec::new();
+        let key = book.graph().node(leaf).key;
+        book.expand(leaf, |successor| {
+            let assessed = assess(successor);
+            entered.push((successor, assessed));
+            Ok::<_, ()>(assessed.assessment)
+        })
+        .unwrap();
+        file.enter_expansion(key, &entered).unwrap();
+    }
+    book
+}
+
+/// A book that was closed and opened again goes on as one that was not, and a file gives the book it was written from.
+#[test]
+fn files_hold_books() {
+    for strategy in STRATEGIES {
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, parts) = (folder.path().join("whole.sqlite"), folder.path().join("parts.sqlite"));
+        let expected = grow(&whole, strategy, 60);
+        for _ in 0..6 {
+            grow(&parts, strategy, 10);
+        }
+        let read = |path: &Path| {
+            let file = BookFile::open(path, &Rules::AWARI).unwrap();
+            file.load(Rules::AWARI, strategy, BookSides::Both).unwrap()
+        };
+        let (from_whole, from_parts) = (read(&whole), read(&parts));
+        for (id, other) in expected.graph().ids().zip(from_parts.graph().ids()) {
+            assert_eq!(expected.graph().node(id).key, from_parts.graph().node(other).key);
+            assert_eq!(expected.graph().value(id), from_parts.graph().value(other));
+            assert_eq!(expected.graph().value(id), from_whole.graph().value(id));
+            assert_eq!(expected.priorities(id), from_parts.priorities(other));
+        }
+        assert_eq!(expected.graph().len(), from_parts.graph().len());
+        assert_eq!(expected.choices(), from_parts.choices());
+    }
+}
+
+#[test]
+fn a_second_writer_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("book.sqlite");
+    let missing = BookFile::open(&path, &Rules::AWARI).unwrap_err();
+    assert!(matches!(missing, BookError::Missing(_)), "{missing}");
+    let writer = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+    let refused = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap_err();
+    assert!(matches!(refused, BookError::Disk(disk::DiskError::Locked { .. })), "{refused}");
+    // Readers read meanwhile.
+    BookFile::open(&path, &Rules::AWARI).unwrap();
+    drop(writer);
+    BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+}
+
+/// Facts that contradict each other are refused, and bytes that are no database.
+#[test]
+fn damaged_files_are_refused() {
+    let statements = [
+        "DELETE FROM position WHERE pits IN (SELECT pits FROM root)",
+        "DELETE FROM expansion WHERE number = 1",
+        "DELETE FROM root",
+        "UPDATE position SET low = high + 100",
+        "UPDATE position SET high = 30000",
+        "UPDATE position SET estimate = 100000",
+        "UPDATE position SET pits = x'00' WHERE pits = (SELECT pits FROM root)",
+        "UPDATE expansion SET pits = x'303030303030303030303030' WHERE number = 2",
+        "UPDATE book SET version = 2",
+        "DELETE FROM book",
+        "DROP TABLE position",
+    ];
+    for statement in statements {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("book.sqlite");
+        grow(&path, Strategy::BreadthFirst, 5);
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}")).unwrap();
+        let read = BookFile::open(&path, &Rules::AWARI);
+        let read = read.and_then(|file| file.load(Rules::AWARI, Strategy::BreadthFirst, BookSides::Both));
+        let error = read.map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("book.sqlite"), "{statement}: {error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("book.sqlite");
+    std::fs::write(&path, [7; 5000]).unwrap();
+    let error = BookFile::open(&path, &Rules::AWARI).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+}
