@@ -16,6 +16,7 @@
 mod assess;
 mod awari;
 mod builder;
+mod check;
 mod components;
 mod conspiracy;
 mod drop_outs;
@@ -36,6 +37,7 @@ mod values;
 pub use assess::{Assessed, AssessmentError, AssessmentLimits, Assessor};
 pub use awari::AwariGame;
 pub use builder::{BookBuilder, BookSettings, BuildError};
+pub use check::{BookCheck, check_book};
 pub use drop_outs::{BookEnd, book_ends, drop_out_depth, least_cost};
 pub use expand::Book;
 pub use game::{Assessment, BookGame, BookMove, Hundredths};

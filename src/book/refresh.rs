@@ -2,11 +2,16 @@
 
 use crate::components::components;
 use crate::priorities::{DropOut, Priorities, Priority};
-use crate::{Assessment, BookGraph, Hundredths};
+use crate::{Assessment, BookGraph, Hundredths, NodeId};
 
 /// Returns the bounds and estimates of all positions. Within a strongly connected component everything starts from 0,
 /// and rounds repeat until nothing changes.
 pub fn values(graph: &BookGraph) -> Vec<Assessment> {
+    values_of(graph, &|id| graph.node(id).assessment)
+}
+
+/// Returns the values of all positions if other things are known of them without the book.
+pub fn values_of(graph: &BookGraph, assessment: &dyn Fn(NodeId) -> Assessment) -> Vec<Assessment> {
     let ids: Vec<_> = graph.ids().collect();
     let zero = Assessment::exact(0);
     let mut values = vec![zero; ids.len()];
@@ -15,7 +20,7 @@ pub fn values(graph: &BookGraph) -> Vec<Assessment> {
     };
     for component in components(ids.len(), successors) {
         rounds(&component, &mut values, |node, values| {
-            let own = graph.node(ids[node]).assessment;
+            let own = assessment(ids[node]);
             let moves = graph.moves(ids[node]);
             if moves.is_empty() {
                 return own;
@@ -33,7 +38,7 @@ pub fn values(graph: &BookGraph) -> Vec<Assessment> {
         rounds(&component, &mut values, |node, values| {
             let (now, moves) = (values[node], graph.moves(ids[node]));
             let of_moves = moves.iter().map(|edge| edge.gain - values[edge.child.index()].estimate).max();
-            let estimate = of_moves.unwrap_or(graph.node(ids[node]).assessment.estimate);
+            let estimate = of_moves.unwrap_or(assessment(ids[node]).estimate);
             Assessment { estimate: estimate.clamp(now.low, now.high), ..now }
         });
     }

@@ -1,5 +1,6 @@
 //! The command line. It is stable: options keep their meaning.
 
+mod book;
 mod build;
 mod read;
 mod values;
@@ -14,6 +15,10 @@ use pipeline::Budget;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+pub(crate) use book::{
+    BookArgs, BookCommand, BookDiagramArgs, BookExpandArgs, BookFileArgs, BookPlayArgs, BookSeat, BookShowArgs, BookSide,
+    BookStrategy, BookVerifyArgs, DiagramFormat,
+};
 pub(crate) use build::{
     DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,
     StageArgs, StatusArgs, StopArgs,
@@ -164,6 +169,8 @@ pub(crate) enum Command {
     Play(PlayArgs),
     /// Run as an engine for an oware program: UCI on stdin and stdout
     Engine(EngineArgs),
+    /// Build opening books, and answer questions from them
+    Book(BookArgs),
     /// Print the script that completes commands in a shell
     Completions(CompletionsArgs),
 }
@@ -181,6 +188,7 @@ impl Command {
             Command::Analyze(args) => Some(&args.dir),
             Command::Play(args) => Some(&args.dir),
             Command::Engine(args) => Some(&args.dir),
+            Command::Book(args) => Some(&args.command.file().dir),
             _ => None,
         }
     }

@@ -5,6 +5,7 @@ use crate::diagnostics;
 use crate::quantity::plural;
 use crate::shell::building;
 use crate::terminal::say;
+use book::{AssessmentError, BookError, BuildError};
 use check::CheckError;
 use disk::{DiskError, reason};
 use exchange::ExchangeError;
@@ -142,6 +143,25 @@ pub(crate) enum CliError {
     /// The argument is neither a file nor moves.
     #[error("{} is neither a file nor a game; a game is moves such as F4 f4 B5", .0.display())]
     NoGame(PathBuf),
+    /// A move of a line of a book is invalid.
+    #[error("invalid move {found}: {}", why.as_deref().unwrap_or("expected a pit, A to F for South or a to f for North"))]
+    BookMove {
+        found: String,
+        /// The rule that forbids it.
+        why: Option<String>,
+    },
+    /// A position is not in the book.
+    #[error("this position is not in the book; `awari book expand` makes it larger")]
+    NotInBook,
+    /// Positions of a book are wrong.
+    #[error("{}: {what}; restore the book from a copy, or remove it and expand it again", plural(*count, "wrong position"))]
+    WrongBook { what: String, count: u64 },
+    /// The file of a book failed.
+    #[error(transparent)]
+    Book(#[from] book::BookError),
+    /// The expansion of a book failed.
+    #[error("{0}; what was entered before is kept")]
+    BookBuild(#[from] book::BuildError),
     /// Stdin cannot be read.
     #[error("cannot read stdin: {}", reason(.0))]
     Stdin(std::io::Error),
@@ -244,6 +264,16 @@ impl CliError {
                 ExchangeError::Store(error) if error.is_damage() => Exit::Integrity,
                 _ => Exit::PreflightFailed,
             },
+            CliError::BookMove { .. } => Exit::Usage,
+            CliError::NotInBook => Exit::NoAnswer,
+            CliError::WrongBook { .. } => Exit::Integrity,
+            CliError::Book(error) => of_book(error),
+            CliError::BookBuild(error) => match error {
+                BuildError::File(error) => of_book(error),
+                BuildError::Assessment(AssessmentError::Contradiction { .. }) => Exit::Integrity,
+                BuildError::Assessment(AssessmentError::Stopped) => Exit::Stopped,
+                BuildError::Memory(_) => Exit::PreflightFailed,
+            },
             CliError::Json(_) => Exit::Internal,
         }
     }
@@ -266,6 +296,16 @@ impl CliError {
             _ => {}
         }
         say(format_args!("awari: {self}"));
+    }
+}
+
+/// Returns the exit code of an error of the file of a book.
+fn of_book(error: &BookError) -> Exit {
+    match error {
+        BookError::Missing(_) => Exit::NoAnswer,
+        BookError::Disk(DiskError::Locked { .. }) => Exit::Locked,
+        error if error.is_damage() => Exit::Integrity,
+        _ => Exit::PreflightFailed,
     }
 }
 

@@ -8,6 +8,7 @@
 mod analyze;
 mod archive;
 mod args;
+mod books;
 mod candidates;
 mod codecs;
 mod completions;
@@ -144,6 +145,7 @@ fn run() -> Result<Exit> {
         Command::Analyze(args) => analyze::run(args),
         Command::Play(args) => play::run(args),
         Command::Engine(args) => engine::run(args),
+        Command::Book(args) => books::run(args),
         Command::Completions(args) => completions::run(args),
     };
     match arguments.command.databases_dir() {

@@ -60,6 +60,22 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Parses a number of plies a stone, with up to two decimals, into hundredths.
+pub(super) fn omega(text: &str) -> Result<u64, String> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = !whole.is_empty() && decimals.len() <= 2 && (whole.to_owned() + decimals).bytes().all(|byte| byte.is_ascii_digit());
+    let hundredths = format!("{whole}{decimals:0<2}").parse().ok().filter(|_| is_number);
+    let found = hundredths.filter(|&omega| omega <= book::DropOut::OMEGA_MAX);
+    found.ok_or_else(|| "expected a number of plies a stone, 0 to 1000000, with up to two decimals".to_owned())
+}
+
+/// Parses the name of a book.
+pub(super) fn book_name(text: &str) -> Result<String, String> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_name = (1..=40).contains(&text.len()) && text.bytes().all(is_part);
+    is_name.then(|| text.to_owned()).ok_or_else(|| "expected up to 40 letters, digits and hyphens".to_owned())
+}
+
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listen {

@@ -1,0 +1,230 @@
+//! The arguments of `awari book`.
+
+use super::DIR_VARIABLE;
+use super::values;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Builds opening books, and answers questions from them
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari book expand --dir runs/quickstart --positions 500
+  awari book show --dir runs/quickstart F4 f4
+  awari book stats --dir runs/quickstart
+
+A book is the file books/NAME.sqlite of a run directory, by default books/opening.sqlite.")]
+pub(crate) struct BookArgs {
+    #[command(subcommand)]
+    pub(crate) command: BookCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BookCommand {
+    /// Make a book, or expand one
+    Expand(BookExpandArgs),
+    /// Show a position of a book, and the value of each move
+    Show(BookShowArgs),
+    /// Play against a book in the terminal
+    Play(BookPlayArgs),
+    /// Write all positions of a book as text
+    Export(BookFileArgs),
+    /// Check that everything in a book follows from its facts
+    Verify(BookVerifyArgs),
+    /// Show the positions of a book by depth
+    Stats(BookFileArgs),
+    /// Draw the drop-out diagram of a book: where an opponent can leave it, and at what price
+    Diagram(BookDiagramArgs),
+}
+
+impl BookCommand {
+    /// Returns the selection of the book.
+    pub(crate) fn file(&self) -> &BookFileArgs {
+        match self {
+            BookCommand::Expand(args) => &args.file,
+            BookCommand::Show(args) => &args.file,
+            BookCommand::Play(args) => &args.file,
+            BookCommand::Export(args) | BookCommand::Stats(args) => args,
+            BookCommand::Verify(args) => &args.file,
+            BookCommand::Diagram(args) => &args.file,
+        }
+    }
+}
+
+/// The selection of a book.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BookFileArgs {
+    /// Run directory
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
+    pub(crate) dir: PathBuf,
+    /// Name of the book: letters, digits and hyphens
+    #[arg(long, value_name = "NAME", default_value = "opening", value_parser = values::book_name)]
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari book expand --dir runs/quickstart --positions 500
+  awari book expand --dir runs/quickstart --name twelve \\
+    --root '1 1 1 1 1 1 1 1 1 1 1 1' --strategy proof \\
+    --databases 10 --nodes 1
+
+Expands leaves until the book has the wanted number of positions, or nothing is left to expand. Each new position is \
+looked up in the databases of the directory, or searched. The result does not depend on threads and interruptions, so \
+that the same command gives the same book.
+
+Strategies:
+  drop-out       the leaf where an opponent can leave the book
+                 soonest and cheapest
+  best-first     the leaf that best moves lead to
+  breadth-first  the leaf nearest to the root
+  proof          the leaf most likely to change the estimate
+                 of the root; it solves positions
+
+Ctrl-C ends after the current leaf; the same command goes on. A book that is expanded by one process can be read by \
+others.")]
+pub(crate) struct BookExpandArgs {
+    #[command(flatten)]
+    pub(crate) file: BookFileArgs,
+    /// First position of a new book: twelve numbers [default: the opening of the databases]
+    #[arg(long, value_name = "PITS")]
+    pub(crate) root: Option<String>,
+    /// Number of positions at which to end
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1_000,
+        value_parser = values::number::<u32>(1..=100_000_000))]
+    pub(crate) positions: u32,
+    /// Which leaf to expand next
+    #[arg(long, value_name = "STRATEGY", default_value = "drop-out")]
+    pub(crate) strategy: BookStrategy,
+    /// Plies that an opponent's loss of a stone counts as, in drop-out expansion
+    #[arg(long, allow_hyphen_values = true, value_name = "PLIES", default_value = "1", value_parser = values::omega)]
+    pub(crate) omega: u64,
+    /// Let a move count as forced if the second best is this many stones worse: forced lines go deeper
+    #[arg(long, allow_hyphen_values = true, value_name = "STONES", value_parser = values::number::<i16>(1..=96))]
+    pub(crate) forced: Option<i16>,
+    /// Players that the book serves
+    #[arg(long, value_name = "SIDES", default_value = "both")]
+    pub(crate) sides: BookSide,
+    /// Depth of a search, in moves of both players
+    #[arg(long, allow_hyphen_values = true, value_name = "N", conflicts_with = "nodes",
+        value_parser = values::number::<u32>(1..=60))]
+    pub(crate) depth: Option<u32>,
+    /// Number of positions that a search visits [default: 100,000]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
+    pub(crate) nodes: Option<u64>,
+    /// Use no database with more stones than this
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(0..=48))]
+    pub(crate) databases: Option<u32>,
+    /// Number of threads; 0 is one a core
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u16>(0..=1024))]
+    pub(crate) threads: u16,
+}
+
+/// Which leaf of a book is expanded next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BookStrategy {
+    /// Where an opponent can leave the book soonest and cheapest
+    DropOut,
+    /// That best moves lead to
+    BestFirst,
+    /// Nearest to the root
+    BreadthFirst,
+    /// Most likely to change the estimate of the root
+    Proof,
+}
+
+/// The players that a book serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BookSide {
+    /// The player to move at the root
+    First,
+    /// The other player
+    Second,
+    /// Both, in turn
+    Both,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari book show --dir runs/quickstart
+  awari book show --dir runs/quickstart F4 f4 B5
+
+Moves lead from the root: A to F, or a to f for the other player, with or without the number of stones.")]
+pub(crate) struct BookShowArgs {
+    #[command(flatten)]
+    pub(crate) file: BookFileArgs,
+    /// Moves from the root
+    #[arg(value_name = "MOVES")]
+    pub(crate) moves: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  printf 'F4\\n' | awari book play --dir runs/quickstart \\
+    --side south
+
+You enter moves, the book answers with its best move until it ends.")]
+pub(crate) struct BookPlayArgs {
+    #[command(flatten)]
+    pub(crate) file: BookFileArgs,
+    /// Side that you play; South begins
+    #[arg(long, value_name = "SIDE", default_value = "south")]
+    pub(crate) side: BookSeat,
+}
+
+/// A side of the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BookSeat {
+    /// The side that begins
+    South,
+    /// The other side
+    North,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari book verify --dir runs/quickstart
+  awari book verify --dir runs/quickstart --certify
+
+Derives all values again by a slow method that shares no code, and compares the scores of all databases with the book. \
+--certify trusts no search: it derives the bounds of the root from databases and rules alone.")]
+pub(crate) struct BookVerifyArgs {
+    #[command(flatten)]
+    pub(crate) file: BookFileArgs,
+    /// Derive the bounds of the root from databases and rules alone
+    #[arg(long)]
+    pub(crate) certify: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari book diagram --dir runs/quickstart > drop-out.svg
+  awari book diagram --dir runs/quickstart --format csv \\
+    --sides second > drop-out.csv")]
+pub(crate) struct BookDiagramArgs {
+    #[command(flatten)]
+    pub(crate) file: BookFileArgs,
+    /// Player that plays from the book; the other may play any move
+    #[arg(long, value_name = "SIDES", default_value = "first")]
+    pub(crate) sides: BookSide,
+    /// Slope of the frontier of expansion, in plies a stone
+    #[arg(long, allow_hyphen_values = true, value_name = "PLIES", default_value = "1", value_parser = values::omega)]
+    pub(crate) omega: u64,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "svg")]
+    pub(crate) format: DiagramFormat,
+}
+
+/// An output format of a drop-out diagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiagramFormat {
+    /// A picture
+    Svg,
+    /// `depth,price,state`: a line for each end of the book
+    Csv,
+}

@@ -1,0 +1,48 @@
+//! `awari book`: opening books of a run directory.
+
+mod databases;
+mod expand;
+mod play;
+mod reports;
+mod show;
+
+use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide};
+use crate::error::Result;
+use book::{AwariGame, Book, BookError, BookFile, BookSides, DropOut, Strategy};
+use game::Rules;
+use pipeline::Exit;
+use std::path::PathBuf;
+
+pub(crate) fn run(args: &BookArgs) -> Result<Exit> {
+    match &args.command {
+        BookCommand::Expand(args) => expand::run(args),
+        BookCommand::Show(args) => show::run(args),
+        BookCommand::Play(args) => play::run(args),
+        BookCommand::Export(args) => reports::export(args),
+        BookCommand::Verify(args) => reports::verify(args),
+        BookCommand::Stats(args) => reports::stats(args),
+        BookCommand::Diagram(args) => reports::diagram(args),
+    }
+}
+
+/// Returns the path of a book.
+fn path(args: &BookFileArgs) -> PathBuf {
+    args.dir.join("books").join(format!("{}.sqlite", args.name))
+}
+
+/// Opens a book for reading. Its values do not depend on the strategy.
+fn open(args: &BookFileArgs) -> Result<(BookFile, Book<AwariGame>)> {
+    let file = BookFile::open(&path(args), &Rules::AWARI)?;
+    let rule = DropOut { omega: 100, forced: None, solves: false };
+    let book = file.load(Rules::AWARI, Strategy::DropOut(rule), BookSides::Both)?;
+    if book.roots().is_empty() {
+        // The process that made it was killed before it entered the root.
+        return Err(BookError::Missing(path(args)).into());
+    }
+    Ok((file, book))
+}
+
+/// Whether the book player is to move at the root.
+fn is_book_first(side: BookSide) -> bool {
+    side != BookSide::Second
+}

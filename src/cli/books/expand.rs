@@ -1,0 +1,130 @@
+//! `awari book expand`: makes and expands books.
+
+use super::databases::BookDatabases;
+use super::path;
+use crate::args::{BookExpandArgs, BookSide, BookStrategy};
+use crate::error::Result;
+use crate::quantity::{grouped, plural};
+use crate::signals;
+use crate::terminal::say;
+use book::{
+    AssessmentLimits, AwariGame, Book, BookBuilder, BookEngine, BookFile, BookSettings, BookSides, DropOut, Strategy,
+    drop_out_depths, stones,
+};
+use disk::{RealDisk, Stopwatch, SystemClock, clock};
+use game::notation::PositionText;
+use pipeline::Exit;
+use search::SearchStop;
+use std::sync::atomic::Ordering;
+
+/// The time between two lines of progress.
+const SECONDS_BETWEEN_LINES: f64 = 10.0;
+
+/// The number of positions that a search visits if nothing else is asked.
+const NODES: u64 = 100_000;
+
+pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
+    let databases = BookDatabases::open(&args.file, args.databases)?;
+    let root = match &args.root {
+        Some(text) => text.parse::<PositionText>()?.board(),
+        None => databases.opening(),
+    };
+    let settings = settings(args);
+    let limits = match settings.limits {
+        AssessmentLimits::Depth(depth) => format!("depth={depth}"),
+        AssessmentLimits::Nodes(nodes) => format!("nodes={nodes}"),
+    };
+    let engine = BookEngine { version: env!("CARGO_PKG_VERSION").to_owned(), limits, databases: databases.text() };
+    let rules = databases.rules();
+    let file = BookFile::create(&RealDisk::default(), &path(&args.file), &rules, &engine)?;
+    let stop = signals::stop_flag()?;
+    let search_stop = SearchStop::new();
+    let mut builder = BookBuilder::new(file, AwariGame::new(rules), &root, &settings, &databases, &search_stop)?;
+    let begun = builder.book().roots()[0];
+    if args.root.is_some() && builder.book().graph().node(begun).key != AwariGame::key(&root) {
+        let text = PositionText::of_board(AwariGame::board(builder.book().graph().node(begun).key));
+        say(format_args!("the book exists and begins at {text}; --root is ignored (choose another --name)"));
+    }
+    let closed = builder.look_up()?;
+    databases.failure()?;
+    if closed > 0 {
+        say(format_args!("{} found in databases that the book did not have", plural(closed as u64, "position")));
+    }
+    let clock = SystemClock::default();
+    let watch = Stopwatch::start(&clock);
+    let mut shown = 0.0;
+    let exit = loop {
+        if builder.book().graph().len() >= args.positions as usize {
+            break Exit::Done;
+        }
+        if stop.load(Ordering::Relaxed) {
+            break Exit::Stopped;
+        }
+        let is_expanded = builder.expand()?;
+        databases.failure()?;
+        if !is_expanded {
+            say("nothing is left to expand");
+            break Exit::Done;
+        }
+        let seconds = watch.elapsed().as_secs_f64();
+        if seconds - shown >= SECONDS_BETWEEN_LINES {
+            shown = seconds;
+            say(line(builder.book()));
+        }
+    };
+    say(line(builder.book()));
+    Ok(exit)
+}
+
+/// Returns the settings of the command line.
+fn settings(args: &BookExpandArgs) -> BookSettings {
+    let strategy = match args.strategy {
+        BookStrategy::DropOut => {
+            let forced = args.forced.map(|stones| stones * 100);
+            Strategy::DropOut(DropOut { omega: args.omega, forced, solves: false })
+        }
+        BookStrategy::BestFirst => Strategy::BestFirst,
+        BookStrategy::BreadthFirst => Strategy::BreadthFirst,
+        BookStrategy::Proof => Strategy::Proof,
+    };
+    let sides = match args.sides {
+        BookSide::First => BookSides::First,
+        BookSide::Second => BookSides::Second,
+        BookSide::Both => BookSides::Both,
+    };
+    let limits = match args.depth {
+        Some(depth) => AssessmentLimits::Depth(depth),
+        None => AssessmentLimits::Nodes(args.nodes.unwrap_or(NODES)),
+    };
+    let threads = if args.threads == 0 { clock::cores() } else { usize::from(args.threads) };
+    BookSettings { strategy, sides, limits, threads }
+}
+
+/// Describes what a book knows of its root.
+pub(super) fn line(book: &Book<AwariGame>) -> String {
+    let graph = book.graph();
+    let totals = book.totals();
+    let root = book.roots()[0];
+    let value = graph.value(root);
+    let text = format!(
+        "{} positions, {} expanded, {:.1} % closed; ",
+        grouped(totals.positions as u64),
+        grouped(totals.interior as u64),
+        totals.closed as f64 * 100.0 / totals.positions.max(1) as f64
+    );
+    if value.is_exact() {
+        return format!("{text}root {}, proved", stones(value.low));
+    }
+    let side = |is_book| {
+        let depths = drop_out_depths(graph, root, is_book);
+        depths.map(|depth| depth.map_or_else(|| "never".to_owned(), |depth| depth.to_string())).join("/")
+    };
+    format!(
+        "{text}root {} in {}..{}; left at ply {} by the second player, {} by the first, for 0/0.5/1 stones",
+        stones(value.estimate),
+        stones(value.low),
+        stones(value.high),
+        side(true),
+        side(false)
+    )
+}

@@ -1,0 +1,75 @@
+//! `awari book export`, `verify`, `stats` and `diagram`.
+
+use super::databases::BookDatabases;
+use super::{expand, is_book_first, open};
+use crate::args::{BookDiagramArgs, BookFileArgs, BookVerifyArgs, DiagramFormat};
+use crate::error::{CliError, Result};
+use crate::output::print;
+use crate::quantity::{grouped, plural};
+use crate::screen::Width;
+use crate::table::TextTable;
+use book::{Assessment, AwariGame, BookCheck, book_ends, check_book, stones};
+use pipeline::Exit;
+
+pub(crate) fn export(args: &BookFileArgs) -> Result<Exit> {
+    let (_, book) = open(args)?;
+    print(&book.export())?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn stats(args: &BookFileArgs) -> Result<Exit> {
+    let (file, book) = open(args)?;
+    let headings = ["depth", "nodes", "solved", "predecessors", "degree", "expanded"];
+    let mut table = TextTable::new(&headings).numbers(0..headings.len());
+    for row in book.depth_table() {
+        let counts = [row.nodes, row.solved, row.predecessors].map(grouped);
+        let [nodes, solved, predecessors] = counts;
+        let degree = format!("{:.1}", row.degree());
+        table.add_row([row.depth.to_string(), nodes, solved, predecessors, degree, grouped(row.expanded)]);
+    }
+    print(&format!("{}\n\n{}\n", table.fit(Width::stdout()), expand::line(&book)))?;
+    let totals = book.totals();
+    if totals.detached > 0 {
+        print(&format!("{} detached by databases that were added\n", plural(totals.detached as u64, "position")))?;
+    }
+    for (engine, results) in file.engines()? {
+        let (version, limits, databases) = (engine.version, engine.limits, engine.databases);
+        let results = plural(results, "position");
+        print(&format!("{results} by awari {version}, searches of {limits}, databases {databases}\n"))?;
+    }
+    print(&format!("{} searched\n", plural(file.searched()?, "position")))?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn diagram(args: &BookDiagramArgs) -> Result<Exit> {
+    let (_, book) = open(&args.file)?;
+    let (graph, root, is_book) = (book.graph(), book.roots()[0], is_book_first(args.sides));
+    print(&match args.format {
+        DiagramFormat::Svg => book::diagram(graph, root, is_book, args.omega),
+        DiagramFormat::Csv => book::diagram_csv(&book_ends(graph, root, is_book)),
+    })?;
+    Ok(Exit::Done)
+}
+
+pub(crate) fn verify(args: &BookVerifyArgs) -> Result<Exit> {
+    let (_, book) = open(&args.file)?;
+    let databases = BookDatabases::open(&args.file, None)?;
+    let found = check_book(&book, &databases, args.certify);
+    databases.failure()?;
+    let BookCheck { wrong, looked_up, certified } = found;
+    let wrong_count = wrong.len() as u64;
+    if let Some(wrong) = wrong.first() {
+        return Err(CliError::WrongBook { what: wrong.clone(), count: wrong_count });
+    }
+    let positions = plural(book.graph().len() as u64, "position");
+    print(&format!("{positions} verified, {} against databases\n", grouped(looked_up)))?;
+    if let Some(Assessment { low, high, .. }) = certified {
+        let text = AwariGame::board(book.graph().node(book.roots()[0]).key);
+        let position = game::notation::PositionText::of_board(text);
+        print(&match low == high {
+            true => format!("the value of {position} is {}, by databases and rules alone\n", stones(low)),
+            false => format!("the value of {position} is within {}..{}, by databases and rules alone\n", stones(low), stones(high)),
+        })?;
+    }
+    Ok(Exit::Done)
+}
