@@ -9,6 +9,7 @@
 //! neither player can force more than to go on for ever. This is the order of retrograde analysis, which
 //! [`crate::fixpoint`] needs. Levels are solved from the lowest up, since gains lead to lower ones only.
 
+use crate::components::components;
 use crate::fixpoint::{Equations, Inconsistent};
 use crate::graph::Derived;
 use crate::{BookGraph, Hundredths, NodeId};
@@ -171,13 +172,26 @@ pub(crate) fn update(graph: &mut BookGraph, positions: impl Iterator<Item = Node
     changed
 }
 
-/// Derives all values from nothing.
+/// Derives all values from nothing, successors before predecessors. Only positions of cycles need the order of values.
 pub(crate) fn derive(graph: &mut BookGraph) {
     for id in graph.ids() {
         let node = graph.node_mut(id);
         (node.low, node.high, node.estimate) = Default::default();
     }
-    let ids = graph.ids();
-    let count = ids.count() as u32;
-    update(graph, (0..count).map(NodeId));
+    let found = components(graph.len(), |node, found| {
+        found.extend(graph.moves(NodeId(node as u32)).iter().map(|edge| edge.child.index()));
+    });
+    let mut values = Values { graph };
+    for component in found {
+        let ids = component.iter().map(|&node| NodeId(node as u32));
+        match component[..] {
+            [_] => ids.for_each(|id| {
+                for kind in [Kind::Low, Kind::High, Kind::Estimate] {
+                    let solution = values.formula(variable(id, kind));
+                    values.set(variable(id, kind), solution);
+                }
+            }),
+            _ => _ = update(values.graph, ids),
+        }
+    }
 }
