@@ -9,8 +9,8 @@
 //!   section 1.2: weakly solved), by each strategy. The databases are those of a run directory.
 
 use book::{
-    Assessed, Assessment, AwariGame, Book, BookEngine, BookFile, BookGame, BookSides, DropOut, Hundredths, NodeId, Strategy,
-    refresh,
+    Assessed, Assessment, AwariGame, Book, BookEngine, BookFile, BookGame, BookSides, DropOut, Hundredths, NodeId,
+    Strategy, refresh,
 };
 use clap::Parser;
 use disk::RealDisk;
@@ -90,7 +90,8 @@ fn expansions(arguments: &BookArguments) {
 
 /// Returns the time to find the value of a position by its board.
 fn probe_seconds(book: &Book<AwariGame>) -> f64 {
-    let boards: Vec<Board> = book.graph().ids().step_by(97).map(|id| AwariGame::board(book.graph().node(id).key)).collect();
+    let boards: Vec<Board> =
+        book.graph().ids().step_by(97).map(|id| AwariGame::board(book.graph().node(id).key)).collect();
     let begun = cpu_seconds();
     let found: Vec<NodeId> = boards.iter().filter_map(|board| book.graph().find(AwariGame::key(board))).collect();
     assert_eq!(found.len(), boards.len());

@@ -38,7 +38,9 @@ pub struct Assessed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssessmentError {
     /// Proved bounds contradict each other.
-    #[error("proved bounds of the position {position} contradict each other: a database is wrong; check them with `awari verify`")]
+    #[error(
+        "proved bounds of the position {position} contradict each other: a database is wrong; check them with `awari verify`"
+    )]
     Contradiction {
         /// The position.
         position: String,

@@ -125,7 +125,9 @@ mod tests {
             assert_eq!(ranks, expected.collect());
             assert!(boards.iter().all(|&pits| AwariGame::board(AwariGame::key(&Board(pits))) == Board(pits)));
         }
-        for board in [Board::OPENING, Board([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 48]), Board([48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])] {
+        for board in
+            [Board::OPENING, Board([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 48]), Board([48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])]
+        {
             assert_eq!(AwariGame::board(AwariGame::key(&board)), board);
         }
         // Any number is the key of some board.

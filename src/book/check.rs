@@ -22,7 +22,11 @@ pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: 
     let text = |id: NodeId| game.text(graph.node(id).key);
     for (id, expected) in graph.ids().zip(refresh::values(graph)) {
         if graph.value(id) != expected {
-            wrong.push(format!("{}: the values {:?} are not those that follow, {expected:?}", text(id), graph.value(id)));
+            wrong.push(format!(
+                "{}: the values {:?} are not those that follow, {expected:?}",
+                text(id),
+                graph.value(id)
+            ));
         }
     }
     let mut looked_up = 0;

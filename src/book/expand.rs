@@ -94,11 +94,7 @@ impl<G: BookGame> Book<G> {
     ///
     /// # Errors
     /// Those of `assess`; nothing is entered then.
-    pub fn expand<E>(
-        &mut self,
-        leaf: NodeId,
-        mut assess: impl FnMut(u64) -> Result<Assessment, E>,
-    ) -> Result<(), E> {
+    pub fn expand<E>(&mut self, leaf: NodeId, mut assess: impl FnMut(u64) -> Result<Assessment, E>) -> Result<(), E> {
         let moves = self.moves(leaf);
         let mut entered = Vec::with_capacity(moves.len() + 1);
         let assessed: Vec<(u64, Assessment)> = moves

@@ -96,8 +96,20 @@ impl BookGame for HexGame {
         let is_second = position & SECOND != 0;
         let cell = |at: u32| match (position >> at & 1, position >> (at + 16) & 1) {
             (0, 0) => '.',
-            (1, _) => if is_second { 'o' } else { 'x' },
-            _ => if is_second { 'x' } else { 'o' },
+            (1, _) => {
+                if is_second {
+                    'o'
+                } else {
+                    'x'
+                }
+            }
+            _ => {
+                if is_second {
+                    'x'
+                } else {
+                    'o'
+                }
+            }
         };
         let rows = (0..self.size).map(|row| (0..self.size).map(|column| cell(row * self.size + column)).collect());
         rows.collect::<Vec<String>>().join("/")

@@ -45,11 +45,7 @@ pub fn values_of(graph: &BookGraph, assessment: &dyn Fn(NodeId) -> Assessment) -
     values
 }
 
-fn rounds(
-    component: &[usize],
-    values: &mut [Assessment],
-    formula: impl Fn(usize, &[Assessment]) -> Assessment,
-) {
+fn rounds(component: &[usize], values: &mut [Assessment], formula: impl Fn(usize, &[Assessment]) -> Assessment) {
     loop {
         let next: Vec<Assessment> = component.iter().map(|&node| formula(node, values)).collect();
         let mut is_same = true;

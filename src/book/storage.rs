@@ -158,7 +158,8 @@ impl BookFile {
     /// # Errors
     /// [`DiskError::Locked`] if another process writes to it; otherwise as [`BookFile::open`].
     pub fn create(disk: &dyn Disk, path: &Path, rules: &Rules, engine: &BookEngine) -> Result<BookFile, BookError> {
-        let lock = disk.lock(&path.with_extension("lock"), &format!("awari book expand, process {}", std::process::id()))?;
+        let lock =
+            disk.lock(&path.with_extension("lock"), &format!("awari book expand, process {}", std::process::id()))?;
         let connection = Connection::open(path).map_err(|source| failed(path, source))?;
         let mut file = BookFile { path: path.to_path_buf(), connection, engine: 0, _lock: Some(lock) };
         file.prepare()?;
@@ -286,7 +287,8 @@ impl BookFile {
         .into_iter()
         .try_for_each(|(key, found)| {
             let most = game.value_max(key);
-            let is_sound = found.low <= found.estimate && found.estimate <= found.high && -most <= found.low && found.high <= most;
+            let is_sound =
+                found.low <= found.estimate && found.estimate <= found.high && -most <= found.low && found.high <= most;
             assessments.insert(key, found);
             is_sound.then_some(()).ok_or_else(|| damaged(format!("the bounds of {} are impossible", game.text(key))))
         })?;
@@ -298,11 +300,13 @@ impl BookFile {
         }
         for key in self.rows("SELECT pits FROM expansion ORDER BY number", key_of)? {
             let leaf = book.graph().find(key);
-            let leaf = leaf.ok_or_else(|| damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
+            let leaf =
+                leaf.ok_or_else(|| damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
             book.restore(leaf, |key| assessments.get(&key).copied()).map_err(missing)?;
         }
         if book.graph().len() != assessments.len() {
-            let what = format!("{} positions, of which roots and expansions give {}", assessments.len(), book.graph().len());
+            let what =
+                format!("{} positions, of which roots and expansions give {}", assessments.len(), book.graph().len());
             return Err(damaged(what));
         }
         book.derive();

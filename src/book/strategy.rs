@@ -103,7 +103,8 @@ impl Selector {
                         _ => {}
                     }
                     let moves = graph.moves(id).iter();
-                    shorter.extend(moves.filter(|edge| next < depths[edge.child.index()]).map(|edge| (edge.child, next)));
+                    shorter
+                        .extend(moves.filter(|edge| next < depths[edge.child.index()]).map(|edge| (edge.child, next)));
                 }
             }
             Selector::Proof { found } => conspiracy::update(graph, found, is_waiting, changed),

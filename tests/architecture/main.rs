@@ -36,7 +36,11 @@ const MAY_USE: [(&str, &str, &str); 20] = [
     ("awari-python", "src/python", "awari-db"),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", "tests"),
-    ("bench", "bench", "game disk messaging store pipeline planner engines check search oracle book stages awari tests"),
+    (
+        "bench",
+        "bench",
+        "game disk messaging store pipeline planner engines check search oracle book stages awari tests",
+    ),
 ];
 
 /// Crates that call the operating system, and the crates of the workspace that may use them: `disk` is the only door to files, `server`

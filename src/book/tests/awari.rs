@@ -1,8 +1,8 @@
 //! Books of awari with few stones: bounds against scores that the rule text gives, and files against books in memory.
 
 use crate::{
-    Assessed, AssessmentLimits, Assessor, AwariGame, Book, BookEngine, BookError, BookFile, BookSides, DropOut, Strategy,
-    refresh,
+    Assessed, AssessmentLimits, Assessor, AwariGame, Book, BookEngine, BookError, BookFile, BookSides, DropOut,
+    Strategy, refresh,
 };
 use disk::RealDisk;
 use game::reference::{self, Scores};
@@ -170,7 +170,10 @@ fn damaged_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("book.sqlite");
         grow(&path, Strategy::BreadthFirst, 5);
-        rusqlite::Connection::open(&path).unwrap().execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}")).unwrap();
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}"))
+            .unwrap();
         let read = BookFile::open(&path, &Rules::AWARI);
         let read = read.and_then(|file| file.load(Rules::AWARI, Strategy::BreadthFirst, BookSides::Both));
         let error = read.map(|_| ()).unwrap_err().to_string();

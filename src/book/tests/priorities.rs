@@ -80,7 +80,9 @@ fn priorities_are_least_costs_of_drop_outs() {
             let is_book = book.choices().is_multiple_of(2);
             let ends = book_ends(graph, root, is_book);
             let Some(leaf) = book.choose() else { break };
-            let cost = |price: Hundredths, depth| least_cost(&[crate::BookEnd { depth, price, id: leaf, is_closed: false }], omega);
+            let cost = |price: Hundredths, depth| {
+                least_cost(&[crate::BookEnd { depth, price, id: leaf, is_closed: false }], omega)
+            };
             let costs = ends.iter().filter(|end| end.id == leaf).map(|end| cost(end.price, end.depth));
             assert_eq!(costs.min(), Some(least_cost(&ends, omega)), "seed {seed}");
             if book.moves(leaf).is_empty() {

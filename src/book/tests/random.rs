@@ -137,10 +137,8 @@ impl RandomGame {
     ) {
         loop {
             let graph = book.graph();
-            let leaves: Vec<NodeId> = graph
-                .ids()
-                .filter(|&id| !graph.is_interior(id) && !book.moves(id).is_empty())
-                .collect();
+            let leaves: Vec<NodeId> =
+                graph.ids().filter(|&id| !graph.is_interior(id) && !book.moves(id).is_empty()).collect();
             if leaves.is_empty() {
                 return;
             }

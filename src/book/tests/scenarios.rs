@@ -186,7 +186,9 @@ fn priorities_do_not_count_to_infinity() {
 /// A chain of forty diamonds has 2^40 paths. A change at its end reaches the start through few positions.
 #[test]
 fn diamonds_are_cheap() {
-    let text: String = (0..40).map(|at| format!("{}: {} {}\n{1}: {3}\n{2}: {3}\n", at * 3, at * 3 + 1, at * 3 + 2, at * 3 + 3)).collect();
+    let text: String = (0..40)
+        .map(|at| format!("{}: {} {}\n{1}: {3}\n{2}: {3}\n", at * 3, at * 3 + 1, at * 3 + 2, at * 3 + 3))
+        .collect();
     let game = TableGame::parse(&text, 1_000).unwrap();
     let mut book = Book::new(game.clone(), Strategy::DropOut(OMEGA_1), BookSides::Both);
     book.add_root(0, game.unknown(0));
@@ -234,7 +236,11 @@ impl BookGame for Favourite {
         let moves = if position == 0 { ROOT_MOVES } else { 2 };
         // Positions of a tree, numbered so that the move of the root is known.
         let first = if position == 0 { 1 } else { position * 2 + 3 };
-        found.extend((0..moves).map(|number| crate::BookMove { number: number as u8, gain: 0, successor: first + number }));
+        found.extend((0..moves).map(|number| crate::BookMove {
+            number: number as u8,
+            gain: 0,
+            successor: first + number,
+        }));
     }
 
     fn level(&self, _: u64) -> u16 {

@@ -34,7 +34,8 @@ fn bounds_are_the_best_possible() {
         let random_game = game(&mut random, 7, shape);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |_| {});
-        let solved: Vec<Vec<Hundredths>> = assignments(&random_game).iter().map(|ends| random_game.solve(ends)).collect();
+        let solved: Vec<Vec<Hundredths>> =
+            assignments(&random_game).iter().map(|ends| random_game.solve(ends)).collect();
         let graph = book.graph();
         for id in graph.ids() {
             let at = graph.node(id).key as usize;

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     if closed > 0 {
         say(format_args!("{} found in databases that the book did not have", plural(closed as u64, "position")));
     }
-    let clock = SystemClock::default();
+    let clock = SystemClock;
     let watch = Stopwatch::start(&clock);
     let mut shown = 0.0;
     let exit = loop {

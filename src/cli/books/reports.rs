@@ -68,7 +68,11 @@ pub(crate) fn verify(args: &BookVerifyArgs) -> Result<Exit> {
         let position = game::notation::PositionText::of_board(text);
         print(&match low == high {
             true => format!("the value of {position} is {}, by databases and rules alone\n", stones(low)),
-            false => format!("the value of {position} is within {}..{}, by databases and rules alone\n", stones(low), stones(high)),
+            false => format!(
+                "the value of {position} is within {}..{}, by databases and rules alone\n",
+                stones(low),
+                stones(high)
+            ),
         })?;
     }
     Ok(Exit::Done)

@@ -20,7 +20,8 @@ pub(crate) fn run(args: &BookShowArgs) -> Result<Exit> {
     let (_, book) = open(&args.file)?;
     let mut game = game_of(&book);
     for word in args.moves.iter().flat_map(|word| word.split_whitespace()) {
-        let written = WrittenMove::read(word).ok_or_else(|| CliError::BookMove { found: word.to_owned(), why: None })?;
+        let written =
+            WrittenMove::read(word).ok_or_else(|| CliError::BookMove { found: word.to_owned(), why: None })?;
         let played = written.play(&mut game);
         played.map_err(|error| CliError::BookMove { found: word.to_owned(), why: Some(error.to_string()) })?;
     }
