@@ -23,10 +23,20 @@ fn awari(line: &str) -> String {
     ended(command).is(0).out
 }
 
-/// The names of the subcommands, from the list of the help.
+/// The names of the subcommands, and of theirs, from the lists of the help.
 fn subcommands() -> Vec<String> {
-    let help = awari("--help");
-    let (_, list) = help.split_once("\nCommands:\n").unwrap();
+    let names = listed(&awari("--help"));
+    let all = names.into_iter().flat_map(|name| {
+        let parts = listed(&awari(&format!("{name} --help")));
+        let parts = parts.into_iter().map(|part| format!("{name} {part}"));
+        [name.clone()].into_iter().chain(parts).collect::<Vec<_>>()
+    });
+    all.collect()
+}
+
+/// The names in the list of a help text; none without a list.
+fn listed(help: &str) -> Vec<String> {
+    let Some((_, list)) = help.split_once("\nCommands:\n") else { return Vec::new() };
     let lines = list.lines().take_while(|line| !line.is_empty());
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.map(|line| line.split_whitespace().next().unwrap().to_owned()).filter(|name| name != "help").collect()
@@ -131,6 +141,9 @@ fn every_example_of_every_help_text_works() {
     for name in subcommands() {
         let desk = Desk::with_runs_of(&built);
         let examples = examples(&awari(&format!("{name} --help")));
+        if name.starts_with("book ") {
+            desk.run("awari book expand --dir runs/quickstart --positions 300 --nodes 2000").is(0);
+        }
         match name.as_str() {
             "serve" => serve(&desk, &examples),
             _ => examples.iter().for_each(|line| example(&desk, line)),

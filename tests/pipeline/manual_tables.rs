@@ -59,6 +59,20 @@ fn program() -> Command {
     program
 }
 
+/// The commands with their names: a command with subcommands is each of these.
+fn named_commands(program: &Command) -> Vec<(String, &Command)> {
+    let named = |command: &'_ Command| command.get_name().to_owned();
+    let mut all = Vec::new();
+    for command in program.get_subcommands() {
+        let parts: Vec<&Command> = command.get_subcommands().filter(|part| part.get_name() != "help").collect();
+        match parts[..] {
+            [] => all.push((named(command), command)),
+            _ => all.extend(parts.into_iter().map(|part| (format!("{} {}", named(command), named(part)), part))),
+        }
+    }
+    all
+}
+
 /// The name of the value of an argument.
 fn value_name(argument: &Arg) -> String {
     argument.get_value_names().map(|names| names.join(" ")).unwrap_or_default()
@@ -70,8 +84,7 @@ fn takes_value(argument: &Arg) -> bool {
 
 fn commands() -> String {
     let program = program();
-    let rows = program.get_subcommands().map(|command| {
-        let mut usage = command.get_name().to_owned();
+    let rows = named_commands(&program).into_iter().map(|(mut usage, command)| {
         for option in command.get_opts().filter(|option| option.is_required_set()) {
             let _ = write!(usage, " --{} {}", option.get_long().unwrap(), value_name(option));
         }
@@ -86,9 +99,10 @@ fn commands() -> String {
 
 fn options() -> String {
     let program = program();
-    let names: BTreeSet<&str> = program.get_subcommands().map(Command::get_name).collect();
+    let named = named_commands(&program);
+    let names: BTreeSet<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
     let mut commands: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
-    for command in program.get_subcommands() {
+    for (name, command) in &named {
         let is_help = |option: &Arg| matches!(option.get_action(), ArgAction::Help | ArgAction::Version);
         let is_shown = |option: &&Arg| !option.is_positional() && !option.is_hide_set() && !is_help(option);
         for option in command.get_arguments().filter(is_shown) {
@@ -117,7 +131,7 @@ fn options() -> String {
             if !default.is_empty() {
                 let _ = write!(meaning, "; default: {default}");
             }
-            commands.entry((spelling, meaning)).or_default().insert(command.get_name());
+            commands.entry((spelling, meaning)).or_default().insert(name);
         }
     }
     let rows = commands.into_iter().map(|((spelling, meaning), of)| {

@@ -185,3 +185,68 @@ fn damaged_files_are_refused() {
     let error = BookFile::open(&path, &Rules::AWARI).unwrap_err();
     assert!(error.is_damage(), "{error}");
 }
+
+/// Builds a book in a folder, in parts of some expansions. Returns its text.
+fn build(folder: &Path, databases: &EndsAt, threads: usize, positions: usize, part: usize) -> String {
+    let stop = SearchStop::new();
+    let limits = AssessmentLimits::Nodes(40);
+    let strategy = Strategy::DropOut(DropOut { omega: 100, forced: None, solves: false });
+    let settings = BookSettings { strategy, sides: BookSides::Both, limits, threads };
+    let root = Board([1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]);
+    loop {
+        let file =
+            BookFile::create(&RealDisk::default(), &folder.join("book.sqlite"), &Rules::AWARI, &engine()).unwrap();
+        let game = AwariGame::new(Rules::AWARI);
+        let mut builder = BookBuilder::new(file, game, &root, &settings, databases, &stop).unwrap();
+        builder.look_up().unwrap();
+        for _ in 0..part {
+            if builder.book().graph().len() >= positions || !builder.expand().unwrap() {
+                assert_true(builder.book());
+                return builder.book().export();
+            }
+        }
+    }
+}
+
+/// Threads and interruptions change nothing.
+#[test]
+fn books_are_the_same_by_any_number_of_threads() {
+    let texts = [(1, 1_000), (2, 1_000), (3, 7), (1, 1)].map(|(threads, part)| {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), &EndsAt(3), threads, 150, part)
+    });
+    assert!(texts[0].lines().count() >= 150);
+    assert!(texts.iter().all(|text| *text == texts[0]));
+}
+
+/// A book that was begun with fewer databases goes on with more: positions that these hold are closed.
+#[test]
+fn databases_can_be_added() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &EndsAt(2), 1, 150, 1_000);
+    let text = build(folder.path(), &EndsAt(5), 1, 200, 1_000);
+    for line in text.lines() {
+        let (position, value) = line.split_once("; ").unwrap();
+        let stones: u32 = position.split(' ').map(|stones| stones.parse::<u32>().unwrap()).sum();
+        assert!(stones > 5 || value.ends_with("closed"), "{line}");
+    }
+    // A database that contradicts what was proved is noticed.
+    let file = BookFile::open(&folder.path().join("book.sqlite"), &Rules::AWARI).unwrap();
+    let book = file.load(Rules::AWARI, Strategy::BestFirst, BookSides::Both).unwrap();
+    assert!(check_book(&book, &EndsAt(7), false).wrong.is_empty());
+    assert!(!check_book(&book, &Shifted, false).wrong.is_empty());
+}
+
+/// Databases with wrong scores.
+struct Shifted;
+
+impl ExactScores for Shifted {
+    fn knows(&self, stones: u32) -> bool {
+        stones <= u32::from(STONES_MAX)
+    }
+
+    fn score(&self, board: &Board, _: usize) -> Option<Score> {
+        let most = board.stones() as i8;
+        Some((SOLVED[board.stones() as usize][&board.0] + 2).min(most))
+    }
+}

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari book expand --dir runs/quickstart --positions 500
+  awari book expand --dir runs/quickstart \\
+    --positions 300 --nodes 2000
   awari book show --dir runs/quickstart F4 f4
   awari book stats --dir runs/quickstart
 
@@ -65,10 +66,11 @@ pub(crate) struct BookFileArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  awari book expand --dir runs/quickstart --positions 500
+  awari book expand --dir runs/quickstart \\
+    --positions 300 --nodes 2000
   awari book expand --dir runs/quickstart --name twelve \\
     --root '1 1 1 1 1 1 1 1 1 1 1 1' --strategy proof \\
-    --databases 10 --nodes 1
+    --databases 10 --nodes 300 --positions 3000
 
 Expands leaves until the book has the wanted number of positions, or nothing is left to expand. Each new position is \
 looked up in the databases of the directory, or searched. The result does not depend on threads and interruptions, so \
@@ -110,7 +112,7 @@ pub(crate) struct BookExpandArgs {
     #[arg(long, allow_hyphen_values = true, value_name = "N", conflicts_with = "nodes",
         value_parser = values::number::<u32>(1..=60))]
     pub(crate) depth: Option<u32>,
-    /// Number of positions that a search visits [default: 100,000]
+    /// Number of positions that a search visits [default: 20,000]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
     pub(crate) nodes: Option<u64>,
     /// Use no database with more stones than this
@@ -149,7 +151,7 @@ pub(crate) enum BookSide {
 #[command(after_help = "\
 Examples:
   awari book show --dir runs/quickstart
-  awari book show --dir runs/quickstart F4 f4 B5
+  awari book show --dir runs/quickstart F4 f4
 
 Moves lead from the root: A to F, or a to f for the other player, with or without the number of stones.")]
 pub(crate) struct BookShowArgs {
@@ -190,11 +192,14 @@ Examples:
   awari book verify --dir runs/quickstart
   awari book verify --dir runs/quickstart --certify
 
-Derives all values again by a slow method that shares no code, and compares the scores of all databases with the book. \
+Derives all values again by a slow method, and compares the scores of all databases with the book. \
 --certify trusts no search: it derives the bounds of the root from databases and rules alone.")]
 pub(crate) struct BookVerifyArgs {
     #[command(flatten)]
     pub(crate) file: BookFileArgs,
+    /// Use no database with more stones than this
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(0..=48))]
+    pub(crate) databases: Option<u32>,
     /// Derive the bounds of the root from databases and rules alone
     #[arg(long)]
     pub(crate) certify: bool,

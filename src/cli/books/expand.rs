@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 const SECONDS_BETWEEN_LINES: f64 = 10.0;
 
 /// The number of positions that a search visits if nothing else is asked.
-const NODES: u64 = 100_000;
+const NODES: u64 = 20_000;
 
 pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     let databases = BookDatabases::open(&args.file, args.databases)?;

@@ -39,12 +39,14 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a page for the program and one for each subcommand.
+/// Writes a page for the program, one for each subcommand, and one for each of theirs.
 fn write_pages(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut program = awari::command().disable_help_subcommand(true);
     program.build();
-    for command in [&program].into_iter().chain(program.get_subcommands()) {
+    let of_parts =
+        program.get_subcommands().flat_map(Command::get_subcommands).filter(|part| part.get_name() != "help");
+    for command in [&program].into_iter().chain(program.get_subcommands()).chain(of_parts) {
         let manual = Man::new(command.clone());
         fs::write(folder.join(manual.get_filename()), page(&manual, command)?)?;
     }
@@ -66,7 +68,7 @@ fn page(manual: &Man, command: &Command) -> io::Result<Vec<u8>> {
     }
     let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     page.extend(sections(&text).into_bytes());
-    if !command.has_subcommands() {
+    if command.get_name() != "awari" {
         page.extend(b".SH SEE ALSO\nawari(1)\n");
     }
     Ok(page)
