@@ -1,8 +1,8 @@
 //! Books of awari with few stones: bounds against scores that the rule text gives, and files against books in memory.
 
 use crate::{
-    Assessed, AssessmentLimits, Assessor, AwariGame, Book, BookEngine, BookError, BookFile, BookSides, DropOut,
-    Strategy, refresh,
+    Assessed, AssessmentLimits, Assessor, AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BookSettings,
+    BookSides, DropOut, Strategy, check_book, refresh,
 };
 use disk::RealDisk;
 use game::reference::{self, Scores};
