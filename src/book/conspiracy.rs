@@ -5,7 +5,7 @@
 //! if the proved bounds forbid the change, so a position with two infinite numbers is proved. Leaves with several parents
 //! are counted several times: the numbers rank the leaves, but prove nothing.
 
-use crate::fixpoint::{Equations, Inconsistent};
+use crate::fixpoint::{EquationSystem, Inconsistent};
 use crate::{BookEdge, BookGraph, Hundredths, NodeId};
 
 /// A number of leaves, and the moves to the farthest of them.
@@ -49,7 +49,7 @@ struct Conspiracies<'a> {
     is_waiting: &'a dyn Fn(NodeId) -> bool,
 }
 
-impl Equations for Conspiracies<'_> {
+impl EquationSystem for Conspiracies<'_> {
     type Solution = Conspirators;
     type Key = Conspirators;
 

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Equations between numbered variables.
-pub(crate) trait Equations {
+pub(crate) trait EquationSystem {
     /// The number of a variable.
     type Solution: Copy + PartialEq;
     /// Orders numbers: a number rests on numbers with smaller keys only.
@@ -50,7 +50,7 @@ impl<K: Copy + Ord> Inconsistent<K> {
     }
 
     /// Adds a variable if it differs from its formula.
-    pub(crate) fn check<E: Equations<Key = K>>(&mut self, equations: &E, variable: u32) {
+    pub(crate) fn check<E: EquationSystem<Key = K>>(&mut self, equations: &E, variable: u32) {
         let (now, then) = (equations.solution(variable), equations.formula(variable));
         if now != then {
             let key = equations.key(variable, now).min(equations.key(variable, then));
@@ -59,7 +59,7 @@ impl<K: Copy + Ord> Inconsistent<K> {
     }
 
     /// Derives the least solution.
-    pub(crate) fn solve<E: Equations<Key = K>>(&mut self, equations: &mut E) {
+    pub(crate) fn solve<E: EquationSystem<Key = K>>(&mut self, equations: &mut E) {
         while let Some(Reverse((key, variable))) = self.queue.pop() {
             let (now, then) = (equations.solution(variable), equations.formula(variable));
             if now == then {

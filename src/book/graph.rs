@@ -20,7 +20,7 @@ impl NodeId {
 
 /// A number derived from others of the same kind, and the length of the derivation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Derived {
+pub(crate) struct DerivedValue {
     pub(crate) value: Hundredths,
     /// The number of moves to what forces the value; 0 if the value is 0 or given.
     pub(crate) rank: u32,
@@ -33,9 +33,9 @@ pub struct BookNode {
     pub key: u64,
     /// What was known of it without the book.
     pub assessment: Assessment,
-    pub(crate) low: Derived,
-    pub(crate) high: Derived,
-    pub(crate) estimate: Derived,
+    pub(crate) low: DerivedValue,
+    pub(crate) high: DerivedValue,
+    pub(crate) estimate: DerivedValue,
     pub(crate) level: u16,
     degree: u8,
     first_out: u32,
@@ -159,7 +159,7 @@ impl BookGraph {
         let new = self.nodes.len() as u32;
         let id = *self.by_key.entry(key).or_insert(new);
         if id == new {
-            let exact = |value| Derived { value, rank: 0 };
+            let exact = |value| DerivedValue { value, rank: 0 };
             self.nodes.push(BookNode {
                 key,
                 assessment,

@@ -6,7 +6,7 @@
 //!
 //! Every position has two priorities, for either player at the move: the same position occurs with both.
 
-use crate::fixpoint::{Equations, Inconsistent};
+use crate::fixpoint::{EquationSystem, Inconsistent};
 use crate::{BookGraph, Hundredths, NodeId};
 use std::fmt;
 
@@ -101,14 +101,14 @@ impl DropOut {
 const SIDES: u32 = 2;
 
 /// The equations of the priorities.
-struct Distances<'a> {
+struct PriorityEquations<'a> {
     graph: &'a BookGraph,
     rule: &'a DropOut,
     found: &'a mut [Priorities],
     is_waiting: &'a dyn Fn(NodeId) -> bool,
 }
 
-impl Equations for Distances<'_> {
+impl EquationSystem for PriorityEquations<'_> {
     type Solution = Priority;
     type Key = Priority;
 
@@ -176,7 +176,7 @@ pub(crate) fn update(
     changed: impl Iterator<Item = NodeId>,
 ) {
     found.resize(graph.len(), Priorities { book: Priority::INFINITE, opponent: Priority::INFINITE });
-    let mut distances = Distances { graph, rule, found, is_waiting };
+    let mut distances = PriorityEquations { graph, rule, found, is_waiting };
     let mut inconsistent = Inconsistent::<Priority>::new();
     for id in changed {
         // Prices of a position's moves depend on the values of its successors.

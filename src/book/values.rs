@@ -10,8 +10,8 @@
 //! [`crate::fixpoint`] needs. Levels are solved from the lowest up, since gains lead to lower ones only.
 
 use crate::components::components;
-use crate::fixpoint::{Equations, Inconsistent};
-use crate::graph::Derived;
+use crate::fixpoint::{EquationSystem, Inconsistent};
+use crate::graph::DerivedValue;
 use crate::{BookGraph, Hundredths, NodeId};
 
 /// The kinds of values.
@@ -41,12 +41,12 @@ fn parts(variable: u32) -> (NodeId, Kind) {
 }
 
 /// Whether bounds or estimates are solved: estimates are limited by bounds, which come first.
-struct Values<'a> {
+struct ValueEquations<'a> {
     graph: &'a mut BookGraph,
 }
 
-impl Values<'_> {
-    fn derived(&self, id: NodeId, kind: Kind) -> Derived {
+impl ValueEquations<'_> {
+    fn derived(&self, id: NodeId, kind: Kind) -> DerivedValue {
         let node = self.graph.node(id);
         match kind {
             Kind::Low => node.low,
@@ -56,7 +56,7 @@ impl Values<'_> {
     }
 
     /// Returns what the moves of a position make of the values of its successors.
-    fn of_moves(&self, id: NodeId, kind: Kind) -> Derived {
+    fn of_moves(&self, id: NodeId, kind: Kind) -> DerivedValue {
         let level = self.graph.node(id).level;
         let of_child = match kind {
             Kind::Low => Kind::High,
@@ -79,20 +79,20 @@ impl Values<'_> {
             -1 => most.saturating_add(1),
             _ => 0,
         };
-        Derived { value: best, rank }
+        DerivedValue { value: best, rank }
     }
 }
 
-impl Equations for Values<'_> {
-    type Solution = Derived;
+impl EquationSystem for ValueEquations<'_> {
+    type Solution = DerivedValue;
     type Key = ValueKey;
 
-    fn solution(&self, variable: u32) -> Derived {
+    fn solution(&self, variable: u32) -> DerivedValue {
         let (id, kind) = parts(variable);
         self.derived(id, kind)
     }
 
-    fn set(&mut self, variable: u32, solution: Derived) {
+    fn set(&mut self, variable: u32, solution: DerivedValue) {
         let (id, kind) = parts(variable);
         let node = self.graph.node_mut(id);
         match kind {
@@ -102,7 +102,7 @@ impl Equations for Values<'_> {
         }
     }
 
-    fn formula(&self, variable: u32) -> Derived {
+    fn formula(&self, variable: u32) -> DerivedValue {
         let (id, kind) = parts(variable);
         let node = self.graph.node(id);
         // The claims that both players can fall back on.
@@ -111,7 +111,7 @@ impl Equations for Values<'_> {
             Kind::High => (Hundredths::MIN, node.assessment.high),
             Kind::Estimate => (node.low.value, node.high.value),
         };
-        let given = |value| Derived { value, rank: 0 };
+        let given = |value| DerivedValue { value, rank: 0 };
         if !self.graph.is_interior(id) {
             return given(match kind {
                 Kind::Low => low,
@@ -123,17 +123,17 @@ impl Equations for Values<'_> {
         match derived.value {
             value if value < low || value == low && value > 0 => given(low),
             // The moves of the player are needed for more than 0, but rest on values further from 0.
-            value if value > high => Derived { value: high, rank: u32::from(high > 0) },
+            value if value > high => DerivedValue { value: high, rank: u32::from(high > 0) },
             value if value == high && value < 0 => given(high),
             _ => derived,
         }
     }
 
-    fn nothing(&self) -> Derived {
-        Derived::default()
+    fn nothing(&self) -> DerivedValue {
+        DerivedValue::default()
     }
 
-    fn key(&self, variable: u32, solution: Derived) -> ValueKey {
+    fn key(&self, variable: u32, solution: DerivedValue) -> ValueKey {
         let level = self.graph.node(parts(variable).0).level;
         match solution.value {
             0 => (level, u16::MAX, u32::MAX),
@@ -155,7 +155,7 @@ impl Equations for Values<'_> {
 /// Derives the values that follow from changed assessments or new moves of some positions. Returns the positions whose
 /// values changed, with repetitions.
 pub(crate) fn update(graph: &mut BookGraph, positions: impl Iterator<Item = NodeId> + Clone) -> Vec<NodeId> {
-    let mut values = Values { graph };
+    let mut values = ValueEquations { graph };
     let mut bounds = Inconsistent::<ValueKey>::new();
     for id in positions.clone() {
         bounds.check(&values, variable(id, Kind::Low));
@@ -181,7 +181,7 @@ pub(crate) fn derive(graph: &mut BookGraph) {
     let found = components(graph.len(), |node, found| {
         found.extend(graph.moves(NodeId(node as u32)).iter().map(|edge| edge.child.index()));
     });
-    let mut values = Values { graph };
+    let mut values = ValueEquations { graph };
     for component in found {
         let ids = component.iter().map(|&node| NodeId(node as u32));
         match component[..] {

@@ -3,9 +3,9 @@
 use crate::{Assessment, Book, BookGame, BookSides, Hundredths, NodeId, Strategy, TableGame, TableMove};
 
 /// A generator of random numbers (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct SplitMix(pub(crate) u64);
 
-impl Random {
+impl SplitMix {
     /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -30,7 +30,7 @@ pub(crate) struct RandomGame {
 
 /// What moves a random game has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum GameShape {
     /// From any position to any.
     Any,
     /// From even positions to odd ones, and back: no position occurs with both players at the move.
@@ -39,22 +39,22 @@ pub(crate) enum Shape {
     Acyclic,
 }
 
-impl Shape {
-    pub(crate) const ALL: [Shape; 3] = [Shape::Any, Shape::TwoColored, Shape::Acyclic];
+impl GameShape {
+    pub(crate) const ALL: [GameShape; 3] = [GameShape::Any, GameShape::TwoColored, GameShape::Acyclic];
 }
 
 /// Draws a game of up to `positions_max` positions. Its end positions are known or unknown.
-pub(crate) fn game(random: &mut Random, positions_max: u64, shape: Shape) -> RandomGame {
+pub(crate) fn game(random: &mut SplitMix, positions_max: u64, shape: GameShape) -> RandomGame {
     let count = 2 + random.below(positions_max - 1) as usize;
     let mut moves: Vec<Vec<TableMove>> = Vec::new();
     for from in 0..count {
-        let is_end = random.below(3) == 0 && from > 0 || shape == Shape::Acyclic && from + 1 == count;
+        let is_end = random.below(3) == 0 && from > 0 || shape == GameShape::Acyclic && from + 1 == count;
         let degree = if is_end { 0 } else { 1 + random.below(3) };
         let draw = |_| {
             let successor = match shape {
-                Shape::Acyclic => from + 1 + random.below((count - from - 1) as u64) as usize,
-                Shape::Any => random.below(count as u64) as usize,
-                Shape::TwoColored => {
+                GameShape::Acyclic => from + 1 + random.below((count - from - 1) as u64) as usize,
+                GameShape::Any => random.below(count as u64) as usize,
+                GameShape::TwoColored => {
                     let first = (from + 1) % 2;
                     first + 2 * random.below(((count - first) as u64).div_ceil(2)) as usize
                 }
@@ -64,7 +64,7 @@ pub(crate) fn game(random: &mut Random, positions_max: u64, shape: Shape) -> Ran
         let successors: Vec<TableMove> = (0..degree).map(draw).collect();
         moves.push(successors);
     }
-    let estimate = |random: &mut Random| random.within(-VALUE_MAX, VALUE_MAX);
+    let estimate = |random: &mut SplitMix| random.within(-VALUE_MAX, VALUE_MAX);
     let assessments: Vec<Assessment> = moves
         .iter()
         .map(|_| match random.below(2) {
@@ -132,7 +132,7 @@ impl RandomGame {
     pub(crate) fn expand_all(
         &self,
         book: &mut Book<TableGame>,
-        random: &mut Random,
+        random: &mut SplitMix,
         mut check: impl FnMut(&Book<TableGame>),
     ) {
         loop {

@@ -1,6 +1,6 @@
 //! Examples and figures of Lincke's thesis, and scenarios in which simpler methods fail.
 
-use super::random::Random;
+use super::random::SplitMix;
 use crate::{
     Assessment, Book, BookGame, BookSides, DropOut, HexGame, Hundredths, NodeId, PartialValue, Priority, Strategy,
     TableGame, partial_values, refresh,
@@ -142,10 +142,10 @@ fn exits_of_cycles() {
 /// Bounds are never looser than what the view of the thesis claims.
 #[test]
 fn bounds_are_as_tight_as_partial_values() {
-    use super::random::{Shape, game};
+    use super::random::{GameShape, game};
     for seed in 0..8_000 {
-        let mut random = Random(seed);
-        let random_game = game(&mut random, 8, Shape::TwoColored);
+        let mut random = SplitMix(seed);
+        let random_game = game(&mut random, 8, GameShape::TwoColored);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |_| {});
         let gains = book.graph().ids().any(|id| book.graph().moves(id).iter().any(|edge| edge.gain != 0));

@@ -1,6 +1,6 @@
 //! Bounds and estimates against all assignments of values to unknown ends, and against everything derived again.
 
-use super::random::{Random, RandomGame, Shape, VALUE_MAX, game};
+use super::random::{GameShape, RandomGame, SplitMix, VALUE_MAX, game};
 use crate::{Assessment, Book, Hundredths, Strategy, TableGame, refresh};
 
 /// Asserts that repairing gave what deriving everything again gives.
@@ -29,8 +29,8 @@ fn assignments(random_game: &RandomGame) -> Vec<Vec<Hundredths>> {
 fn bounds_are_the_best_possible() {
     let mut positions = 0;
     for seed in 0..100_000 {
-        let mut random = Random(seed);
-        let shape = if seed % 4 == 0 { Shape::Any } else { Shape::TwoColored };
+        let mut random = SplitMix(seed);
+        let shape = if seed % 4 == 0 { GameShape::Any } else { GameShape::TwoColored };
         let random_game = game(&mut random, 7, shape);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |_| {});
@@ -43,14 +43,14 @@ fn bounds_are_the_best_possible() {
             let (least, most) = (over.clone().min().unwrap(), over.max().unwrap());
             let found = graph.value(id);
             assert!(found.low <= least && most <= found.high, "seed {seed}, position {at}");
-            if shape == Shape::TwoColored {
+            if shape == GameShape::TwoColored {
                 assert_eq!((found.low, found.high), (least, most), "seed {seed}, position {at}");
             }
             positions += 1;
         }
         // Another order of expansions gives the same.
         let mut other = random_game.book(Strategy::BestFirst);
-        random_game.expand_all(&mut other, &mut Random(!seed), |_| {});
+        random_game.expand_all(&mut other, &mut SplitMix(!seed), |_| {});
         for id in graph.ids() {
             let same = other.graph().find(graph.node(id).key).unwrap();
             assert_eq!(other.graph().value(same), graph.value(id), "seed {seed}");
@@ -63,8 +63,8 @@ fn bounds_are_the_best_possible() {
 #[test]
 fn estimates_are_values_of_estimated_leaves() {
     for seed in 0..3_000 {
-        let mut random = Random(seed);
-        let random_game = game(&mut random, 12, Shape::Any);
+        let mut random = SplitMix(seed);
+        let random_game = game(&mut random, 12, GameShape::Any);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |_| {});
         let ends: Vec<Hundredths> = random_game.assessments.iter().map(|end| end.estimate).collect();
@@ -80,8 +80,8 @@ fn estimates_are_values_of_estimated_leaves() {
 #[test]
 fn repaired_values_are_derived_values() {
     for seed in 0..4_000 {
-        let mut random = Random(seed);
-        let random_game = game(&mut random, if seed % 10 == 0 { 60 } else { 14 }, Shape::ALL[seed as usize % 3]);
+        let mut random = SplitMix(seed);
+        let random_game = game(&mut random, if seed % 10 == 0 { 60 } else { 14 }, GameShape::ALL[seed as usize % 3]);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |book| assert_refreshed(book, seed));
         // Assessments that hold for one assignment of the ends, as those of searches do.
