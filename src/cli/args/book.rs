@@ -29,10 +29,22 @@ pub(crate) enum BookCommand {
     /// Play against a book in the terminal
     Play(BookPlayArgs),
     /// Write all positions of a book as text
+    #[command(after_help = "\
+Example:
+  awari book export --dir runs/quickstart > opening.txt
+
+A line for each position, sorted: the twelve pits, then after a semicolon the proved bounds and the estimate in stones, and \
+leaf, interior or closed. Equal books give equal text.")]
     Export(BookFileArgs),
     /// Check that everything in a book follows from its facts
     Verify(BookVerifyArgs),
     /// Show the positions of a book by depth
+    #[command(after_help = "\
+Example:
+  awari book stats --dir runs/quickstart
+
+Depth is the least number of moves from a root, degree the mean number of legal moves, and predecessors are the moves that lead \
+to the positions of a depth.")]
     Stats(BookFileArgs),
     /// Draw the drop-out diagram of a book: where an opponent can leave it, and at what price
     Diagram(BookDiagramArgs),
