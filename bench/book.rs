@@ -1,12 +1,10 @@
-//! Opening books: expansions a second with a free evaluator, and the expansions that solve positions of few stones.
+//! Opening books: expansions a second with a free evaluator, in memory and in a file.
 //!
 //! Times are processor times.
 //!
 //! * **Expansions**: the opening, with estimates that are hashes of positions and cost nothing. Ends with everything
 //!   derived again, and compared.
 //! * **File**: the same book in a file: bytes a position, and the time to load it.
-//! * **Gap**: one stone in every pit, and random positions of as many stones, solved from databases of fewer stones (Lincke 2002,
-//!   section 1.2: weakly solved), by each strategy. The databases are those of a run directory.
 
 use book::{
     Assessed, Assessment, AwariGame, Book, BookEngine, BookFile, BookGame, BookSides, DropOut, Hundredths, NodeId,
