@@ -97,7 +97,7 @@ impl<'a> Assessor<'a> {
             return Some(AwariGame::hundredths(self.game.rules().terminal_score(board.stones()).into()));
         }
         let is_known = self.databases.knows(board.stones());
-        let score = if is_known { self.databases.score(board, 0) } else { None };
+        let score = if is_known { self.databases.score(board) } else { None };
         score.map(|score| AwariGame::hundredths(score.into()))
     }
 }

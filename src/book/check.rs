@@ -41,7 +41,7 @@ pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: 
         let score = match moves.is_empty() {
             true => Some(-most),
             false if databases.knows(board.stones()) => {
-                databases.score(&board, 0).map(|score| AwariGame::hundredths(score.into()))
+                databases.score(&board).map(|score| AwariGame::hundredths(score.into()))
             }
             false => None,
         };

@@ -23,7 +23,7 @@ impl ExactScores for EndsAt {
         stones <= self.0
     }
 
-    fn score(&self, board: &Board, _: usize) -> Option<Score> {
+    fn score(&self, board: &Board) -> Option<Score> {
         assert!(board.stones() <= self.0, "only known positions are looked up");
         Some(SOLVED[board.stones() as usize][&board.0])
     }
@@ -245,7 +245,7 @@ impl ExactScores for Shifted {
         stones <= u32::from(STONES_MAX)
     }
 
-    fn score(&self, board: &Board, _: usize) -> Option<Score> {
+    fn score(&self, board: &Board) -> Option<Score> {
         let most = board.stones() as i8;
         Some((SOLVED[board.stones() as usize][&board.0] + 2).min(most))
     }

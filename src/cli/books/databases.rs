@@ -75,7 +75,7 @@ impl ExactScores for BookDatabases {
         self.known.get(stones as usize).copied().unwrap_or(false)
     }
 
-    fn score(&self, board: &Board, _: usize) -> Option<Score> {
+    fn score(&self, board: &Board) -> Option<Score> {
         match self.look_up(board) {
             Ok(score) => score,
             Err(error) => {
