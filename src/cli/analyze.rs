@@ -1,22 +1,27 @@
 //! `awari analyze`: compares every move of a game with the best one.
+//!
+//! What a move loses is proved where databases or a search give exact values. Elsewhere it is estimated, and counted apart.
 
+use crate::analysis::{self, Analyst, proved};
 use crate::args::AnalyzeArgs;
-use crate::databases::library;
+use crate::databases::oracle;
 use crate::error::{CliError, Result};
 use crate::output::{print_json, print_text};
-use crate::probe::pit_name;
+use crate::probe::{estimate, pit_name};
 use crate::quantity;
 use crate::screen::Width;
 use crate::table::TextTable;
 use disk::{Disk, RealDisk};
 use game::notation::Side;
+use game::play::Game;
 use game::transcript::{Transcript, is_moves, side_name};
-use oracle::{Bounds, JudgedMove, Oracle, Player, Review};
+use oracle::{Bounds, JudgedMove, Player};
 use pipeline::Exit;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 /// The longest text of a game.
 const GAME_BYTES_MAX: u64 = 1 << 20;
@@ -24,17 +29,118 @@ const GAME_BYTES_MAX: u64 = 1 << 20;
 /// The memory limit of the cache of decoded blocks; a game reads some hundred blocks.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
 
+/// The time to search a position, if no limit is given.
+const TIME_DEFAULT: Duration = Duration::from_millis(100);
+
+/// An estimated loss of this many hundredths of a stone counts as an error: it is nearer to a stone than to nothing.
+const ERROR_HUNDREDTHS: i32 = 50;
+
+/// A move of a game with what is proved and what is estimated about it.
+struct AnalyzedMove {
+    judged: JudgedMove,
+    /// If its loss is not proved.
+    estimate: Option<EstimatedMove>,
+}
+
+/// Estimates about a move, for the player, in hundredths of a stone.
+struct EstimatedMove {
+    value: i32,
+    best: i32,
+}
+
+impl EstimatedMove {
+    fn loss(&self) -> i32 {
+        (self.best - self.value).max(0)
+    }
+}
+
+/// The moves of a player.
+#[derive(Default)]
+struct PlayerRecord {
+    /// The moves whose loss is proved are judged.
+    proved: Player,
+    /// The moves whose loss is estimated.
+    estimated: u32,
+    /// Of these, the errors.
+    errors: u32,
+    /// Of these, the losses in hundredths of a stone.
+    lost: i32,
+}
+
+impl PlayerRecord {
+    fn add(&mut self, one: &AnalyzedMove) {
+        self.proved.moves += 1;
+        if let Some(loss) = one.judged.loss {
+            self.proved.judged += 1;
+            self.proved.errors += u32::from(loss > 0);
+            self.proved.lost += u32::from(loss);
+        } else if let Some(estimate) = &one.estimate {
+            self.estimated += 1;
+            self.errors += u32::from(estimate.loss() >= ERROR_HUNDREDTHS);
+            self.lost += estimate.loss();
+        }
+    }
+
+    /// Returns the estimated stones lost.
+    fn estimated_lost(&self) -> f64 {
+        f64::from(self.lost) / 100.0
+    }
+
+    /// Returns the estimated stones lost per move with an estimate.
+    fn estimated_average(&self) -> Option<f64> {
+        (self.estimated > 0).then(|| self.estimated_lost() / f64::from(self.estimated))
+    }
+}
+
+/// Returns the share of right moves.
+fn right(moves: u32, errors: u32) -> Option<f64> {
+    (moves > 0).then(|| f64::from(moves - errors) / f64::from(moves))
+}
+
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
-    let oracle = Oracle::new(library(&disk, &args.dir)?, CACHE_BYTES_MAX);
+    let oracle = oracle(&disk, args.dir.as_deref(), CACHE_BYTES_MAX)?;
     let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
-    let review = oracle.review(&transcript.game)?;
-    if args.json {
-        print_json(&json(&transcript, &review))?;
-    } else {
-        print_text(&text(&transcript, &review, oracle.stones_max()))?;
+    let moves = analyze(&Analyst::new(oracle, &args.search, TIME_DEFAULT), &transcript.game)?;
+    let mut players = [PlayerRecord::default(), PlayerRecord::default()];
+    for one in &moves {
+        players[usize::from(one.judged.turn.side == Side::North)].add(one);
     }
-    Ok(if review.turns.iter().any(|one| one.best.is_some()) { Exit::Done } else { Exit::NoAnswer })
+    if args.json {
+        print_json(&json(&transcript, &moves, &players))?;
+    } else {
+        print_text(&text(&transcript, &moves, &players))?;
+    }
+    Ok(if moves.is_empty() { Exit::NoAnswer } else { Exit::Done })
+}
+
+/// Analyzes the moves of a game.
+fn analyze(analyst: &Analyst, game: &Game) -> Result<Vec<AnalyzedMove>> {
+    let review = analyst.oracle.review(game)?;
+    let mut played = Game::from(*game.rules(), &game.start().text());
+    let mut moves = Vec::new();
+    for mut judged in review.turns {
+        let mut estimated = None;
+        if judged.loss.is_none() {
+            let report = analyst.analyze_all(&played)?;
+            let turn = judged.turn;
+            if let Some(one) = report.moves.iter().find(|one| one.pit == turn.pit) {
+                let (value, best) = (Bounds::new(one.low, one.high), proved(&report));
+                (judged.value, judged.best) = (Some(value), Some(best));
+                let found = EstimatedMove { value: estimate(one), best: report.estimate };
+                let best_move = report.moves.first().filter(|first| first.pit != turn.pit && found.loss() > 0);
+                judged.better = best_move.map(|first| first.pit).into_iter().collect();
+                match (value.score(), best.score()) {
+                    (Some(value), Some(best)) => judged.loss = Some(best.saturating_sub(value).unsigned_abs()),
+                    _ => estimated = Some(found),
+                }
+            }
+        }
+        // A review holds legal moves only.
+        let _ = played.play(judged.turn.pit);
+        moves.push(AnalyzedMove { judged, estimate: estimated });
+    }
+    Ok(moves)
 }
 
 /// Reads a game from a file, from stdin, or from the command line.
@@ -61,53 +167,72 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> String {
+fn text(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord; 2]) -> String {
     let mut text = String::new();
     for (name, value) in &transcript.tags {
         let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(text, "{name}: {value}");
     }
-    if review.turns.is_empty() {
+    if moves.is_empty() {
         text.push_str("the game has no moves to analyze\n");
         return text;
     }
-    let known = review.turns.iter().filter(|one| one.best.is_some()).count();
-    let unknown = review.turns.len() - known;
-    if unknown > 0 {
-        let why = largest
-            .map_or_else(String::new, |largest| format!(" (more than {})", quantity::plural(largest.into(), "stone")));
-        let _ = writeln!(text, "{unknown} of {} not judged{why}", quantity::plural(review.turns.len() as u64, "move"));
+    let estimated = moves.iter().filter(|one| one.estimate.is_some()).count();
+    if estimated > 0 {
+        let all = quantity::plural(moves.len() as u64, "move");
+        let _ = writeln!(text, "{estimated} of {all} estimated by a search, not proved");
     }
-    if known > 0 {
-        let mut table =
-            TextTable::new(&["", "move", "stones", "value", "best", "loss", "better"]).numbers([0, 2, 3, 4, 5]);
-        for (number, one) in review.turns.iter().enumerate().filter(|(_, one)| one.best.is_some()) {
-            let JudgedMove { turn, before, value, best, loss, better } = one;
-            let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
-            let better: Vec<String> = better.iter().map(|pit| pit_name(*pit, turn.side)).collect();
-            let cell = |value: &Option<Bounds>| value.map_or_else(String::new, |value| value.to_string());
-            table.add_row([
-                format!("{}.", number + 1),
-                format!("{}{}{captured}", turn.text(), turn.sown),
-                before.board.stones().to_string(),
-                cell(value),
-                cell(best),
-                loss.filter(|&loss| loss > 0).map_or_else(String::new, |loss| loss.to_string()),
-                better.join(" "),
-            ]);
-        }
-        let _ = writeln!(text, "{}", table.fit(Width::stdout()));
+    let mut table =
+        TextTable::new(&["", "move", "stones", "value", "best", "loss", "better", ""]).numbers([0, 2, 3, 4, 5]);
+    for (number, AnalyzedMove { judged, estimate }) in moves.iter().enumerate() {
+        let JudgedMove { turn, before, value, best, loss, better } = judged;
+        let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
+        let better: Vec<String> = better.iter().map(|pit| pit_name(*pit, turn.side)).collect();
+        let cell = |value: &Option<Bounds>| value.map_or_else(String::new, |value| value.to_string());
+        let (value, best, loss, source) = match estimate {
+            None => {
+                let loss = loss.filter(|&loss| loss > 0).map_or_else(String::new, |loss| loss.to_string());
+                (cell(value), cell(best), loss, "")
+            }
+            Some(found) => {
+                let loss = f64::from(found.loss()) / 100.0;
+                let loss = if loss > 0.0 { format!("{loss:.2}") } else { String::new() };
+                (analysis::stones(found.value), analysis::stones(found.best), loss, "estimated")
+            }
+        };
+        table.add_row([
+            format!("{}.", number + 1),
+            format!("{}{}{captured}", turn.text(), turn.sown),
+            before.board.stones().to_string(),
+            value,
+            best,
+            loss,
+            better.join(" "),
+            source.to_owned(),
+        ]);
     }
-    for (side, player) in [Side::South, Side::North].into_iter().zip(&review.players) {
-        let Player { moves, judged, errors, lost } = *player;
-        let average = player.average_loss().map_or_else(String::new, |loss| format!(", {loss:.2} a move"));
+    let _ = writeln!(text, "{}", table.fit(Width::stdout()));
+    for (side, player) in [Side::South, Side::North].into_iter().zip(players) {
+        let Player { moves, judged, errors, lost } = player.proved;
+        let average = player.proved.average_loss().map_or_else(String::new, |loss| format!(", {loss:.2} a move"));
         let _ = writeln!(
             text,
-            "{}: {}, {judged} judged, {errors} wrong, {} lost{average}",
+            "{}: {}, {judged} judged, {errors} wrong, {} lost{average}{}",
             side_name(side),
             quantity::plural(moves as u64, "move"),
             quantity::plural(lost as u64, "stone"),
+            percent(right(judged, errors)),
         );
+        if let Some(average) = player.estimated_average() {
+            let _ = writeln!(
+                text,
+                "  by estimate: {}, {} wrong by half a stone or more, {:.2} stones lost, {average:.2} a move{}",
+                quantity::plural(player.estimated.into(), "move"),
+                player.errors,
+                player.estimated_lost(),
+                percent(right(player.estimated, player.errors)),
+            );
+        }
     }
     if let Some(outcome) = transcript.game.outcome() {
         let _ = writeln!(text, "{}", crate::play::outcome(&outcome));
@@ -115,7 +240,11 @@ fn text(transcript: &Transcript, review: &Review, largest: Option<u32>) -> Strin
     text
 }
 
-fn json(transcript: &Transcript, review: &Review) -> Value {
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(String::new, |share| format!(", {:.0} % right", 100.0 * share))
+}
+
+fn json(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord; 2]) -> Value {
     let value = |bounds: Option<Bounds>| match bounds {
         None => Value::Null,
         Some(bounds) => match bounds.score() {
@@ -123,8 +252,12 @@ fn json(transcript: &Transcript, review: &Review) -> Value {
             None => json!({ "lo": bounds.low(), "hi": bounds.high() }),
         },
     };
-    let turns = review.turns.iter().map(|one| {
+    let stones = |hundredths: i32| f64::from(hundredths) / 100.0;
+    let turns = moves.iter().map(|AnalyzedMove { judged: one, estimate }| {
         let better: Vec<String> = one.better.iter().map(|pit| pit_name(*pit, one.turn.side)).collect();
+        let estimate = estimate.as_ref().map(
+            |found| json!({ "value": stones(found.value), "best": stones(found.best), "loss": stones(found.loss()) }),
+        );
         json!({
             "move": one.turn.text().to_string(),
             "sown": one.turn.sown,
@@ -134,15 +267,25 @@ fn json(transcript: &Transcript, review: &Review) -> Value {
             "best": value(one.best),
             "loss": one.loss,
             "better": better,
+            "estimate": estimate,
         })
     });
-    let players = review.players.iter().map(|player| {
+    let players = players.iter().map(|player| {
+        let Player { moves, judged, errors, lost } = player.proved;
         json!({
-            "moves": player.moves,
-            "judged": player.judged,
-            "errors": player.errors,
-            "lost": player.lost,
-            "average_loss": player.average_loss(),
+            "moves": moves,
+            "judged": judged,
+            "errors": errors,
+            "lost": lost,
+            "average_loss": player.proved.average_loss(),
+            "right": right(judged, errors),
+            "estimated": {
+                "judged": player.estimated,
+                "errors": player.errors,
+                "lost": player.estimated_lost(),
+                "average_loss": player.estimated_average(),
+                "right": right(player.estimated, player.errors),
+            },
         })
     });
     let players: Vec<Value> = players.collect();

@@ -3,6 +3,7 @@
 mod book;
 mod build;
 mod read;
+mod search;
 mod values;
 
 use crate::candidates;
@@ -27,6 +28,7 @@ pub(crate) use read::{
     AnalyzeArgs, ArchiveArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide, ProbeArgs,
     RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
 };
+pub(crate) use search::{SearchArgs, TableArgs};
 pub(crate) use values::Listen;
 
 /// The environment variable with the default of `--dir`.
@@ -165,7 +167,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Compare every move of a game with the best one
     Analyze(AnalyzeArgs),
-    /// Play against the databases in the terminal
+    /// Play against the program in the terminal
     Play(PlayArgs),
     /// Run as an engine for an oware program: UCI on stdin and stdout
     Engine(EngineArgs),
@@ -183,11 +185,11 @@ impl Command {
             Command::Stats(args) => Some(&args.databases.dir),
             Command::Export(args) => Some(&args.databases.dir),
             Command::Archive(args) => Some(&args.databases.dir),
-            Command::Probe(args) => Some(&args.dir),
+            Command::Probe(args) => args.dir.as_deref(),
             Command::Serve(args) => Some(&args.dir),
-            Command::Analyze(args) => Some(&args.dir),
-            Command::Play(args) => Some(&args.dir),
-            Command::Engine(args) => Some(&args.dir),
+            Command::Analyze(args) => args.dir.as_deref(),
+            Command::Play(args) => args.dir.as_deref(),
+            Command::Engine(args) => args.dir.as_deref(),
             Command::Book(args) => Some(&args.command.file().dir),
             _ => None,
         }

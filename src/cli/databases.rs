@@ -9,7 +9,7 @@ use crate::terminal::say;
 use check::Databases;
 use disk::{Disk, clock, heap};
 use exchange::Exported;
-use oracle::{Library, LibraryFile};
+use oracle::{Library, LibraryFile, Oracle};
 use pipeline::{ArtifactName, Exit, Plan};
 use planner::Method;
 use rayon::ThreadPool;
@@ -68,6 +68,15 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library> {
         return Err(CliError::NoDatabases { dir: dir.to_path_buf(), stones: None, build: building(dir, None) });
     }
     Ok(library)
+}
+
+/// Makes an oracle of the databases of a directory; without a directory it has none.
+pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>, cache_bytes_max: u64) -> Result<Oracle> {
+    let library = match dir {
+        Some(dir) => library(disk, dir)?,
+        None => Library::new([])?,
+    };
+    Ok(Oracle::new(library, cache_bytes_max))
 }
 
 /// Whether a directory holds databases or captures, sound or damaged.

@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod analysis;
 mod analyze;
 mod archive;
 mod args;

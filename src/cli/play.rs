@@ -1,36 +1,43 @@
 //! `awari play`: a game in the terminal.
 
+use crate::analysis::{self, Analyst, positions_since_capture, proved};
 use crate::args::{PlayArgs, PlaySide};
-use crate::databases::library;
+use crate::databases::oracle;
 use crate::error::{CliError, Result};
 use crate::lines::Lines;
 use crate::output::print;
-use crate::probe::{board, line, text};
+use crate::probe::{board, estimate, line, searched_line, searched_text, text};
 use disk::{RealDisk, clock};
 use game::notation::{MoveText, PositionText, Side};
 use game::play::{Game, GameEnd, GameOutcome, GameTurn};
 use game::transcript::{Transcript, WrittenMove, side_name};
-use game::{Index, Orientation, PositionSet};
-use oracle::{Oracle, OracleError};
+use game::{HALF_PITS, Index, Orientation, PositionSet};
+use oracle::{Bounds, Level};
 use pipeline::Exit;
+use search::SearchReport;
 use std::fmt::Display;
 use std::path::Path;
+use std::time::Duration;
 
 /// The cache of decoded blocks.
 const CACHE_BYTES_MAX: u64 = 64 << 20;
+
+/// The time to search a position, if no limit is given.
+const TIME_DEFAULT: Duration = Duration::from_secs(1);
 
 /// The reply to unknown commands.
 const HELP: &str =
     "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, undo, board, save FILE, quit\n";
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
-    let oracle = Oracle::new(library(&RealDisk::default(), &args.dir)?, CACHE_BYTES_MAX);
+    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), CACHE_BYTES_MAX)?;
     let mut chance = RandomChoices(args.seed.unwrap_or_else(clock::now_seconds));
     let start = match &args.position {
         None => Game::from(*oracle.rules(), &PositionText::of_board(oracle.set().start().board())).start().text(),
         Some(text) => position(text, &mut chance)?,
     };
-    let mut table = PlayedGame { game: Game::from(*oracle.rules(), &start), oracle, args, chance };
+    let game = Game::from(*oracle.rules(), &start);
+    let mut table = PlayedGame { game, analyst: Analyst::new(oracle, &args.search, TIME_DEFAULT), args, chance };
     table.show()?;
     let mut lines = Lines::new(std::io::stdin().lock());
     loop {
@@ -58,7 +65,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
 /// A game between a person and the program.
 struct PlayedGame<'a> {
     game: Game,
-    oracle: Oracle,
+    analyst: Analyst,
     args: &'a PlayArgs,
     chance: RandomChoices,
 }
@@ -80,22 +87,28 @@ impl PlayedGame<'_> {
         print(&format!("\n{}{stores}\n", board(&PositionText::of_board(seen))))
     }
 
-    /// Plays the move of the program.
+    /// Plays the move of the program, and says what it rests on unless that is a database.
     fn reply(&mut self) -> Result<()> {
-        let now = self.game.now().board;
-        let pit = match self.oracle.answer(&now) {
-            Ok(answer) => self.oracle.choose(&answer, self.args.level, self.chance.next())?,
-            // Without a database, a random move.
-            Err(OracleError::Missing { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let moves = self.game.moves();
-        let any = moves.get((self.chance.next() * moves.len() as f64) as usize).or(moves.first());
-        if let Some(pit) = pit.or(any.map(|(pit, _)| *pit)) {
-            let turn = self.game.play(pit);
-            self.played(turn)?;
+        let now = self.game.now();
+        let lines = if self.args.level == Level::Perfect { 1 } else { HALF_PITS };
+        let report = self.analyst.analyze(now.board, &positions_since_capture(&self.game), lines)?;
+        let Some(pit) = self.args.level.choose(&report, self.chance.next()) else { return Ok(()) };
+        if !self.analyst.holds(&now.board)
+            && let Some(one) = report.moves.iter().find(|one| one.pit == pit)
+        {
+            let name = MoveText { pit, side: now.seats.side };
+            let said = match one.low == one.high {
+                true => format!("{name} is worth {}, as a search proved\n", Bounds::new(one.low, one.high)),
+                false => format!(
+                    "{name} rests on an estimate, {}; proved is {}\n",
+                    analysis::stones(estimate(one)),
+                    Bounds::new(one.low, one.high)
+                ),
+            };
+            print(&said)?;
         }
-        Ok(())
+        let turn = self.game.play(pit);
+        self.played(turn)
     }
 
     /// Shows a played move, or the reason why it is illegal.
@@ -118,9 +131,14 @@ impl PlayedGame<'_> {
             "" => {}
             "quit" | "exit" | "q" => return Ok(false),
             "board" => self.show()?,
-            "values" | "best" | "line" => match self.oracle.answer(&now.board) {
+            "values" | "best" | "line" if !self.analyst.holds(&now.board) => match self.analyst.analyze_all(&self.game)
+            {
                 Err(error) => print(&format!("{error}\n"))?,
-                Ok(_) if word == "line" => print(&format!("{}\n", line(&self.oracle, &now.text())?))?,
+                Ok(report) => print(&searched(word, &now.text(), &report))?,
+            },
+            "values" | "best" | "line" => match self.analyst.oracle.answer(&now.board) {
+                Err(error) => print(&format!("{error}\n"))?,
+                Ok(_) if word == "line" => print(&format!("{}\n", line(&self.analyst.oracle, &now.text())?))?,
                 Ok(answer) if word == "values" => print(&text(&now.text(), &answer))?,
                 Ok(answer) => {
                     let best = answer.moves.iter().filter(|one| one.is_best);
@@ -157,6 +175,23 @@ impl PlayedGame<'_> {
             Ok(()) => print(&format!("saved in {}\n", path.display())),
             Err(error) => print(&format!("{error}\n")),
         }
+    }
+}
+
+/// Answers `values`, `best` or `line` about a position that was searched.
+fn searched(word: &str, position: &PositionText, report: &SearchReport) -> String {
+    let best = report.moves.first();
+    match (word, best) {
+        ("best", Some(best)) => {
+            let name = MoveText { pit: best.pit, side: position.side() };
+            let estimate = analysis::stones(report.estimate);
+            match report.is_exact() {
+                true => format!("{name}, worth {}\n", proved(report)),
+                false => format!("{name}, by estimate: {estimate}; proved is {}\n", proved(report)),
+            }
+        }
+        ("line", Some(_)) => format!("{}\n", searched_line(position, report)),
+        _ => searched_text(position, report),
     }
 }
 

@@ -1,20 +1,23 @@
 //! `awari probe`: shows the score of a position and the value of each move.
 
+use crate::analysis::{self, Analyst, proved};
 use crate::args::ProbeArgs;
-use crate::databases::library;
+use crate::databases::oracle;
 use crate::error::Result;
 use crate::output::{print_json, print_text};
-use crate::quantity::plural;
+use crate::quantity::{self, plural};
 use crate::screen::Width;
 use crate::table::TextTable;
 use disk::RealDisk;
 use game::notation::{MoveText, PositionText, Side};
 use game::transcript::side_name;
-use game::{Illegal, Pit};
+use game::{HALF_PITS, Illegal, Pit, Rules};
 use oracle::{Answer, AnswerSource, Bounds, LineEnd, Oracle, PrincipalLine};
 use pipeline::Exit;
+use search::{SearchReport, SearchedMove};
 use serde::Serialize;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// The cache of decoded blocks; an answer reads a dozen at most.
 const CACHE_BYTES_MAX: u64 = 1 << 20;
@@ -22,10 +25,22 @@ const CACHE_BYTES_MAX: u64 = 1 << 20;
 /// The most moves of the principal line.
 const LINE_MOVES_MAX: usize = 40;
 
+/// The time to search a position, if no limit is given.
+const TIME_DEFAULT: Duration = Duration::from_secs(1);
+
 pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     let position: PositionText = args.pits.join(" ").parse()?;
-    let library = library(&RealDisk::default(), &args.dir)?;
-    let oracle = Oracle::new(library, CACHE_BYTES_MAX);
+    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), CACHE_BYTES_MAX)?;
+    let analyst = Analyst::new(oracle, &args.search, TIME_DEFAULT);
+    if !analyst.holds(&position.board()) {
+        let report = analyst.analyze(position.board(), &[], HALF_PITS)?;
+        return match args.json {
+            true => print_json(&ProbeReply::of_search(&position, &report)),
+            false => print_text(&searched_text(&position, &report)),
+        }
+        .map(|()| Exit::Done);
+    }
+    let oracle = analyst.oracle;
     let answer = oracle.answer(&position.board())?;
     let line = line(&oracle, &position)?;
     if args.json {
@@ -46,6 +61,20 @@ struct ProbeReply {
     moves: Vec<LegalMove>,
     illegal: Vec<ForbiddenMove>,
     line: String,
+    /// In stones, not proved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<SearchEffort>,
+}
+
+/// What a search has done.
+#[derive(Serialize)]
+struct SearchEffort {
+    depth: u32,
+    nodes: u64,
+    probes: u64,
+    seconds: f64,
 }
 
 #[derive(Serialize)]
@@ -54,6 +83,9 @@ struct LegalMove {
     captures: u8,
     value: PositionValue,
     best: bool,
+    /// In stones, not proved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -87,6 +119,7 @@ impl ProbeReply {
             captures: one.captured,
             value: one.value.into(),
             best: one.is_best,
+            estimate: None,
         });
         let illegal = answer.illegal.iter().map(|one| ForbiddenMove { pit: name(one.pit), reason: reason(one.reason) });
         ProbeReply {
@@ -102,8 +135,124 @@ impl ProbeReply {
             moves: moves.collect(),
             illegal: illegal.collect(),
             line,
+            estimate: None,
+            search: None,
         }
     }
+
+    fn of_search(position: &PositionText, report: &SearchReport) -> ProbeReply {
+        let stones = |hundredths: i32| Some(f64::from(hundredths) / 100.0);
+        let is_best = proved_best(report);
+        let mut moves: Vec<(Pit, LegalMove)> = Vec::new();
+        for one in &report.moves {
+            let legal = LegalMove {
+                pit: pit_name(one.pit, position.side()),
+                captures: one.captured,
+                value: Bounds::new(one.low, one.high).into(),
+                best: is_best(one),
+                estimate: stones(estimate(one)),
+            };
+            moves.push((one.pit, legal));
+        }
+        moves.sort_by_key(|(pit, _)| pit.number());
+        let illegal = illegal_moves(position);
+        ProbeReply {
+            position: position.to_string(),
+            stones: position.board().stones(),
+            score: proved(report).into(),
+            source: "search",
+            moves: moves.into_iter().map(|(_, legal)| legal).collect(),
+            illegal: illegal
+                .map(|(pit, why)| ForbiddenMove { pit: pit_name(pit, position.side()), reason: reason(why) })
+                .collect(),
+            line: searched_line(position, report),
+            estimate: stones(report.estimate),
+            search: Some(SearchEffort {
+                depth: report.depth,
+                nodes: report.nodes,
+                probes: report.probes,
+                seconds: report.time.as_secs_f64(),
+            }),
+        }
+    }
+}
+
+/// Returns whether no other move of a report can have a higher value.
+fn proved_best(report: &SearchReport) -> impl Fn(&SearchedMove) -> bool {
+    |one| report.moves.iter().all(|other| other.pit == one.pit || one.low >= other.high)
+}
+
+/// Returns the estimate of a move, within its proved bounds.
+pub(crate) fn estimate(one: &SearchedMove) -> i32 {
+    one.estimate.hundredths().clamp(i32::from(one.low) * 100, i32::from(one.high) * 100)
+}
+
+fn illegal_moves(position: &PositionText) -> impl Iterator<Item = (Pit, Illegal)> {
+    let board = position.board();
+    Pit::ALL.into_iter().filter_map(move |pit| Some((pit, board.play(&Rules::AWARI, pit).err()?)))
+}
+
+/// Describes a position that was searched: what is proved, and what is estimated.
+pub(crate) fn searched_text(position: &PositionText, report: &SearchReport) -> String {
+    let mut text = board(position);
+    let stones = plural(u64::from(position.board().stones()), "stone");
+    let _ = match report.is_exact() {
+        true => writeln!(text, "\nscore {} of {stones}, proved by a search", proved(report)),
+        false => {
+            writeln!(text, "\nestimate {} of {stones}, proved {}", analysis::stones(report.estimate), proved(report))
+        }
+    };
+    let _ = writeln!(
+        text,
+        "searched {} to depth {} in {}\n",
+        plural(report.nodes, "position"),
+        report.depth,
+        quantity::time(report.time.as_secs_f64())
+    );
+    let mut table = TextTable::new(&["move", "captures", "proved", "estimate", ""]).numbers([1, 2, 3]);
+    let is_best = proved_best(report);
+    let mut moves: Vec<(usize, &SearchedMove)> = report.moves.iter().enumerate().collect();
+    moves.sort_by_key(|(_, one)| one.pit.number());
+    for (place, one) in moves {
+        let bounds = Bounds::new(one.low, one.high);
+        table.add_row([
+            pit_name(one.pit, position.side()),
+            one.captured.to_string(),
+            bounds.to_string(),
+            if bounds.score().is_some() { String::new() } else { analysis::stones(estimate(one)) },
+            match (is_best(one), place) {
+                (true, _) => "best, proved",
+                (false, 0) => "best, estimated",
+                _ => "",
+            }
+            .to_owned(),
+        ]);
+    }
+    let _ = writeln!(text, "{}", table.fit(Width::stdout()));
+    for (pit, why) in illegal_moves(position) {
+        let _ = writeln!(text, " {}  illegal: {}", pit_name(pit, position.side()), reason(why));
+    }
+    let _ = writeln!(text, "\nline   {}", searched_line(position, report));
+    text
+}
+
+/// Formats the expected line of a search: `F4 a1 E5x2 ...`.
+pub(crate) fn searched_line(position: &PositionText, report: &SearchReport) -> String {
+    let (mut side, mut board) = (position.side(), position.board());
+    let mut words = Vec::new();
+    for &pit in report.moves.first().map_or(&[][..], |best| &best.line) {
+        let Ok(played) = board.play(&Rules::AWARI, pit) else { break };
+        words.push(move_name(pit, side, board.0[pit.number()], played.captured));
+        (side, board) = (side.other(), played.child);
+    }
+    words.push("...".to_owned());
+    words.join(" ")
+}
+
+/// Formats a move with the stones that it sows and captures: `E5x2`.
+fn move_name(pit: Pit, side: Side, sown: u8, captured: u8) -> String {
+    let captured = if captured > 0 { format!("x{captured}") } else { String::new() };
+    format!("{}{sown}{captured}", pit_name(pit, side))
 }
 
 pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
@@ -158,8 +307,7 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String> {
     let (mut side, mut board) = (position.side(), position.board());
     let mut words = Vec::new();
     for one in &moves {
-        let captured = if one.captured > 0 { format!("x{}", one.captured) } else { String::new() };
-        words.push(format!("{}{}{captured}", pit_name(one.pit, side), board.0[one.pit.number()]));
+        words.push(move_name(one.pit, side, board.0[one.pit.number()], one.captured));
         (side, board) = (side.other(), one.child);
     }
     words.push(match end {

@@ -1,5 +1,6 @@
 //! The arguments of commands that read databases.
 
+use super::search::{SearchArgs, TableArgs};
 use super::values::{self, Listen};
 use super::{DIR_VARIABLE, ProgressMode};
 use clap::{Args, ValueEnum};
@@ -136,18 +137,24 @@ Examples:
     '0 0 0 0 0 2 1 0 0 0 0 0'
   awari probe --dir runs/quickstart \\
     0-0-0-0-0-2-1-0-0-0-0-0-22-23-S
+  awari probe --time 200ms 4 4 4 4 4 4  4 4 4 4 4 4
 
-The twelve numbers are the stones in pits A to F of the player to move, then in a to f of the opponent.")]
+The twelve numbers are the stones in pits A to F of the player to move, then in a to f of the opponent.
+
+A position that no database holds is searched, for one second unless a limit is given. What the search proves are bounds of \
+the score; what it estimates is printed beside them and may be wrong. Without --dir there are no databases.")]
 pub(crate) struct ProbeArgs {
-    /// Run directory
+    /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Option<PathBuf>,
     /// Twelve numbers, or a position with stores and the side to move
     #[arg(value_name = "PITS", required = true, num_args = 1..)]
     pub(crate) pits: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
 }
 
 #[derive(Debug, Args)]
@@ -285,20 +292,25 @@ Examples:
   awari analyze --dir runs/quickstart \\
     '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D2 a1 F2'
   awari analyze --dir runs/quickstart --json - < game.ogn
+  awari analyze --nodes 10000 F4 f4 B5 d5
 
 A game is a list of moves such as F4 f4 B5 d5 E5x2, or a file in the Oware Game Notation. A move names its pit, A to F \
-for South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out. A \
-position with more stones than the largest database is valued only if a search finds its exact score.")]
+for South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out.
+
+A position that no database holds is searched, for a tenth of a second unless a limit is given. Losses that follow from \
+estimates are counted apart from those that are proved. Without --dir there are no databases.")]
 pub(crate) struct AnalyzeArgs {
-    /// Run directory
+    /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Option<PathBuf>,
     /// File, the moves themselves, or - for stdin
     #[arg(value_name = "GAME", required = true, num_args = 1..)]
     pub(crate) game: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
 }
 
 #[derive(Debug, Args)]
@@ -308,12 +320,16 @@ Examples:
     --position '0 1 0 2 0 1  1 0 2 0 1 0'
   awari play --dir runs/quickstart --level strong \\
     --side north --position random:12
+  awari play --level good --nodes 10000
 
-A move is its pit, with or without the number of stones in it: F or F4 for South, f or f4 for North. Other commands: values, best, line, undo, board, save FILE, quit.")]
+A move is its pit, with or without the number of stones in it: F or F4 for South, f or f4 for North. Other commands: values, best, line, undo, board, save FILE, quit.
+
+Positions that no database holds are searched, for one second a move unless a limit is given; the program says when its move \
+rests on an estimate. Without --dir there are no databases.")]
 pub(crate) struct PlayArgs {
-    /// Run directory
+    /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Option<PathBuf>,
     /// Playing strength of the program
     #[arg(long, value_name = "LEVEL", default_value_t = Level::Perfect, value_parser = values::levels())]
     pub(crate) level: Level,
@@ -326,6 +342,8 @@ pub(crate) struct PlayArgs {
     /// Seed of the random choices [default: the time]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
 }
 
 /// The side that the user plays.
@@ -343,15 +361,26 @@ pub(crate) enum PlaySide {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   printf 'position fen %s\\ngo\\n' \\
     0-0-0-0-0-2-1-1-0-0-0-1-20-23-S |
     awari engine --dir runs/quickstart
+  printf 'position startpos moves Ff\\ngo movetime 100\\n' |
+    awari engine
 
-Commands: uci, ugi, isready, ucinewgame, uginewgame, setoption name Level value LEVEL, position startpos|fen POS \
-[moves FfBd], go, stop, quit. Scores count stones for the player to move, in hundredths (cp).")]
+Commands: uci, ugi, isready, ucinewgame, uginewgame, setoption name NAME value VALUE, position startpos|fen POS [moves \
+FfBd], go, stop, ponderhit, quit. Limits of go: depth, nodes, movetime, wtime, btime, winc, binc, movestogo, infinite and \
+ponder; without any the engine thinks for a second. White is South. Options: Hash, Threads, MultiPV, Level and Ponder.
+
+Scores count stones for the player to move, in hundredths (cp). They are estimates; what is proved follows in lines `info \
+string proved LOW HIGH`. Without --dir there are no databases.")]
 pub(crate) struct EngineArgs {
-    /// Run directory
+    /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Option<PathBuf>,
+    /// Playing strength of the program
+    #[arg(long, value_name = "LEVEL", default_value_t = Level::Perfect, value_parser = values::levels())]
+    pub(crate) level: Level,
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 }

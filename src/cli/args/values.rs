@@ -8,6 +8,7 @@ use planner::Method;
 use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 use store::Codec;
 
 pub(super) fn methods() -> impl TypedValueParser<Value = Method> {
@@ -167,6 +168,19 @@ fn limit_seconds(text: &str) -> Option<u64> {
     Some(((days.unwrap_or(0) * 24 + hours) * 60 + minutes) * 60 + seconds)
 }
 
+/// Parses a time such as `500ms`, `1.5`, `10s` or `2min`; without a unit it is in seconds.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 5] = [("ms", 1e-3), ("min", 60.0), ("s", 1.0), ("h", 3600.0), ("", 1.0)];
+    const SECONDS_MAX: f64 = 1e9;
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, seconds)| seconds);
+    let seconds = number.parse::<f64>().ok().zip(unit).map(|(number, unit)| number * unit);
+    let seconds = seconds.filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected a time such as 500ms, 10s or 2min".to_owned())
+}
+
 pub(super) fn stones(text: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let number = |text: &str| {
@@ -191,6 +205,17 @@ mod tests {
         assert_eq!(stones("5..3").unwrap_err(), "the range is empty; did you mean 3..5?");
         for bad in ["", "..", "1..", "..1", "-1", "0..49", "a"] {
             assert!(stones(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        let times = [("500ms", 500), ("1.5", 1500), ("10s", 10_000), ("10 s", 10_000), ("2min", 120_000), ("0", 0)];
+        for (text, milliseconds) in times {
+            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for bad in ["", "s", "-1", "1e9", "1d", "nan", "1.2.3", "99999999999", "1 2"] {
+            assert!(duration(bad).is_err(), "{bad}");
         }
     }
 

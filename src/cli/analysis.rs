@@ -1,0 +1,120 @@
+//! Answers about positions: from the databases where they hold the position, by a search elsewhere.
+
+use crate::args::{SearchArgs, TableArgs};
+use crate::error::{CliError, Result};
+use disk::{clock, heap};
+use game::play::Game;
+use game::{Board, HALF_PITS};
+use oracle::{Bounds, Oracle};
+use search::{Evaluation, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
+use std::cell::OnceCell;
+use std::time::Duration;
+
+/// An oracle with a search for the positions that it does not hold.
+pub(crate) struct Analyst {
+    pub(crate) oracle: Oracle,
+    /// Made when the first position is searched: most questions need none.
+    searcher: OnceCell<Searcher>,
+    table: TableArgs,
+    limits: SearchLimits,
+}
+
+impl Analyst {
+    /// Makes an analyst; `otherwise` is the time of a search if the arguments limit nothing.
+    pub(crate) fn new(oracle: Oracle, args: &SearchArgs, otherwise: Duration) -> Analyst {
+        Analyst { oracle, searcher: OnceCell::new(), table: args.table.clone(), limits: args.limits(otherwise) }
+    }
+
+    /// Whether the databases answer for a position, so that nothing is searched.
+    pub(crate) fn holds(&self, board: &Board) -> bool {
+        board.mover_starves() || self.oracle.stones().any(|stones| stones == board.stones())
+    }
+
+    /// Analyzes a position that comes after others of a game, with estimates of the best `lines` moves.
+    pub(crate) fn analyze(&self, board: Board, before: &[Board], lines: usize) -> Result<SearchReport> {
+        let searcher = match self.searcher.get() {
+            Some(searcher) => searcher,
+            None => {
+                let made = searcher(&self.table)?;
+                self.searcher.get_or_init(|| made)
+            }
+        };
+        let request =
+            SearchRequest { before, lines, threads: self.table.threads(), ..SearchRequest::new(board, self.limits) };
+        heap::room_for_threads(request.threads).map_err(CliError::Thread)?;
+        Ok(self.oracle.analyze(searcher, &request, &SearchStop::new(), &mut |_| {})?)
+    }
+
+    /// Analyzes the position of a game, with estimates of all moves.
+    pub(crate) fn analyze_all(&self, game: &Game) -> Result<SearchReport> {
+        self.analyze(game.now().board, &positions_since_capture(game), HALF_PITS)
+    }
+}
+
+/// Makes a searcher with an empty table.
+pub(crate) fn searcher(args: &TableArgs) -> Result<Searcher> {
+    let bytes = args.hash.bytes();
+    let refused = |error| CliError::SearchTable { bytes, error };
+    // The system may promise more memory than it has.
+    if clock::available_bytes().is_some_and(|available| bytes > available) {
+        return Err(refused(std::io::ErrorKind::OutOfMemory.into()));
+    }
+    Searcher::new(bytes, Evaluation::default()).map_err(refused)
+}
+
+/// Returns the positions since the last capture of a game, without the present one. A move back to one of them ends the
+/// game.
+pub(crate) fn positions_since_capture(game: &Game) -> Vec<Board> {
+    let turns = game.turns();
+    let last_capture = turns.iter().rposition(|turn| turn.captured > 0);
+    let kept = &turns[last_capture.map_or(0, |at| at + 1)..];
+    let first = match last_capture {
+        Some(at) => turns[at].after,
+        None => game.start(),
+    };
+    let after = kept.iter().map(|turn| turn.after);
+    std::iter::once(first).chain(after).take(kept.len()).map(|situation| situation.board).collect()
+}
+
+/// Returns the proved bounds of the score of a report.
+pub(crate) fn proved(report: &SearchReport) -> Bounds {
+    Bounds::new(report.low, report.high)
+}
+
+/// Formats an estimate: `+1.35`, `0.00`.
+pub(crate) fn stones(hundredths: i32) -> String {
+    let text = format!("{:.2}", f64::from(hundredths) / 100.0);
+    if hundredths > 0 { format!("+{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use game::Rules;
+    use game::transcript::Transcript;
+
+    fn before(text: &str) -> usize {
+        let game = Transcript::parse(Rules::AWARI, text).unwrap().game;
+        let found = positions_since_capture(&game);
+        let all: Vec<Board> = std::iter::once(game.start())
+            .chain(game.turns().iter().map(|turn| turn.after))
+            .map(|at| at.board)
+            .collect();
+        assert_eq!(found, all[all.len() - 1 - found.len()..all.len() - 1], "the positions before the present one");
+        found.len()
+    }
+
+    #[test]
+    fn positions_before_a_capture_do_not_count() {
+        assert_eq!(before(""), 0);
+        assert_eq!(before("F f"), 2);
+        // The second move captures.
+        assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2"), 0);
+        assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2 c"), 1);
+    }
+
+    #[test]
+    fn estimates_have_a_sign() {
+        assert_eq!([135, 0, -5, -480].map(stones), ["+1.35", "0.00", "-0.05", "-4.80"]);
+    }
+}

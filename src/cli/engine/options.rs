@@ -1,0 +1,129 @@
+//! The options of the engine, `setoption name NAME value VALUE`.
+
+use crate::args::EngineArgs;
+use game::HALF_PITS;
+use oracle::Level;
+use std::fmt::Write;
+
+/// The least size of the table, in mebibytes.
+const HASH_MIN: u64 = 4;
+
+/// The largest size of the table, in mebibytes.
+const HASH_MAX: u64 = 1 << 20;
+
+/// The most threads.
+const THREADS_MAX: usize = 256;
+
+/// The values of the options.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EngineOptions {
+    /// The size of the table, in mebibytes.
+    pub(super) hash: u64,
+    pub(super) threads: usize,
+    /// The number of best moves that are shown.
+    pub(super) lines: usize,
+    pub(super) level: Level,
+    /// Whether the reply names the expected move of the opponent.
+    pub(super) ponders: bool,
+}
+
+impl EngineOptions {
+    pub(super) fn new(args: &EngineArgs) -> EngineOptions {
+        EngineOptions {
+            hash: (args.table.hash.bytes() >> 20).clamp(HASH_MIN, HASH_MAX),
+            threads: args.table.threads().clamp(1, THREADS_MAX),
+            lines: 1,
+            level: args.level,
+            ponders: false,
+        }
+    }
+
+    /// Describes the options, a line for each.
+    pub(super) fn text(&self) -> String {
+        let EngineOptions { hash, threads, lines, level, ponders } = self;
+        let mut text = String::new();
+        let _ = writeln!(text, "option name Hash type spin default {hash} min {HASH_MIN} max {HASH_MAX}");
+        let _ = writeln!(text, "option name Threads type spin default {threads} min 1 max {THREADS_MAX}");
+        let _ = writeln!(text, "option name MultiPV type spin default {lines} min 1 max {HALF_PITS}");
+        let levels: Vec<String> = Level::ALL.iter().map(|level| format!("var {level}")).collect();
+        let _ = writeln!(text, "option name Level type combo default {level} {}", levels.join(" "));
+        let _ = writeln!(text, "option name Ponder type check default {ponders}");
+        text
+    }
+
+    /// Sets the option of `name NAME value VALUE`.
+    ///
+    /// # Errors
+    /// Why nothing was set.
+    pub(super) fn set(&mut self, text: &str) -> Result<(), String> {
+        let unknown = || {
+            let text: String = text.chars().take(60).collect();
+            format!(
+                "there is no such option: {text}; expected name Hash, Threads, MultiPV, Level or Ponder, and value VALUE"
+            )
+        };
+        let (name, value) =
+            text.trim().strip_prefix("name").and_then(|rest| rest.split_once(" value")).ok_or_else(unknown)?;
+        let value = value.trim();
+        match name.trim().to_lowercase().as_str() {
+            "hash" => self.hash = number("Hash", value, HASH_MIN, HASH_MAX)?,
+            "threads" => self.threads = number("Threads", value, 1, THREADS_MAX as u64)? as usize,
+            "multipv" => self.lines = number("MultiPV", value, 1, HALF_PITS as u64)? as usize,
+            "level" => self.level = value.parse().map_err(|error: oracle::LevelError| error.to_string())?,
+            "ponder" => {
+                self.ponders = value.parse().map_err(|_| "Ponder: expected true or false".to_owned())?;
+            }
+            _ => return Err(unknown()),
+        }
+        Ok(())
+    }
+}
+
+fn number(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
+    let number = value.parse().ok().filter(|number| (min..=max).contains(number));
+    number.ok_or_else(|| format!("{name}: expected a whole number within {min}..{max}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_set_or_refused() {
+        let first = EngineOptions { hash: 64, threads: 1, lines: 1, level: Level::Perfect, ponders: false };
+        let mut options = first.clone();
+        for text in [
+            "name Hash value 8",
+            "name threads value 2",
+            "name MultiPV value 6",
+            "name Level value fair",
+            "name Ponder value true",
+        ] {
+            options.set(text).unwrap();
+        }
+        let expected = EngineOptions { hash: 8, threads: 2, lines: 6, level: Level::Fair, ponders: true };
+        assert_eq!(options, expected);
+        for (text, part) in [
+            ("name Hash value 3", "within 4.."),
+            ("name Hash value 99999999999999999999", "within 4.."),
+            ("name Threads value two", "within 1..256"),
+            ("name MultiPV value 0", "within 1..6"),
+            ("name Level value weak", "there is no level"),
+            ("name Ponder value maybe", "true or false"),
+            ("name OwnBook value true", "no such option"),
+            ("name Hash", "no such option"),
+            ("", "no such option"),
+        ] {
+            let refused = options.set(text).unwrap_err();
+            assert!(refused.contains(part), "{text}: {refused}");
+        }
+        assert_eq!(options, expected);
+        // Every option that is described can be set to its default.
+        for line in first.text().lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!((words[0], words[1], words[5]), ("option", "name", "default"));
+            options.set(&format!("name {} value {}", words[2], words[6])).unwrap();
+        }
+        assert_eq!(options, first);
+    }
+}
