@@ -6,7 +6,7 @@ use disk::{clock, heap};
 use game::play::Game;
 use game::{Board, HALF_PITS};
 use oracle::{Bounds, Oracle};
-use search::{Evaluation, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
+use search::{Evaluation, MoveEstimate, SearchLimits, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher};
 use std::cell::OnceCell;
 use std::time::Duration;
 
@@ -42,13 +42,40 @@ impl Analyst {
         let request =
             SearchRequest { before, lines, threads: self.table.threads(), ..SearchRequest::new(board, self.limits) };
         heap::room_for_threads(request.threads).map_err(CliError::Thread)?;
-        Ok(self.oracle.analyze(searcher, &request, &SearchStop::new(), &mut |_| {})?)
+        let mut completed = None;
+        let stop = SearchStop::new();
+        let report = self.oracle.analyze(searcher, &request, &stop, &mut |report| completed = Some(report.clone()))?;
+        Ok(match completed {
+            Some(completed) if lines > 1 => comparable(completed, report),
+            _ => report,
+        })
     }
 
     /// Analyzes the position of a game, with estimates of all moves.
     pub(crate) fn analyze_all(&self, game: &Game) -> Result<SearchReport> {
         self.analyze(game.now().board, &positions_since_capture(game), HALF_PITS)
     }
+}
+
+/// Returns the estimates of the last completed iteration with the bounds of the whole search: the estimates of an iteration
+/// that was stopped are of different depths, and cannot be compared.
+fn comparable(completed: SearchReport, last: SearchReport) -> SearchReport {
+    let bounds = |one: &SearchedMove| last.moves.iter().find(|other| other.pit == one.pit).map(|at| (at.low, at.high));
+    let mut moves = completed.moves;
+    for one in &mut moves {
+        if let Some((low, high)) = bounds(one) {
+            let within = |hundredths: i32| hundredths.clamp(i32::from(low) * 100, i32::from(high) * 100);
+            (one.low, one.high) = (low, high);
+            one.estimate = match one.estimate {
+                MoveEstimate::About(estimate) => MoveEstimate::About(within(estimate)),
+                MoveEstimate::AtMost(estimate) => MoveEstimate::AtMost(within(estimate)),
+            };
+        }
+    }
+    moves.sort_by_key(|one| std::cmp::Reverse(one.estimate.hundredths()));
+    let (low, high) = (i32::from(last.low) * 100, i32::from(last.high) * 100);
+    let estimate = moves.first().map_or(last.estimate, |best| best.estimate.hundredths()).clamp(low, high);
+    SearchReport { moves, estimate, ..last }
 }
 
 /// Makes a searcher with an empty table.
@@ -90,8 +117,8 @@ pub(crate) fn stones(hundredths: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use game::Rules;
     use game::transcript::Transcript;
+    use game::{Pit, Rules};
 
     fn before(text: &str) -> usize {
         let game = Transcript::parse(Rules::AWARI, text).unwrap().game;
@@ -111,6 +138,38 @@ mod tests {
         // The second move captures.
         assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2"), 0);
         assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2 c"), 1);
+    }
+
+    #[test]
+    fn estimates_of_one_iteration_are_compared() {
+        let one = |pit: usize, low, high, estimate| SearchedMove {
+            pit: Pit::ALL[pit],
+            captured: 0,
+            low,
+            high,
+            estimate: MoveEstimate::About(estimate),
+            line: vec![Pit::ALL[pit]],
+        };
+        let report = |moves: Vec<SearchedMove>, low, high, depth| SearchReport {
+            low,
+            high,
+            estimate: moves[0].estimate.hundredths(),
+            moves,
+            depth,
+            nodes: 0,
+            probes: 0,
+            time: Duration::ZERO,
+            contradiction: None,
+            table_permille: 0,
+        };
+        let completed = report(vec![one(0, -9, 9, 200), one(1, -9, 9, 100), one(2, -9, 9, -300)], -9, 9, 7);
+        // The first move turned out to be bad, and the others were not searched again.
+        let last = report(vec![one(0, -9, 0, -150), one(1, -9, 9, 100), one(2, -1, 9, -300)], -1, 9, 7);
+        let found = comparable(completed, last);
+        let moves: Vec<(usize, i8, i8, i32)> =
+            found.moves.iter().map(|one| (one.pit.number(), one.low, one.high, one.estimate.hundredths())).collect();
+        assert_eq!(moves, [(1, -9, 9, 100), (0, -9, 0, 0), (2, -1, 9, -100)]);
+        assert_eq!((found.low, found.high, found.estimate), (-1, 9, 100));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod book;
 mod build;
+mod engine_match;
 mod read;
 mod search;
 mod values;
@@ -24,6 +25,7 @@ pub(crate) use build::{
     DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,
     StageArgs, StatusArgs, StopArgs,
 };
+pub(crate) use engine_match::{ClockControl, MatchArgs};
 pub(crate) use read::{
     AnalyzeArgs, ArchiveArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide, ProbeArgs,
     RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
@@ -173,6 +175,8 @@ pub(crate) enum Command {
     Engine(EngineArgs),
     /// Build opening books, and answer questions from them
     Book(BookArgs),
+    /// Play two engines against each other, and say which one is stronger
+    Match(MatchArgs),
     /// Print the script that completes commands in a shell
     Completions(CompletionsArgs),
 }

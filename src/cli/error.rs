@@ -2,6 +2,7 @@
 
 use crate::args::Listen;
 use crate::diagnostics;
+use crate::engine_match::BadOpening;
 use crate::quantity::plural;
 use crate::shell::building;
 use crate::terminal::say;
@@ -165,6 +166,20 @@ pub(crate) enum CliError {
     /// Stdin cannot be read.
     #[error("cannot read stdin: {}", reason(.0))]
     Stdin(std::io::Error),
+    /// A match is one of two engines.
+    #[error("a match needs two engines with at most one name each, found {found}; give --engine CMD twice")]
+    TwoEngines { found: usize },
+    /// The command of an engine has no words, or a quote is not closed.
+    #[error(
+        "the command of an engine is not valid: `{command}`; expected a program and its arguments, quoted as in a shell"
+    )]
+    EngineCommand { command: String },
+    /// A line of a file of openings is invalid.
+    #[error("{}, line {}: {}; an opening is moves such as FfBd, or a position", path.display(), bad.line, bad.what)]
+    Opening { path: PathBuf, bad: BadOpening },
+    /// An engine does not start.
+    #[error("the engine `{command}` {what} before the match; it must answer `uci` with `uciok`")]
+    Engine { command: String, what: String },
     /// An error of the oracle.
     #[error(transparent)]
     Oracle(#[from] OracleError),
@@ -220,7 +235,10 @@ impl CliError {
             | CliError::PathNotText(_)
             | CliError::Position(_)
             | CliError::Game(_)
-            | CliError::NoGame(_) => Exit::Usage,
+            | CliError::NoGame(_)
+            | CliError::TwoEngines { .. }
+            | CliError::EngineCommand { .. }
+            | CliError::Opening { .. } => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::NoMpi => Exit::Usage,
             CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,
@@ -238,6 +256,7 @@ impl CliError {
             | CliError::Signals(_)
             | CliError::Stdin(_)
             | CliError::Stdout(_)
+            | CliError::Engine { .. }
             | CliError::Serve { .. }
             | CliError::SearchTable { .. } => Exit::PreflightFailed,
             CliError::NoDatabases { .. }

@@ -17,6 +17,7 @@ mod databases;
 mod diagnostics;
 mod doctor;
 mod engine;
+mod engine_match;
 mod error;
 mod explain;
 mod export;
@@ -147,6 +148,7 @@ fn run() -> Result<Exit> {
         Command::Play(args) => play::run(args),
         Command::Engine(args) => engine::run(args),
         Command::Book(args) => books::run(args),
+        Command::Match(args) => engine_match::run(args),
         Command::Completions(args) => completions::run(args),
     };
     match arguments.command.databases_dir() {

@@ -115,7 +115,8 @@ impl Oracle {
         if request.board.mover_starves() || stones <= probes.stones_max && self.has(stones) {
             let answer = self.answer(&request.board)?;
             if answer.score.score().is_some() {
-                let mut report = self.report(answer)?;
+                let is_late = || request.limits.time.is_some_and(|time| start.elapsed() >= time);
+                let mut report = self.report(answer, &|| stop.is_set() || is_late())?;
                 report.time = start.elapsed();
                 return Ok(report);
             }
@@ -127,9 +128,9 @@ impl Oracle {
         }
     }
 
-    /// Makes the report of a position whose score is known, from its answer.
-    fn report(&self, answer: Answer) -> Result<SearchReport, OracleError> {
-        let line = self.line(&answer.board, LINE_MOVES_MAX)?.moves;
+    /// Makes the report of a position whose score is known, from its answer. The line is shorter if `is_over` says so.
+    fn report(&self, answer: Answer, is_over: &dyn Fn() -> bool) -> Result<SearchReport, OracleError> {
+        let line = self.line_until(&answer.board, LINE_MOVES_MAX, is_over)?.moves;
         let pits: Vec<Pit> = line.iter().map(|one| one.pit).collect();
         let searched = |one: &ValuedMove| SearchedMove {
             pit: one.pit,

@@ -33,7 +33,7 @@ pub enum LineEnd {
         /// The move, from 0.
         from: usize,
     },
-    /// The line has the requested length, or the search for a capture was too long.
+    /// The line has the requested length, or the search for a capture was too long or stopped.
     CutOff,
     /// The score of the next position is not known exactly.
     Unknown,
@@ -42,6 +42,16 @@ pub enum LineEnd {
 impl Oracle {
     /// Returns the principal line of a position, of at most `moves_max` moves.
     pub fn line(&self, board: &Board, moves_max: usize) -> Result<PrincipalLine, OracleError> {
+        self.line_until(board, moves_max, &|| false)
+    }
+
+    /// As [`line`](Self::line), but cut off as soon as `is_over` says so.
+    pub(crate) fn line_until(
+        &self,
+        board: &Board,
+        moves_max: usize,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<PrincipalLine, OracleError> {
         let mut moves: Vec<ValuedMove> = Vec::new();
         let mut at = *board;
         let end = loop {
@@ -55,7 +65,7 @@ impl Oracle {
             if moves.len() >= moves_max {
                 break LineEnd::CutOff;
             }
-            match self.way_out(answer)? {
+            match self.way_out(answer, is_over)? {
                 WayOut::Found(way) => {
                     at = way.last().map_or(at, |last| last.child);
                     moves.extend(way);
@@ -72,7 +82,7 @@ impl Oracle {
     }
 
     /// Finds the shortest sequence of best moves that ends with a capture or the end of the game.
-    fn way_out(&self, start: Answer) -> Result<WayOut, OracleError> {
+    fn way_out(&self, start: Answer, is_over: &dyn Fn() -> bool) -> Result<WayOut, OracleError> {
         let mut seen: HashMap<Board, Option<(usize, ValuedMove)>> = HashMap::from([(start.board, None)]);
         let mut queue = vec![start];
         let mut next = 0;
@@ -89,7 +99,7 @@ impl Oracle {
                 way.reverse();
                 return Ok(WayOut::Found(way));
             }
-            if queue.len() >= POSITIONS_MAX {
+            if queue.len() >= POSITIONS_MAX || is_over() {
                 return Ok(WayOut::TooFar);
             }
             for one in best().copied().collect::<Vec<ValuedMove>>() {

@@ -1,5 +1,7 @@
 //! Parsers of argument values.
 
+use super::engine_match::ClockControl;
+use crate::engine_match::Sprt;
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use engines::Kernel;
@@ -181,6 +183,23 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected a time such as 500ms, 10s or 2min".to_owned())
 }
 
+/// Parses a clock, `10+0.1`: seconds for the game, and seconds added after each move.
+pub(super) fn clock(text: &str) -> Result<ClockControl, String> {
+    let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
+    let control = duration(base).and_then(|base| Ok(ClockControl { base, increment: duration(increment)? }));
+    let control = control.ok().filter(|control| !control.base.is_zero());
+    control.ok_or_else(|| "expected seconds and an increment, such as 10+0.1".to_owned())
+}
+
+/// Parses two differences in Elo, `0,10`.
+pub(super) fn sprt(text: &str) -> Result<Sprt, String> {
+    const ELO_MAX: f64 = 1000.0;
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|elo| elo.abs() <= ELO_MAX);
+    let both = text.split_once(',').and_then(|(elo0, elo1)| Some(Sprt { elo0: number(elo0)?, elo1: number(elo1)? }));
+    let ordered = both.filter(|sprt| sprt.elo0 < sprt.elo1);
+    ordered.ok_or_else(|| "expected two differences in Elo, the smaller first, such as 0,10".to_owned())
+}
+
 pub(super) fn stones(text: &str) -> Result<RangeInclusive<u32>, String> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let number = |text: &str| {
@@ -216,6 +235,22 @@ mod tests {
         }
         for bad in ["", "s", "-1", "1e9", "1d", "nan", "1.2.3", "99999999999", "1 2"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn clocks_and_tests() {
+        let expected = ClockControl { base: Duration::from_secs(10), increment: Duration::from_millis(100) };
+        assert_eq!(clock("10+0.1"), Ok(expected));
+        assert_eq!(clock("10s+100ms"), Ok(expected));
+        assert_eq!(clock("60").map(|control| control.increment), Ok(Duration::ZERO));
+        for bad in ["", "+", "0", "10+", "-1+0", "10+x"] {
+            assert!(clock(bad).is_err(), "{bad}");
+        }
+        assert_eq!(sprt("0,10"), Ok(Sprt { elo0: 0.0, elo1: 10.0 }));
+        assert_eq!(sprt("-5, 0"), Ok(Sprt { elo0: -5.0, elo1: 0.0 }));
+        for bad in ["", "0", "10,0", "0,0", "nan,1", "0,inf", "0,1,2", "0,1e9"] {
+            assert!(sprt(bad).is_err(), "{bad}");
         }
     }
 
