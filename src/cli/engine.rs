@@ -137,13 +137,7 @@ impl EngineSession {
             EngineEvent::Line(Ok(line)) => self.receive(line)?,
             EngineEvent::Line(Err(refused)) => print(&format!("info string {refused}\n"))?,
             EngineEvent::End(Some(error)) => return Err(CliError::Stdin(error)),
-            EngineEvent::End(None) => {
-                self.has_ended = true;
-                // Nothing else would end a search without limits.
-                if self.running.as_ref().is_some_and(|running| !running.is_due) {
-                    self.stop();
-                }
-            }
+            EngineEvent::End(None) => self.has_ended = true,
             EngineEvent::Found(found) => {
                 if let Some(running) = &mut self.running {
                     running.found = Some(found?);
@@ -156,6 +150,10 @@ impl EngineSession {
     /// Replies if the search has ended, and executes the commands that follow it.
     fn advance(&mut self) -> Result<()> {
         loop {
+            // After the end of stdin nothing else ends a search without limits.
+            if self.has_ended && self.running.as_ref().is_some_and(|running| !running.is_due) {
+                self.stop();
+            }
             if let Some(running) = &mut self.running {
                 if !running.is_due {
                     return Ok(());
@@ -180,6 +178,9 @@ impl EngineSession {
     /// Receives a line: executes it, or defers it until the search under way has ended.
     fn receive(&mut self, line: String) -> Result<()> {
         let word = line.split_whitespace().next().unwrap_or("");
+        if self.deferred.back().is_some_and(|last| last == "quit") {
+            return Ok(());
+        }
         let Some(running) = &mut self.running else { return self.execute(&line) };
         match word {
             "stop" => self.stop(),

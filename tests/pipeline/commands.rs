@@ -388,11 +388,29 @@ fn positions_are_read_in_every_notation() {
     assert_eq!(north["moves"][0]["pit"], "f");
     place.awari("probe --dir run '0 0 0'").is(2).says(&["expected 12 numbers"]);
     place.awari("probe --dir run '0 0 0 0 0 x 0 0 0 0 0 0'").is(2).says(&["found `x`"]);
-    let missing = place.awari("probe --dir run '4 4 4 4 4 4 4 4 4 4 4 4'").is(3);
-    missing.says(&["no database of 48 stones in run/databases (the largest has 4)"]);
-    // Slightly beyond the databases, a search bounds the score.
-    let bounds = place.awari("probe --dir run --json '1 1 1 1 1 1 0 0 0 0 0 1'").is(0).json();
-    assert_eq!((&bounds["score"]["lo"], &bounds["score"]["hi"]), (&Value::from(0), &Value::from(7)));
+    // The JSON of a known position has these fields and no others.
+    let known = place.awari("probe --dir run --json --nodes 100 '0 0 0 0 0 2 1 1 0 0 0 0'").is(0).json();
+    let fields: Vec<&String> = known.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["illegal", "line", "moves", "position", "score", "source", "stones"]);
+    let fields: Vec<&String> = known["moves"][0].as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["best", "captures", "pit", "value"]);
+    // Beyond the databases, a search proves bounds and estimates the score.
+    let opening = "'4 4 4 4 4 4 4 4 4 4 4 4'";
+    for dir in ["--dir run", ""] {
+        let far = place.awari(&format!("probe {dir} --nodes 5000 {opening}")).is(0);
+        far.shows(&["of 48 stones, proved -48 to +", "positions to depth ", "best, estimated", "\nline   "]);
+        let far = place.awari(&format!("probe {dir} --depth 5 --json {opening}")).is(0).json();
+        assert_eq!((&far["search"]["depth"], far["source"].as_str()), (&Value::from(5), Some("search")));
+        let estimates = far["moves"].as_array().unwrap().iter().map(|one| one["estimate"].as_f64().unwrap());
+        assert_eq!(estimates.fold(f64::MIN, f64::max), far["estimate"].as_f64().unwrap(), "{far}");
+    }
+    place.awari("probe --dir run --time never '4 4 4 4 4 4 4 4 4 4 4 4'").is(2).says(&["expected a time such as"]);
+    let hash = format!("probe --hash 999999GiB {opening}");
+    place.awari(&hash).is(12).says(&["for the table of searched positions", "choose less with --hash"]);
+    // Slightly beyond them, the search proves the score.
+    let position = [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1];
+    let proved = place.awari("probe --dir run --json --time 20s '1 1 1 1 1 1 0 0 0 0 0 1'").is(0).json();
+    assert_eq!(proved["score"], solve_up_to(7)[7][&position]);
 }
 
 #[test]

@@ -52,12 +52,31 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     assert_eq!(json["south"]["lost"].as_i64().unwrap(), lost);
     let shown = place.awari("analyze --dir run game.ogn").is(0).out;
     assert!(shown.starts_with("Event: a game\n") && shown.contains(&format!("{lost} stones lost")), "{shown}");
-    // Databases of seven stones do not judge an opening.
-    place.awari("analyze --dir run 'F4 f4 B5'").is(3).shows(&["3 of 3 moves not judged (more than 7 stones)"]);
-    place
-        .awari("analyze --dir run '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F'")
-        .is(0)
-        .shows(&["South: 1 move, 1 judged", "North: 0 moves, "]);
+    // Databases of seven stones prove nothing of an opening.
+    let opening = "analyze --dir run --nodes 1000 'F4 f4 B5'";
+    let shown =
+        place.awari(opening).is(0).shows(&["3 of 3 moves estimated by a search", "South: 2 moves, 0 judged"]).out;
+    assert_eq!(shown.matches("  estimated\n").count(), 3, "{shown}");
+    let json = place.awari(&format!("{opening} --json")).is(0).json();
+    let (moves, south) = (json["moves"].as_array().unwrap(), &json["south"]["estimated"]);
+    let stones = |value: &serde_json::Value| value.as_f64().unwrap();
+    let mut lost = 0.0;
+    for (number, one) in moves.iter().enumerate() {
+        let estimate = &one["estimate"];
+        assert_eq!((&one["loss"], one["best"]["lo"].as_i64()), (&serde_json::Value::Null, Some(-48)));
+        let loss = stones(&estimate["best"]) - stones(&estimate["value"]);
+        assert!((stones(&estimate["loss"]) - loss.max(0.0)).abs() < 1e-9, "{one}");
+        assert_eq!(loss > 0.0, one["better"].as_array().unwrap().len() == 1, "{one}");
+        lost += if number % 2 == 0 { loss.max(0.0) } else { 0.0 };
+    }
+    assert!((stones(&south["lost"]) - lost).abs() < 1e-9 && south["judged"] == 2, "{json}");
+    // The same without databases.
+    assert_eq!(place.awari(&opening.replace(" --dir run", "")).is(0).out, shown);
+    place.awari("analyze --dir run '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F'").is(0).shows(&[
+        "South: 1 move, 1 judged, 1 wrong, ",
+        " a move, 0 % right\n",
+        "North: 0 moves, ",
+    ]);
     let empty = place.awari("analyze --dir run '[Event \"none\"]'").is(3).out;
     assert_eq!(empty, "Event: none\nthe game has no moves to analyze\n");
     // The same game from a pipe.
@@ -115,6 +134,34 @@ fn every_level_plays_to_the_end() {
     }
 }
 
+/// Without databases: every level plays a whole game from the opening, and says that its moves rest on estimates.
+#[test]
+fn every_level_plays_from_the_opening() {
+    let place = TestDirectory::new(1);
+    for level in ["fair", "good", "strong", "expert", "perfect"] {
+        let said = play(&place, &format!("play --side none --level {level} --seed 5 --nodes 300"), "");
+        let last = said.trim_end().lines().last().unwrap();
+        assert!(last.contains("wins by ") || last.ends_with("the game is drawn"), "{last}");
+        assert!(said.contains(" rests on an estimate, ") && said.contains("proved is -48 to +48"), "{said}");
+    }
+    let said = play(&place, "play --nodes 1000 --seed 1", "values\nbest\nline\nF\nquit\n");
+    for part in [
+        "estimate ",
+        "of 48 stones, proved -48 to +48",
+        "best, estimated",
+        ", by estimate: ",
+        " ...\n",
+        "South plays F4",
+    ] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+    // A position whose score a search proves.
+    let said = play(&place, "play --side none --position 0-0-0-0-0-1-1-0-0-0-0-0-23-23-S", "");
+    assert!(said.contains("F is worth +2, as a search proved\n"), "{said}");
+    // A directory that is named must hold databases.
+    place.awari("play --dir nowhere").is(3).says(&["no databases"]);
+}
+
 #[test]
 fn the_oware_protocol_is_answered() {
     let place = TestDirectory::built(7);
@@ -129,15 +176,16 @@ fn the_oware_protocol_is_answered() {
         let probe = place.awari(&format!("probe --dir run {START} --json")).is(0).json();
         100 * probe["score"].as_i64().unwrap() as i32
     };
-    assert!(said.contains(&format!(" score cp {score} pv ")), "{said}");
+    assert!(said.contains(&format!(" score cp {score} nodes 0 ")), "{said}");
     assert_eq!(lines.iter().filter(|line| line.starts_with("bestmove ")).count(), 2, "{said}");
+    assert!(said.contains(&format!("info string proved {0} {0}\n", score / 100)), "{said}");
     assert_eq!(lines.iter().filter(|line| **line == "uciok").count(), 1, "nothing is answered after quit");
     for part in [
         "there is no level",
         "info string fen: expected 12 numbers",
         "expected startpos or fen",
         "unknown command what",
-        " lowerbound",
+        "info string proved -48 48",
     ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }

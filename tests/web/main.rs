@@ -4,9 +4,11 @@
 
 mod analysis;
 mod browser;
+mod engine_session;
 mod games;
 mod http;
 mod load;
+mod matches;
 mod oracle;
 mod page;
 mod page_layout;

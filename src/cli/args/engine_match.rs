@@ -25,7 +25,7 @@ Examples:
     --nodes 200 --games 8 --out games.ogn
   awari match --engine 'awari engine --threads 2' \\
     --engine 'awari engine' --name two --name one \\
-    --plies 1 --time 0.5+0.02 --margin 1s --sprt 0,20
+    --time 0.3+0.01 --margin 2s --games 4 --sprt 0,20
 
 Engines are commands that speak the protocol of `awari engine`: ours, an older release, or another program. Each opening is \\
 played twice, with exchanged sides. The openings are all sequences of --plies moves, or the lines of a file: moves such as \\

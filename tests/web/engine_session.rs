@@ -1,0 +1,275 @@
+//! Sessions of `awari engine` with a program that reads its answers.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tests::directory::TestDirectory;
+
+/// Time after which an engine counts as hung.
+const HUNG: Duration = Duration::from_secs(60);
+
+struct Session {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Session {
+    fn start(place: &TestDirectory, options: &str) -> Session {
+        let mut command = place.command(&format!("engine {options}"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || stdout.lines().for_each(|line| drop(sender.send(line.unwrap()))));
+        Session { stdin: child.stdin.take().unwrap(), child, lines }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.stdin.write_all(format!("{text}\n").as_bytes()).unwrap();
+    }
+
+    /// Reads up to a line that begins with a word, and returns all lines. None of them is empty.
+    #[track_caller]
+    fn until(&mut self, word: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.lines.recv_timeout(HUNG).unwrap_or_else(|error| panic!("{word}: {error}, {lines:?}"));
+            assert!(!line.trim().is_empty(), "an empty line after {lines:?}");
+            lines.push(line);
+            if lines.last().unwrap().starts_with(word) {
+                return lines;
+            }
+        }
+    }
+
+    #[track_caller]
+    fn ask(&mut self, text: &str, word: &str) -> Vec<String> {
+        self.say(text);
+        self.until(word)
+    }
+
+    /// Asserts that nothing is said for some time, other than `info`.
+    #[track_caller]
+    fn is_quiet(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            assert!(line.starts_with("info "), "{line}");
+        }
+    }
+
+    #[track_caller]
+    fn quit(mut self) {
+        self.say("quit");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// The number after a word of a line.
+fn number(line: &str, word: &str) -> i64 {
+    let mut words = line.split_whitespace().skip_while(|found| *found != word);
+    words.nth(1).unwrap_or_else(|| panic!("{word} is not in {line}")).parse().unwrap()
+}
+
+/// The last line that reports a search.
+fn report(lines: &[String]) -> &String {
+    lines.iter().rfind(|line| line.starts_with("info depth ")).unwrap()
+}
+
+#[test]
+fn a_search_is_stopped_at_once() {
+    let place = TestDirectory::new(1);
+    let mut engine = Session::start(&place, "");
+    engine.ask("uci", "uciok");
+    let mut shortest = HUNG;
+    for _ in 0..20 {
+        engine.say("position startpos moves Ff\ngo infinite");
+        engine.is_quiet(Duration::from_millis(30));
+        // Other questions are answered meanwhile.
+        engine.ask("isready", "readyok");
+        let asked = Instant::now();
+        engine.ask("stop", "bestmove ");
+        shortest = shortest.min(asked.elapsed());
+    }
+    // A machine under load delays some answers.
+    assert!(shortest < Duration::from_millis(20), "{shortest:?}");
+    // The reply to an infinite search waits for `stop` even if everything is proved.
+    engine.say("position fen 0-0-0-0-0-1-1-0-0-0-0-0-23-23-S\ngo infinite");
+    engine.is_quiet(Duration::from_millis(200));
+    engine.ask("stop", "bestmove F");
+    engine.ask("stop\nisready", "readyok");
+    engine.quit();
+}
+
+#[test]
+fn limits_are_kept() {
+    let place = TestDirectory::new(1);
+    let mut engine = Session::start(&place, "");
+    engine.say("position startpos");
+    let lines = engine.ask("go depth 6", "bestmove ");
+    assert_eq!(number(report(&lines), "depth"), 6);
+    let line = report(&lines);
+    for word in ["score", "nodes", "nps", "hashfull", "tbhits", "time", "pv"] {
+        assert!(line.contains(&format!(" {word} ")), "{word} is not in {line}");
+    }
+    // Sides alternate in the line.
+    let moves = line.split_whitespace().last().unwrap();
+    assert!(moves.bytes().enumerate().all(|(at, pit)| pit.is_ascii_lowercase() == (at % 2 == 1)), "{line}");
+    assert_eq!(lines.last().unwrap()[9..], moves[..1]);
+    let lines = engine.ask("ucinewgame\nposition startpos\ngo nodes 20000", "bestmove ");
+    assert!(number(report(&lines), "nodes") <= 21_000, "{lines:?}");
+    // The same search gives the same answer.
+    let again = engine.ask("ucinewgame\nposition startpos\ngo nodes 20000", "bestmove ");
+    let timeless = |lines: &[String]| {
+        let without = |line: &String| line.split(" nps ").next().unwrap().to_owned();
+        lines.iter().map(without).collect::<Vec<String>>()
+    };
+    assert_eq!(timeless(&lines), timeless(&again));
+    for (go, most) in [("movetime 200", 200), ("wtime 1000 btime 100000", 300), ("wtime 0 btime 0 winc 0 binc 0", 5)] {
+        // A machine under load delays some searches.
+        let times = (0..10).map(|_| number(report(&engine.ask(&format!("go {go}"), "bestmove ")), "time"));
+        let times: Vec<i64> = times.collect();
+        assert!(times.iter().any(|time| *time <= most + 5), "{go}: {times:?}");
+    }
+    engine.quit();
+}
+
+#[test]
+fn the_engine_ponders() {
+    let place = TestDirectory::new(1);
+    let mut engine = Session::start(&place, "");
+    engine.say("setoption name Ponder value true\nposition startpos moves Ff\ngo ponder wtime 3000 btime 3000");
+    engine.is_quiet(Duration::from_millis(300));
+    let lines = engine.ask("ponderhit", "bestmove ");
+    let last = lines.last().unwrap();
+    assert!(last.contains(" ponder ") && last.len() == "bestmove A ponder a".len(), "{last}");
+    // Another move than the expected one was played.
+    engine.say("go ponder wtime 3000 btime 3000");
+    engine.is_quiet(Duration::from_millis(50));
+    engine.ask("stop", "bestmove ");
+    // The expected move does not help a search that has not begun.
+    engine.ask("ponderhit\nisready", "readyok");
+    engine.quit();
+}
+
+#[test]
+fn options_change_the_search() {
+    let place = TestDirectory::new(1);
+    let mut engine = Session::start(&place, "--hash 8MiB --level good");
+    let lines = engine.ask("uci", "uciok");
+    assert!(lines.iter().any(|line| line.starts_with("option name Hash type spin default 8 ")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("option name Level type combo default good var fair ")));
+    engine.say("setoption name MultiPV value 3\nsetoption name Level value perfect\nsetoption name Threads value 2");
+    engine.say("setoption name Hash value 4\nposition startpos");
+    let lines = engine.ask("go depth 5", "bestmove ");
+    let depth: Vec<&String> = lines.iter().filter(|line| line.starts_with("info depth 5 ")).collect();
+    let places: Vec<i64> = depth.iter().map(|line| number(line, "multipv")).collect();
+    assert_eq!(places, [1, 2, 3], "{lines:?}");
+    let refused = engine.ask("setoption name Hash value 1\nisready", "readyok");
+    assert!(refused[0].contains("Hash: expected a whole number"), "{refused:?}");
+    // Every level makes a legal move.
+    for level in ["fair", "good", "strong", "expert"] {
+        engine.say(&format!("setoption name Level value {level}"));
+        let lines = engine.ask("go nodes 500", "bestmove ");
+        assert!(matches!(lines.last().unwrap().as_bytes()[9], b'A'..=b'F'), "{lines:?}");
+    }
+    engine.quit();
+}
+
+/// What is proved is true: scores of positions with more stones than the databases, against larger databases.
+#[test]
+fn proved_bounds_hold() {
+    let place = TestDirectory::built(9);
+    std::fs::create_dir_all(place.path("small/databases")).unwrap();
+    for stones in 0..=6 {
+        let name = format!("databases/0{stones}.awari");
+        std::fs::copy(place.path("run").join(&name), place.path("small").join(&name)).unwrap();
+    }
+    let mut engine = Session::start(&place, "--dir small");
+    for position in
+        ["1 0 2 0 1 1 0 1 0 2 0 1", "0 0 3 1 0 1 1 1 1 0 1 0", "2 1 0 0 1 0 0 1 2 0 0 2", "1 1 1 1 1 1 0 0 0 0 0 2"]
+    {
+        let truth =
+            place.awari(&format!("probe --dir run --json '{position}'")).is(0).json()["score"].as_i64().unwrap();
+        engine.say(&format!("position fen {}-0-0-S", position.replace(' ', "-")));
+        let lines = engine.ask("go nodes 3000", "bestmove ");
+        let mut proved = 0;
+        for line in lines.iter().filter(|line| line.starts_with("info string proved ")) {
+            let bounds: Vec<i64> = line.split_whitespace().skip(3).map(|word| word.parse().unwrap()).collect();
+            assert!(bounds[0] <= truth && truth <= bounds[1], "{position}: {line}, but {truth}");
+            proved += 1;
+        }
+        assert!(proved > 0 && number(report(&lines), "tbhits") > 0, "{lines:?}");
+        // The same from `probe`.
+        let found = place.awari(&format!("probe --dir small --json --nodes 3000 '{position}'")).is(0).json();
+        let (low, high) = match found["score"].as_i64() {
+            Some(score) => (score, score),
+            None => (found["score"]["lo"].as_i64().unwrap(), found["score"]["hi"].as_i64().unwrap()),
+        };
+        assert!(low <= truth && truth <= high, "{position}: {found}");
+    }
+    engine.quit();
+}
+
+/// A script is executed in order, without another program that reads the answers.
+#[test]
+fn scripts_are_executed_in_order() {
+    let place = TestDirectory::new(1);
+    let mut engine = Session::start(&place, "");
+    engine.say("position startpos\ngo depth 5\nposition startpos moves F\ngo depth 5\nwhat\nquit\nuci");
+    let lines: Vec<String> = engine.lines.iter().collect();
+    let replies: Vec<char> = lines.iter().filter_map(|line| line.strip_prefix("bestmove ")?.chars().next()).collect();
+    assert!(replies.len() == 2 && replies[0].is_uppercase() && replies[1].is_lowercase(), "{lines:?}");
+    assert_eq!(lines.last().unwrap(), "info string unknown command what");
+    assert!(engine.child.wait().unwrap().success());
+    // The end of stdin lets a search with limits end, and stops one without.
+    for go in ["go movetime 100", "go infinite", "go ponder wtime 5000", "go"] {
+        let found = place.shell(&format!("printf 'position startpos\\n{go}\\n' | \"$AWARI\" engine")).is(0);
+        assert_eq!(found.out.matches("bestmove ").count(), 1, "{go}: {found:?}");
+    }
+}
+
+#[test]
+fn hostile_lines_are_answered() {
+    let place = TestDirectory::new(1);
+    let mut engine = Session::start(&place, "--hash 4MiB");
+    let long = "x".repeat(60_000);
+    let moves = "FfAa".repeat(10_000);
+    for line in [
+        "go depth",
+        "go depth -1 nodes x movetime 99999999999999999999",
+        "go infinite ponder\nstop",
+        "go searchmoves A nodes 10",
+        "position",
+        "position startpos moves",
+        "position startpos moves Fz",
+        "position startpos moves FF",
+        "position fen",
+        "position fen 99-0-0-0-0-0-0-0-0-0-0-0-0-0-S",
+        "position fen 255-255-255-0-0-0-0-0-0-0-0-0-0-0-S",
+        "position fen 0-0-0-0-0-0-0-0-0-0-0-0-0-0-S",
+        "go",
+        "setoption",
+        "setoption name",
+        "setoption name Hash value -1",
+        "setoption name Level value",
+        "ponderhit",
+        "stop",
+        "debug on",
+        "\u{1b}[31m\u{7f}",
+        &long,
+        &format!("position startpos moves {moves}"),
+        &format!("go {long}"),
+        "stop",
+    ] {
+        engine.say(line);
+    }
+    engine.ask("isready", "readyok");
+    // It still plays.
+    engine.say("stop\nucinewgame\nposition startpos");
+    engine.ask("stop\nisready", "readyok");
+    engine.ask("go nodes 100", "bestmove ");
+    engine.stdin.write_all(b"\xff\xfe\n").unwrap();
+    engine.until("info string the line is not UTF-8");
+    engine.quit();
+}
