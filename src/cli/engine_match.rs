@@ -52,7 +52,7 @@ pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
     let patience = Patience { margin: args.margin, stall: args.stall, stop: &stop };
     let Some(names) = names(args, &commands, patience)? else { return Ok(Exit::Stopped) };
     let pairs = args.games.map_or(openings.len(), |games| games.div_ceil(2) as usize);
-    let limits = MoveLimits { clock: args.time, move_time: args.movetime, nodes: args.nodes, depth: args.depth };
+    let limits = [limits(args, 0)?, limits(args, 1)?];
     // Set when the test is decided.
     let decided = AtomicBool::new(false);
     let work = MatchWork {
@@ -93,6 +93,22 @@ pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
     }
     print_text(&score.text(&names, args.sprt))?;
     Ok(if stop.load(Ordering::SeqCst) { Exit::Stopped } else { Exit::Done })
+}
+
+/// Returns the limits of an engine: of two values of an option the second one is for the second engine.
+fn limits(args: &MatchArgs, engine: usize) -> Result<MoveLimits> {
+    fn of<T: Copy>(values: &[T], engine: usize) -> Result<Option<T>> {
+        if values.len() > 2 {
+            return Err(CliError::TwoEngines { found: values.len() });
+        }
+        Ok(values.get(engine).or(values.first()).copied())
+    }
+    Ok(MoveLimits {
+        clock: of(&args.time, engine)?,
+        move_time: of(&args.movetime, engine)?,
+        nodes: of(&args.nodes, engine)?,
+        depth: of(&args.depth, engine)?,
+    })
 }
 
 /// Returns the openings of a match.
@@ -154,7 +170,7 @@ fn seats(number: usize) -> [usize; 2] {
 struct MatchWork<'a> {
     openings: &'a [Game],
     commands: &'a [Vec<String>; 2],
-    limits: MoveLimits,
+    limits: [MoveLimits; 2],
     pairs: usize,
     /// The next pair.
     next: AtomicUsize,
@@ -208,7 +224,8 @@ impl MatchWork<'_> {
         }
         let [Some(first), Some(second)] = engines else { return None };
         let mut seated = if seats[0] == 0 { [first, second] } else { [second, first] };
-        let finished = play(opening, &mut seated, self.limits, patience);
+        let limits = seats.map(|at| self.limits[at]);
+        let finished = play(opening, &mut seated, &limits, patience);
         // An engine that crashed or stalled is not asked again.
         if let Some((side, EngineFault::Crash(_) | EngineFault::Stall)) = finished.as_ref()?.fault {
             engines[seats[usize::from(side == Side::North)]] = None;
@@ -290,7 +307,15 @@ impl MatchScore {
         let mut text = format!("{}\n", table.fit(Width::stdout()));
         let EloEstimate { elo, low, high } = elo;
         let _ = match elo.is_finite() {
-            true => writeln!(text, "{}: Elo {elo:+.1} ({low:+.1} to {high:+.1} with 95 %)", names[0]),
+            // Not -0.0.
+            true => writeln!(
+                text,
+                "{}: Elo {:+.1} ({:+.1} to {:+.1} with 95 %)",
+                names[0],
+                elo + 0.0,
+                low + 0.0,
+                high + 0.0
+            ),
             false => {
                 let all = if elo > 0.0 { "won" } else { "lost" };
                 writeln!(text, "{}: no Elo, since it {all} all games", names[0])

@@ -167,7 +167,9 @@ pub(crate) enum CliError {
     #[error("cannot read stdin: {}", reason(.0))]
     Stdin(std::io::Error),
     /// A match is one of two engines.
-    #[error("a match needs two engines with at most one name each, found {found}; give --engine CMD twice")]
+    #[error(
+        "a match needs two engines, with at most one name and one limit of a kind each; found {found}; give --engine CMD twice"
+    )]
     TwoEngines { found: usize },
     /// The command of an engine has no words, or a quote is not closed.
     #[error(

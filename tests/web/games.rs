@@ -73,8 +73,8 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     // The same without databases.
     assert_eq!(place.awari(&opening.replace(" --dir run", "")).is(0).out, shown);
     place.awari("analyze --dir run '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F'").is(0).shows(&[
-        "South: 1 move, 1 judged, 1 wrong, ",
-        " a move, 0 % right\n",
+        "South: 1 move, 1 judged, 0 wrong, ",
+        " a move, 100 % right\n",
         "North: 0 moves, ",
     ]);
     let empty = place.awari("analyze --dir run '[Event \"none\"]'").is(3).out;

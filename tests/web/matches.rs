@@ -115,7 +115,7 @@ fn a_match_that_cannot_begin_is_refused() {
     play(&place, "mute", "--nodes 10 --stall 300ms").is(12).says(&["stalls before the match", "uciok"]);
     place.awari("match --engine true --engine true --nodes 10").is(12).says(&["`true` crashes (exit status: 0)"]);
     place.awari("match --engine nosuch --engine true --nodes 10").is(12).says(&["`nosuch` crashes (No such file"]);
-    place.awari("match --engine true --nodes 10").is(2).says(&["a match needs two engines", "found 1"]);
+    place.awari("match --engine true --nodes 10").is(2).says(&["a match needs two engines", "found 1;"]);
     place.awari("match --engine '\"' --engine true --nodes 10").is(2).says(&["the command of an engine is not valid"]);
     place.awari("match --engine true --engine true").is(2).says(&["--movetime <TIME>"]);
     fs::write(place.path("openings"), "FfBd\n\nFF\n").unwrap();

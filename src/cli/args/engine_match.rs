@@ -23,12 +23,15 @@ Examples:
   awari match --engine 'awari engine --level fair' \\
     --engine 'awari engine' --name fair --name perfect \\
     --nodes 200 --games 8 --out games.ogn
+  awari match --engine 'awari engine' --name few \\
+    --engine 'awari engine' --name many --nodes 500 \\
+    --nodes 2000 --games 4
   awari match --engine 'awari engine --threads 2' \\
     --engine 'awari engine' --name two --name one \\
     --time 0.3+0.01 --margin 2s --games 4 --sprt 0,20
 
 Engines are commands that speak the protocol of `awari engine`: ours, an older release, or another program. Each opening is \\
-played twice, with exchanged sides. The openings are all sequences of --plies moves, or the lines of a file: moves such as \\
+played twice, with exchanged sides. A limit that is given twice has a value for each engine. The openings are all sequences of --plies moves, or the lines of a file: moves such as \\
 FfBd, or a position. They are taken in random order, from the first again if there are more games.
 
 An engine that crashes, stalls, exceeds its time by more than --margin, or plays an illegal move loses the game, is named, and \\
@@ -56,16 +59,16 @@ pub(crate) struct MatchArgs {
     pub(crate) games: Option<u32>,
     /// Clock of each side: seconds for the game, and seconds added after each move
     #[arg(long, allow_hyphen_values = true, value_name = "BASE+INC", value_parser = values::clock)]
-    pub(crate) time: Option<ClockControl>,
+    pub(crate) time: Vec<ClockControl>,
     /// Time of each move: 100ms, 2s
     #[arg(long, allow_hyphen_values = true, value_name = "TIME", value_parser = values::duration)]
-    pub(crate) movetime: Option<Duration>,
+    pub(crate) movetime: Vec<Duration>,
     /// Positions to search for each move
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
-    pub(crate) nodes: Option<u64>,
+    pub(crate) nodes: Vec<u64>,
     /// Depth to search for each move
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(1..=63))]
-    pub(crate) depth: Option<u32>,
+    pub(crate) depth: Vec<u32>,
     /// Number of games at a time
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1, value_parser = values::number::<usize>(1..=256))]
     pub(crate) concurrency: usize,

@@ -34,21 +34,32 @@ pub(super) struct FinishedGame {
     pub(super) fault: Option<(Side, EngineFault)>,
 }
 
-/// The clocks of South and North.
+/// The clocks of South and North, of a side that has one.
 struct MatchClocks {
-    control: ClockControl,
+    controls: [Option<ClockControl>; 2],
     remaining: [Duration; 2],
 }
 
 impl MatchClocks {
-    fn new(control: ClockControl) -> MatchClocks {
-        MatchClocks { control, remaining: [control.base; 2] }
+    fn new(limits: &[MoveLimits; 2]) -> MatchClocks {
+        let controls = [limits[0].clock, limits[1].clock];
+        MatchClocks {
+            controls,
+            remaining: controls.map(|control| control.map_or(Duration::ZERO, |control| control.base)),
+        }
+    }
+
+    /// Returns the remaining time of a side, if it has a clock.
+    fn remaining(&self, side: Side) -> Option<Duration> {
+        self.controls[index(side)].map(|_| self.remaining[index(side)])
     }
 
     /// Takes the time of a move, and adds the increment.
     fn spend(&mut self, side: Side, elapsed: Duration) {
-        let remaining = &mut self.remaining[index(side)];
-        *remaining = remaining.saturating_sub(elapsed) + self.control.increment;
+        if let Some(control) = self.controls[index(side)] {
+            let remaining = &mut self.remaining[index(side)];
+            *remaining = remaining.saturating_sub(elapsed) + control.increment;
+        }
     }
 }
 
@@ -56,15 +67,15 @@ fn index(side: Side) -> usize {
     usize::from(side == Side::North)
 }
 
-/// Plays a game from an opening between South and North. Returns `None` if the match is to end.
+/// Plays a game from an opening between South and North, each within its limits. Returns `None` if the match is to end.
 pub(super) fn play(
     opening: &Game,
     engines: &mut [&mut EngineProcess; 2],
-    limits: MoveLimits,
+    limits: &[MoveLimits; 2],
     patience: Patience<'_>,
 ) -> Option<FinishedGame> {
     let mut game = opening.clone();
-    let mut clocks = limits.clock.map(MatchClocks::new);
+    let mut clocks = MatchClocks::new(limits);
     for side in [Side::South, Side::North] {
         match engines[index(side)].begin_game(patience) {
             Ok(()) => {}
@@ -77,12 +88,12 @@ pub(super) fn play(
             return Some(finished);
         }
         let side = game.now().seats.side;
-        let allowed = match (&clocks, limits.move_time) {
-            (Some(clocks), None) => Some(clocks.remaining[index(side)]),
-            (Some(clocks), Some(time)) => Some(clocks.remaining[index(side)].min(time)),
-            (None, time) => time,
+        let move_time = limits[index(side)].move_time;
+        let allowed = match (clocks.remaining(side), move_time) {
+            (Some(remaining), Some(time)) => Some(remaining.min(time)),
+            (remaining, time) => remaining.or(time),
         };
-        let go = go(limits, clocks.as_ref());
+        let go = go(&limits[index(side)], &clocks);
         match engines[index(side)].best_move(&position(&game), &go, allowed, patience) {
             Err(NoReply::Stopped) => return None,
             Err(NoReply::Fault(fault)) => return Some(lost(game, side, fault)),
@@ -91,9 +102,7 @@ pub(super) fn play(
                 if named.is_none_or(|named| game.play(named.pit).is_err()) {
                     return Some(lost(game, side, EngineFault::Illegal(best_move)));
                 }
-                if let Some(clocks) = &mut clocks {
-                    clocks.spend(side, elapsed);
-                }
+                clocks.spend(side, elapsed);
             }
         }
     }
@@ -149,12 +158,16 @@ fn position(game: &Game) -> String {
     text
 }
 
-/// Formats the command `go`.
-fn go(limits: MoveLimits, clocks: Option<&MatchClocks>) -> String {
+/// Formats the command `go` for a side with these limits.
+fn go(limits: &MoveLimits, clocks: &MatchClocks) -> String {
     let mut text = "go".to_owned();
-    if let Some(MatchClocks { control, remaining: [south, north] }) = clocks {
-        let (south, north, increment) = (south.as_millis(), north.as_millis(), control.increment.as_millis());
-        let _ = write!(text, " wtime {south} btime {north} winc {increment} binc {increment}");
+    if limits.clock.is_some() {
+        for (side, time, increment) in [(Side::South, "wtime", "winc"), (Side::North, "btime", "binc")] {
+            if let (Some(remaining), Some(control)) = (clocks.remaining(side), clocks.controls[index(side)]) {
+                let (remaining, added) = (remaining.as_millis(), control.increment.as_millis());
+                let _ = write!(text, " {time} {remaining} {increment} {added}");
+            }
+        }
     }
     if let Some(time) = limits.move_time {
         let _ = write!(text, " movetime {}", time.as_millis());
@@ -188,15 +201,18 @@ mod tests {
     #[test]
     fn clocks_run() {
         let control = ClockControl { base: Duration::from_secs(10), increment: Duration::from_millis(100) };
-        let limits = MoveLimits { clock: Some(control), move_time: None, nodes: None, depth: Some(7) };
-        let mut clocks = MatchClocks::new(control);
+        let clock = MoveLimits { clock: Some(control), move_time: None, nodes: None, depth: Some(7) };
+        let mut clocks = MatchClocks::new(&[clock, clock]);
         clocks.spend(Side::North, Duration::from_millis(3100));
-        assert_eq!(go(limits, Some(&clocks)), "go wtime 10000 btime 7000 winc 100 binc 100 depth 7");
+        assert_eq!(go(&clock, &clocks), "go wtime 10000 winc 100 btime 7000 binc 100 depth 7");
         clocks.spend(Side::South, Duration::from_secs(60));
-        assert_eq!(clocks.remaining[0], Duration::from_millis(100));
-        let limits =
-            MoveLimits { clock: None, move_time: Some(Duration::from_millis(50)), nodes: Some(9), depth: None };
-        assert_eq!(go(limits, None), "go movetime 50 nodes 9");
+        assert_eq!(clocks.remaining(Side::South), Some(Duration::from_millis(100)));
+        // A side without a clock.
+        let fixed = MoveLimits { clock: None, move_time: Some(Duration::from_millis(50)), nodes: Some(9), depth: None };
+        let mut clocks = MatchClocks::new(&[clock, fixed]);
+        clocks.spend(Side::North, Duration::from_secs(1));
+        assert_eq!((clocks.remaining(Side::North), go(&fixed, &clocks).as_str()), (None, "go movetime 50 nodes 9"));
+        assert_eq!(go(&clock, &clocks), "go wtime 10000 winc 100 depth 7");
     }
 
     #[test]
