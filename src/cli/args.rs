@@ -25,7 +25,7 @@ pub(crate) use build::{
     DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,
     StageArgs, StatusArgs, StopArgs,
 };
-pub(crate) use engine_match::{ClockControl, MatchArgs};
+pub(crate) use engine_match::{ClockControl, MatchArgs, Sprt};
 pub(crate) use read::{
     AnalyzeArgs, ArchiveArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide, ProbeArgs,
     RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,

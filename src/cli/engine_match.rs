@@ -8,7 +8,7 @@ mod openings;
 mod process;
 mod statistics;
 
-use crate::args::MatchArgs;
+use crate::args::{MatchArgs, Sprt};
 use crate::error::{CliError, Result};
 use crate::output::print_text;
 use crate::play::RandomChoices;
@@ -22,10 +22,8 @@ use ::game::play::Game;
 use ::game::transcript::{Transcript, side_name};
 use disk::{Disk, RealDisk, heap};
 use game::{FinishedGame, MoveLimits, lost, play};
-pub(crate) use openings::BadOpening;
 use pipeline::Exit;
 use process::{EngineFault, EngineProcess, NoReply, Patience};
-pub(crate) use statistics::Sprt;
 use statistics::{EloEstimate, PairCounts, SprtState};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -116,10 +114,10 @@ fn openings(disk: &RealDisk, args: &MatchArgs) -> Result<Vec<Game>> {
     let Some(path) = &args.openings else { return Ok(openings::all(Rules::AWARI, args.plies)) };
     let text = disk.read(path, OPENINGS_BYTES_MAX)?;
     let found = openings::parse(Rules::AWARI, &String::from_utf8_lossy(&text));
-    let found = found.map_err(|bad| CliError::Opening { path: path.clone(), bad })?;
+    let refused = |line, what| CliError::Opening { path: path.clone(), line, what };
+    let found = found.map_err(|bad| refused(bad.line, bad.what))?;
     if found.is_empty() {
-        let bad = BadOpening { line: 1, what: "there is no opening".to_owned() };
-        return Err(CliError::Opening { path: path.clone(), bad });
+        return Err(refused(1, "there is no opening".to_owned()));
     }
     Ok(found)
 }

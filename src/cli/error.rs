@@ -2,7 +2,6 @@
 
 use crate::args::Listen;
 use crate::diagnostics;
-use crate::engine_match::BadOpening;
 use crate::quantity::plural;
 use crate::shell::building;
 use crate::terminal::say;
@@ -177,8 +176,13 @@ pub(crate) enum CliError {
     )]
     EngineCommand { command: String },
     /// A line of a file of openings is invalid.
-    #[error("{}, line {}: {}; an opening is moves such as FfBd, or a position", path.display(), bad.line, bad.what)]
-    Opening { path: PathBuf, bad: BadOpening },
+    #[error("{}, line {}: {}; an opening is moves such as FfBd, or a position", path.display(), line, what)]
+    Opening {
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        what: String,
+    },
     /// An engine does not start.
     #[error("the engine `{command}` {what} before the match; it must answer `uci` with `uciok`")]
     Engine { command: String, what: String },

@@ -54,9 +54,9 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     assert!(shown.starts_with("Event: a game\n") && shown.contains(&format!("{lost} stones lost")), "{shown}");
     // Databases of seven stones prove nothing of an opening.
     let opening = "analyze --dir run --nodes 1000 'F4 f4 B5'";
-    let shown =
+    let estimated =
         place.awari(opening).is(0).shows(&["3 of 3 moves estimated by a search", "South: 2 moves, 0 judged"]).out;
-    assert_eq!(shown.matches("  estimated\n").count(), 3, "{shown}");
+    assert_eq!(estimated.matches("  estimated\n").count(), 3, "{estimated}");
     let json = place.awari(&format!("{opening} --json")).is(0).json();
     let (moves, south) = (json["moves"].as_array().unwrap(), &json["south"]["estimated"]);
     let stones = |value: &serde_json::Value| value.as_f64().unwrap();
@@ -71,7 +71,7 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     }
     assert!((stones(&south["lost"]) - lost).abs() < 1e-9 && south["judged"] == 2, "{json}");
     // The same without databases.
-    assert_eq!(place.awari(&opening.replace(" --dir run", "")).is(0).out, shown);
+    assert_eq!(place.awari(&opening.replace(" --dir run", "")).is(0).out, estimated);
     place.awari("analyze --dir run '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] F'").is(0).shows(&[
         "South: 1 move, 1 judged, 0 wrong, ",
         " a move, 100 % right\n",

@@ -1,7 +1,6 @@
 //! The arguments of `awari match`.
 
 use super::values;
-use crate::engine_match::Sprt;
 use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +12,13 @@ pub(crate) struct ClockControl {
     pub(crate) base: Duration,
     /// The time that is added after each move.
     pub(crate) increment: Duration,
+}
+
+/// A sequential test of two hypotheses about the difference in Elo of the first engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sprt {
+    pub(crate) elo0: f64,
+    pub(crate) elo1: f64,
 }
 
 #[derive(Debug, Args)]

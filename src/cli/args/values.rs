@@ -1,7 +1,6 @@
 //! Parsers of argument values.
 
-use super::engine_match::ClockControl;
-use crate::engine_match::Sprt;
+use super::engine_match::{ClockControl, Sprt};
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use engines::Kernel;

@@ -8,10 +8,10 @@ use std::collections::HashSet;
 
 /// A line of a file that is no opening.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BadOpening {
+pub(super) struct BadOpening {
     /// The line, from 1.
-    pub(crate) line: usize,
-    pub(crate) what: String,
+    pub(super) line: usize,
+    pub(super) what: String,
 }
 
 /// Returns the games of all sequences of `plies` moves from the opening position, without those that lead to a position

@@ -7,6 +7,8 @@
 //! pair results whose mean is the expected score of either hypothesis are compared (M. Van den Bergh, *A practical
 //! introduction to the GSPRT*, 2018).
 
+use crate::args::Sprt;
+
 /// The standard normal deviate of a two-sided error of 5 %.
 const NORMAL_95: f64 = 1.959_963_984_540_054;
 
@@ -29,13 +31,6 @@ pub(super) struct EloEstimate {
     pub(super) elo: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-}
-
-/// A sequential test of two hypotheses about the difference in Elo.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sprt {
-    pub(crate) elo0: f64,
-    pub(crate) elo1: f64,
 }
 
 /// The state of a sequential test.
