@@ -36,15 +36,15 @@ Examples:
     --engine 'awari engine' --name two --name one \\
     --time 0.3+0.01 --margin 2s --games 4 --sprt 0,20
 
-Engines are commands that speak the protocol of `awari engine`: ours, an older release, or another program. Each opening is \\
-played twice, with exchanged sides. A limit that is given twice has a value for each engine. The openings are all sequences of --plies moves, or the lines of a file: moves such as \\
+Engines are commands that speak the protocol of `awari engine`: ours, an older release, or another program. Each opening is \
+played twice, with exchanged sides. A limit that is given twice has a value for each engine. The openings are all sequences of --plies moves, or the lines of a file: moves such as \
 FfBd, or a position. They are taken in random order, from the first again if there are more games.
 
-An engine that crashes, stalls, exceeds its time by more than --margin, or plays an illegal move loses the game, is named, and \\
+An engine that crashes, stalls, exceeds its time by more than --margin, or plays an illegal move loses the game, is named, and \
 is started again if need be. A game ends by the rules, when a side has more than half of the stones, or after 500 moves.
 
-Prints a table, the difference in Elo with its confidence interval of 95 %, from pairs of games, and the state of the \\
-sequential test of --sprt, which ends the match when it is decided, with errors of 5 %. Ctrl-C ends the match with the table \\
+Prints a table, the difference in Elo with its confidence interval of 95 %, from pairs of games, and the state of the \
+sequential test of --sprt, which ends the match when it is decided, with errors of 5 %. Ctrl-C ends the match with the table \
 so far and exit code 75. Results of games go to stderr."
 )]
 pub(crate) struct MatchArgs {
