@@ -45,6 +45,6 @@ impl Derived {
 
     /// Returns the score of the position.
     pub(crate) fn score(&self, board: &Board, rules: &Rules) -> Score {
-        self.capture.max(self.quiet).unwrap_or_else(|| rules.terminal_score(board.stones()))
+        self.capture.max(self.quiet).unwrap_or_else(|| rules.terminal_score(board))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Only [`crate::Board`] and the table builder in [`crate::sow`] evaluate a `Rules`; kernels read masks and lists.
 
+use crate::{Board, Score, Slab};
 use std::ops::Range;
 
 /// The parameters of sowing games of this family, and the identity of a database.
@@ -42,9 +43,14 @@ impl Rules {
         0..(stones + 1).saturating_sub(u32::from(self.capture_low))
     }
 
-    /// The score of a position with `stones` stones whose mover has no move: the opponent takes all.
-    pub fn terminal_score(&self, stones: u32) -> crate::Score {
-        -(stones as crate::Score)
+    /// The score of a position whose mover has no move: the opponent takes all.
+    pub fn terminal_score(&self, board: &Board) -> Score {
+        -(board.stones() as Score)
+    }
+
+    /// As [`terminal_score`](Self::terminal_score), for the positions of a slab.
+    pub fn terminal_score_in(&self, slab: &Slab) -> Score {
+        -((slab.mover_stones + slab.opponent_stones) as Score)
     }
 }
 
@@ -65,6 +71,6 @@ mod tests {
         assert_eq!(captured, [2, 3]);
         let smaller = [0, 1, 2, 3, 10].map(|stones| rules.smaller(stones));
         assert_eq!(smaller, [0..0, 0..0, 0..1, 0..2, 0..9]);
-        assert_eq!(rules.terminal_score(7), -7);
+        assert_eq!(rules.terminal_score(&Board([0, 0, 0, 0, 0, 0, 1, 2, 0, 4, 0, 0])), -7);
     }
 }

@@ -100,6 +100,12 @@ impl SowClass {
         (self.capture(rules, &mut after) == 0 && after != [0; HALF_PITS]).then_some(sown)
     }
 
+    /// Whether a move after which the opponent has the half `sown`, not an empty one, captures nothing.
+    #[inline]
+    pub fn is_quiet_into(self, rules: &Rules, sown: &Half) -> bool {
+        self.capture(rules, &mut { *sown }) == 0
+    }
+
     /// Removes and counts the stones captured from the opponent's pits after sowing.
     fn capture(self, rules: &Rules, half: &mut Half) -> u8 {
         let mut captured = 0;

@@ -247,7 +247,7 @@ impl Oracle {
             moves[at].is_best = rival.is_none_or(|rival| moves[at].value.low() >= rival);
         }
         let (score, source) = match (best, stored) {
-            (None, _) => (Bounds::exact(self.rules.terminal_score(board.stones())), AnswerSource::Rules),
+            (None, _) => (Bounds::exact(self.rules.terminal_score(board)), AnswerSource::Rules),
             (Some(best), _) if !known => (self.searched(board, read)?.and(best), AnswerSource::Search),
             (Some(best), None) => (best, AnswerSource::Children),
             (Some(best), Some(stored)) if best.and(stored) == stored => (stored, AnswerSource::Database),
@@ -261,7 +261,7 @@ impl Oracle {
     /// Returns the score of a position, with a single look-up if its database holds it, and without a comparison.
     pub fn score(&self, board: &Board) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
-            return Ok(Bounds::exact(self.rules.terminal_score(board.stones())));
+            return Ok(Bounds::exact(self.rules.terminal_score(board)));
         }
         match self.stored(board, &ReadEditions::default()) {
             Ok(Some(stored)) => Ok(stored),
@@ -273,7 +273,7 @@ impl Oracle {
     /// Returns the score of a position, compared with the values of its moves.
     pub(crate) fn checked(&self, board: &Board, read: &ReadEditions) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
-            return Ok(Bounds::exact(self.rules.terminal_score(board.stones())));
+            return Ok(Bounds::exact(self.rules.terminal_score(board)));
         }
         if !self.has(board.stones()) {
             return self.searched(board, read);
@@ -282,7 +282,7 @@ impl Oracle {
         let Some(stored) = self.stored(board, read)? else { return Ok(self.answer_once(board, read)?.score) };
         let values = board.moves(&self.rules).map(|(_, played)| {
             let child = match played.child.mover_starves() {
-                true => Some(Bounds::exact(self.rules.terminal_score(played.child.stones()))),
+                true => Some(Bounds::exact(self.rules.terminal_score(&played.child))),
                 // An unreadable child does not contradict the score.
                 false => self.stored(&played.child, read).ok().flatten(),
             };
@@ -293,7 +293,7 @@ impl Oracle {
                 Err(OracleError::Inconsistent { board: *board, expected, found: stored })
             }
             Some(_) => Ok(stored),
-            None => Ok(Bounds::exact(self.rules.terminal_score(board.stones()))),
+            None => Ok(Bounds::exact(self.rules.terminal_score(board))),
         }
     }
 

@@ -35,7 +35,7 @@ impl Oracle {
     fn search(&self, board: &Board, depth: u32, left: &mut u32, read: &ReadEditions) -> Result<Bounds, OracleError> {
         let stones = board.stones();
         if board.mover_starves() {
-            return Ok(Bounds::exact(self.rules().terminal_score(board.stones())));
+            return Ok(Bounds::exact(self.rules().terminal_score(board)));
         }
         if self.has(stones) {
             return self.checked(board, read);
@@ -49,6 +49,6 @@ impl Oracle {
             let value = self.search(&played.child, depth - 1, left, read)?.after_capture(played.captured);
             best = Some(best.map_or(value, |best| best.max(value)));
         }
-        Ok(best.unwrap_or_else(|| Bounds::exact(self.rules().terminal_score(board.stones()))))
+        Ok(best.unwrap_or_else(|| Bounds::exact(self.rules().terminal_score(board))))
     }
 }

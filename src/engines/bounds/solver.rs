@@ -513,8 +513,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             workspace.wins.resize(self.wins_layout.slabs()[target].row_words);
             for ends in [Ends::Mover, Ends::Opponent] {
                 let class = SowClass { crossing: crossing as u8, ends };
-                let captures = ends == Ends::Opponent && self.tables.rules().captures(after[last]);
-                if !captures && class.occurs() {
+                if class.occurs() && self.tables.is_quiet_into(class, &after) {
                     let push = &self.tables.pushes(opponent + crossing)[class.number()];
                     self.kernel.push(&workspace.lost, push, &mut workspace.wins);
                 }

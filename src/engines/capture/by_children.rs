@@ -105,7 +105,7 @@ impl CaptureStripe<'_> {
         let &CaptureStripe { tables, index, .. } = self;
         self.begin(best);
         let mut stripe_rows = StripeRows::new(self, best);
-        let numbers = tables.rules().smaller(index.stones());
+        let numbers = tables.smaller(index.stones());
         let total: u64 = numbers.clone().map(|stones| index.set().slab_positions(stones)).sum();
         let mut done = 0;
         let mut buffer = Vec::new();

@@ -287,7 +287,7 @@ impl CaptureUnit<'_> {
     /// Initializes the captures that need no smaller database.
     fn begin(&self, best: &mut [Score]) {
         if self.slab.mover_stones == 0 {
-            best.fill(-(self.index.stones() as Score));
+            best.fill(self.tables.terminal_score(self.slab));
             return;
         }
         best.fill(none(self.index.stones()));

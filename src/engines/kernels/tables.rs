@@ -7,7 +7,7 @@
 use super::bit_maps::{Pull, Push};
 use crate::layout::plane;
 use game::sow::{self, Ends, SowClass, SowMap};
-use game::{HALF_PITS, Halves, Index, PositionSet, Rules};
+use game::{HALF_PITS, Half, Halves, Index, PositionSet, Rules, Score, Slab};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -249,10 +249,20 @@ impl Tables {
         class.quiet_half(&self.rules, &half).map(|half| Halves::rank(&half))
     }
 
-    /// The rules.
+    /// Whether a move of a class after which the opponent has the half `sown`, not an empty one, captures nothing.
     #[inline]
-    pub(crate) fn rules(&self) -> &Rules {
-        &self.rules
+    pub(crate) fn is_quiet_into(&self, class: SowClass, sown: &Half) -> bool {
+        class.is_quiet_into(&self.rules, sown)
+    }
+
+    /// Returns the databases that captures lead to from `stones` stones.
+    pub(crate) fn smaller(&self, stones: u32) -> Range<u32> {
+        self.rules.smaller(stones)
+    }
+
+    /// Returns the score of the positions of a slab whose mover has no move.
+    pub(crate) fn terminal_score(&self, slab: &Slab) -> Score {
+        self.rules.terminal_score_in(slab)
     }
 
     fn map(&self, stones: u32, class: usize) -> SowMap {
