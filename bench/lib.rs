@@ -213,6 +213,6 @@ fn assert_published(stones: u32, set: PositionSet, scores: &[Score]) {
     let mut databases = Databases::new(Rules::AWARI, set);
     databases.insert(stones, scores).expect("a database has the positions of its index");
     let histogram = databases.get(stones).and_then(Histogram::of).expect("scores are in range");
-    let published = Published::compare(stones, set, &histogram);
+    let published = Published::compare(&Rules::AWARI, stones, set, &histogram);
     assert!(matches!(published, Published::Matches | Published::Absent), "{stones} stones: {published:?}");
 }

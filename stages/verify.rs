@@ -119,7 +119,7 @@ pub(crate) fn report(build: &BuildContext, digest: Digest, verified: &Verified) 
     build.stage_cache().keep_histogram(digest, verified.histogram());
     let mut report = StageReport::new(settings.set.positions(stones)).with("checked", verified.checked());
     if settings.published {
-        let matches = match Published::compare(stones, settings.set, verified.histogram()) {
+        let matches = match Published::compare(&settings.rules, stones, settings.set, verified.histogram()) {
             Published::Matches => 1u64,
             Published::Absent => 0,
             Published::Differs { score, expected, found } => {

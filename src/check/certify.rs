@@ -19,8 +19,7 @@
 //! Both halves are necessary: derived claims alone allow zeros where something can be won, consistency alone allows
 //! claims that justify each other. Both need right smaller databases, so a proof goes from 0 stones up.
 //!
-//! A player who cannot move cannot avoid a loss, so any negative claim is derived there (consistency determines which),
-//! and no positive one. Children are always in the position set, since the pit sown from is empty.
+//! The score of a player who cannot move follows from the rules. Children are always in the position set, since the pit sown from is empty.
 //!
 //! Memory: two bits a position.
 
@@ -174,7 +173,9 @@ impl<L: ScoreSource> Proof<'_, L> {
         let is_win = score > 0;
         // Quiet moves first: they need no look-up in another database.
         let mut captures = [None; 6];
+        let mut is_stuck = true;
         for (slot, (_, played)) in captures.iter_mut().zip(board.moves(self.databases.rules())) {
+            is_stuck = false;
             if played.captured > 0 {
                 *slot = Some(played);
                 continue;
@@ -197,6 +198,10 @@ impl<L: ScoreSource> Proof<'_, L> {
             if !is_win && worth > i16::from(score) {
                 return Ok(false);
             }
+        }
+        if is_stuck {
+            let terminal = self.databases.rules().terminal_score(board);
+            return Ok(if is_win { terminal >= score } else { terminal <= score });
         }
         // No move justifies the win; no move avoids the loss.
         Ok(!is_win)

@@ -4,7 +4,7 @@
 //! databases. A test checks that its rows add up to C(n + 11, 11).
 
 use crate::Histogram;
-use game::{PositionSet, Score};
+use game::{PositionSet, Rules, Score};
 use std::sync::LazyLock;
 
 /// `stones,score,positions`, ascending, only scores that occur.
@@ -17,7 +17,7 @@ static HISTOGRAMS: LazyLock<Vec<Histogram>> = LazyLock::new(|| parse(TABLE));
 pub enum Published {
     /// All counts match.
     Matches,
-    /// There is no table for this number of stones or position set.
+    /// There is no table for these rules, this number of stones or this position set.
     Absent,
     /// A count differs.
     Differs {
@@ -32,8 +32,9 @@ pub enum Published {
 
 impl Published {
     /// Compares the counts of a database of `stones` stones.
-    pub fn compare(stones: u32, set: PositionSet, found: &Histogram) -> Published {
-        let Some(expected) = HISTOGRAMS.get(stones as usize).filter(|_| set == PositionSet::All) else {
+    pub fn compare(rules: &Rules, stones: u32, set: PositionSet, found: &Histogram) -> Published {
+        let is_of_table = *rules == Rules::AWARI && set == PositionSet::All;
+        let Some(expected) = HISTOGRAMS.get(stones as usize).filter(|_| is_of_table) else {
             return Published::Absent;
         };
         let stones = stones as Score;
@@ -80,9 +81,10 @@ mod tests {
     #[test]
     fn differences_are_named() {
         let mut histogram = HISTOGRAMS[4].clone();
-        let compare = |stones, set, histogram: &_| Published::compare(stones, set, histogram);
+        let compare = |stones, set, histogram: &_| Published::compare(&Rules::AWARI, stones, set, histogram);
         assert_eq!(compare(4, PositionSet::All, &histogram), Published::Matches);
         assert_eq!(compare(4, PositionSet::REACHABLE, &histogram), Published::Absent);
+        assert_eq!(Published::compare(&Rules::WARI, 4, PositionSet::All, &histogram), Published::Absent);
         assert_eq!(compare(17, PositionSet::All, &histogram), Published::Absent);
         histogram.add(-1, 1);
         let differs = Published::Differs { score: -1, expected: 0, found: 1 };

@@ -330,5 +330,6 @@ fn reason(reason: Illegal) -> &'static str {
     match reason {
         Illegal::Empty(_) => "the pit is empty",
         Illegal::Starves(_) => "it would leave the opponent without stones, and another move does not",
+        Illegal::Slam(_) => "it would capture all of the opponent's stones",
     }
 }

@@ -4,7 +4,7 @@ use crate::quantity;
 use crate::screen::Width;
 use crate::table::TextTable;
 use check::{Histogram, Published};
-use game::PositionSet;
+use game::{PositionSet, Rules};
 use pipeline::journal::Measured;
 use pipeline::status::{StageState, Status};
 use pipeline::{Budget, StageName};
@@ -109,9 +109,12 @@ impl<'a> DatabaseSummary<'a> {
 
     /// Describes how the counts compare with the published ones.
     pub(crate) fn published(&self) -> String {
+        let Settings { rules, set, published, verify, .. } = self.settings;
         let is_published =
-            |stones: u32| Published::compare(stones, PositionSet::All, &Histogram::EMPTY) != Published::Absent;
-        let Settings { set, published, verify, .. } = self.settings;
+            |stones: u32| Published::compare(rules, stones, PositionSet::All, &Histogram::EMPTY) != Published::Absent;
+        if *rules != Rules::AWARI {
+            return format!("no published counts by the rules of {} to compare with", rules.name);
+        }
         if *set != PositionSet::All {
             return format!("no published counts of the {set} positions to compare with");
         }

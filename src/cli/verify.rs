@@ -328,7 +328,7 @@ impl Verifier<'_> {
             ),
             _ => "every score follows from the rules".to_owned(),
         }];
-        match Published::compare(stones, databases.set(), verified.histogram()) {
+        match Published::compare(databases.rules(), stones, databases.set(), verified.histogram()) {
             Published::Matches => parts.push("matches published counts".to_owned()),
             Published::Absent => {}
             Published::Differs { score, expected, found } => {

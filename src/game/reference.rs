@@ -1,9 +1,9 @@
-//! The slow twin: awari from the rule text alone, for tests only.
+//! The slow twin: the rules from their text alone, for tests only.
 //!
-//! This module uses nothing else of the crate, so only an error made in both implementations escapes the tests. Where
-//! the fast code turns the board after each move and numbers halves, this module keeps an absolute board of twelve pits
-//! with a side to move, sows stone by stone, and lists positions by recursion. Text: Lincke 2002, appendix A; Romein &
-//! Bal 2002, section 2:
+//! This module uses nothing else of the crate but the parameters of the rules, so only an error made in both
+//! implementations escapes the tests. Where the fast code turns the board after each move and numbers halves, this module
+//! keeps an absolute board of twelve pits with a side to move, sows stone by stone, and lists positions by recursion.
+//! Text: Lincke 2002, appendix A; Romein & Bal 2002, section 2:
 //!
 //! * A move takes all stones of a non-empty pit of the player's own side and drops them one by one, counter-clockwise,
 //!   starting with the next pit; a pit that held twelve or more is skipped.
@@ -13,8 +13,19 @@
 //! * A player who cannot move loses the remaining stones to the opponent. When a position repeats, the rest is shared
 //!   out.
 //!
-//! Positions are [`Pits`], the mover's six first.
+//! The other rules of the family differ in what they say of a *slam*, which captures all of the opponent's stones:
+//!
+//! * *No capture* (Oware Society, rules of abapa; asked for by Donkers 2002): the move is made, but captures nothing.
+//! * *Capture*: it captures like any other, and the opponent cannot move.
+//! * *Illegal*: it may not be made, not even by a player without another move, who then cannot move.
+//! * *Leave first* and *leave last*: the stones of the pit captured first, or last, stay.
+//!
+//! A player who cannot move may keep the stones on the own side, as may the opponent, instead of losing all.
+//!
+//! Functions whose names end in `_by` take the rules; the others are of awari. Positions are [`Pits`], the mover's six
+//! first.
 
+use crate::{RepetitionRule, RestOwner, Rules, Slam};
 use std::collections::BTreeMap;
 
 /// The stones in the twelve pits: six of the player to move, then six of the opponent, counter-clockwise.
@@ -30,6 +41,8 @@ pub enum ReferenceMove {
     Empty,
     /// The move is illegal: it would leave the opponent without stones, and another move does not.
     Starves,
+    /// The move is illegal: it would capture all of the opponent's stones.
+    Slam,
     /// A legal move.
     Legal {
         /// Stones captured.
@@ -101,17 +114,34 @@ impl Seat {
 
 /// The six moves of a position, sown from either seat with the same result.
 pub fn moves(pits: Pits) -> [ReferenceMove; 6] {
-    moves_from(Seat::South, pits)
+    moves_by(&Rules::AWARI, pits)
+}
+
+/// The six moves of a position.
+pub fn moves_by(rules: &Rules, pits: Pits) -> [ReferenceMove; 6] {
+    moves_from_by(rules, Seat::South, pits)
 }
 
 /// The six moves of a position whose mover sits in `seat`.
 pub fn moves_from(seat: Seat, pits: Pits) -> [ReferenceMove; 6] {
-    let sown: [Option<(u8, Pits)>; 6] = std::array::from_fn(|pit| sow_from(seat, pits, pit));
-    let starves = |child: &Pits| child[..6].iter().all(|&stones| stones == 0);
-    let has_the_choice = sown.iter().flatten().any(|(_, child)| !starves(child));
+    moves_from_by(&Rules::AWARI, seat, pits)
+}
+
+/// The six moves of a position whose mover sits in `seat`.
+pub fn moves_from_by(rules: &Rules, seat: Seat, pits: Pits) -> [ReferenceMove; 6] {
+    let sown: [Option<(u8, Pits)>; 6] = std::array::from_fn(|pit| sow_from(rules, seat, pits, pit));
+    // A capture of all is a slam; only some rules allow it.
+    let is_slam = |&(captured, child): &(u8, Pits)| captured > 0 && child[..6].iter().all(|&stones| stones == 0);
+    let starves = |after: &(u8, Pits)| {
+        let is_allowed = rules.slam == Slam::Capture && is_slam(after);
+        after.1[..6].iter().all(|&stones| stones == 0) && !is_allowed
+    };
+    let is_illegal = |after: &(u8, Pits)| rules.slam == Slam::Illegal && is_slam(after);
+    let has_the_choice = sown.iter().flatten().any(|after| !starves(after));
     sown.map(|after| match after {
         None => ReferenceMove::Empty,
-        Some((_, child)) if has_the_choice && starves(&child) => ReferenceMove::Starves,
+        Some(after) if is_illegal(&after) => ReferenceMove::Slam,
+        Some(after) if has_the_choice && starves(&after) => ReferenceMove::Starves,
         Some((captured, child)) => ReferenceMove::Legal { captured, child },
     })
 }
@@ -119,10 +149,15 @@ pub fn moves_from(seat: Seat, pits: Pits) -> [ReferenceMove; 6] {
 /// Sows and captures, even if the opponent keeps no stones. Returns the captured stones, and the position after it with
 /// the opponent's pits first, or `None` if the pit is empty.
 pub fn sow(pits: Pits, pit: usize) -> Option<(u8, Pits)> {
-    sow_from(Seat::South, pits, pit)
+    sow_by(&Rules::AWARI, pits, pit)
 }
 
-fn sow_from(seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
+/// As [`sow`], by some rules.
+pub fn sow_by(rules: &Rules, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
+    sow_from(rules, Seat::South, pits, pit)
+}
+
+fn sow_from(rules: &Rules, seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
     let mut board = seat.exchange(pits);
     let origin = seat.absolute(pit);
     let mut hand = board[origin];
@@ -138,12 +173,23 @@ fn sow_from(seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
             hand -= 1;
         }
     }
-    let mut captured = 0;
-    while seat.other().owns(at) && (board[at] == 2 || board[at] == 3) {
-        captured += board[at];
-        board[at] = 0;
+    // The pits that are captured, in the order of capturing.
+    let mut taken = Vec::new();
+    while seat.other().owns(at) && board[at] >= rules.capture_low && board[at] <= rules.capture_high && taken.len() < 6 {
+        taken.push(at);
         at = (at + 11) % 12;
     }
+    let opponents = (0..12).filter(|&pit| seat.other().owns(pit) && board[pit] > 0).count();
+    if !taken.is_empty() && taken.len() == opponents {
+        match rules.slam {
+            Slam::IllegalUnlessAll | Slam::Illegal | Slam::Capture => {}
+            Slam::NoCapture => taken.clear(),
+            Slam::LeaveFirst => drop(taken.remove(0)),
+            Slam::LeaveLast => drop(taken.pop()),
+        }
+    }
+    let captured = taken.iter().map(|&pit| board[pit]).sum();
+    taken.iter().for_each(|&pit| board[pit] = 0);
     Some((captured, seat.other().exchange(board)))
 }
 
@@ -153,6 +199,11 @@ fn sow_from(seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pits)> {
 /// stones, with k stones in their pit. Each candidate is then played forward. Complete, because all pits and all k are
 /// tried; sound, because the rules decide.
 pub fn unmoves(pits: Pits) -> Vec<(usize, Pits)> {
+    unmoves_by(&Rules::AWARI, pits)
+}
+
+/// As [`unmoves`], by some rules.
+pub fn unmoves_by(rules: &Rules, pits: Pits) -> Vec<(usize, Pits)> {
     let after: Pits = std::array::from_fn(|pit| pits[(pit + 6) % 12]);
     let stones: u8 = pits.iter().sum();
     let mut parents = Vec::new();
@@ -173,7 +224,7 @@ pub fn unmoves(pits: Pits) -> Vec<(usize, Pits)> {
             let mut parent: Pits = std::array::from_fn(|pit| after[pit] - added[pit]);
             parent[origin] = hand;
             let here = ReferenceMove::Legal { captured: 0, child: pits };
-            if moves(parent)[origin] == here {
+            if moves_by(rules, parent)[origin] == here {
                 parents.push((origin, parent));
             }
         }
@@ -232,11 +283,12 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
 ///
 /// # Panics
 /// When `smaller` lacks a database.
-pub fn solve(stones: u8, smaller: &[Scores]) -> Scores {
+pub fn solve(rules: &Rules, stones: u8, smaller: &[Scores]) -> Scores {
+    assert!(rules.repetition == RepetitionRule::Split, "a board has one score only if a repetition shares out the rest");
     let all = boards(stones);
     let mut scores: Scores = all.iter().map(|&pits| (pits, 0)).collect();
     loop {
-        let next: Scores = all.iter().map(|&pits| (pits, best(pits, smaller, &scores))).collect();
+        let next: Scores = all.iter().map(|&pits| (pits, best_by(rules, pits, smaller, &scores))).collect();
         if next == scores {
             return scores;
         }
@@ -246,33 +298,47 @@ pub fn solve(stones: u8, smaller: &[Scores]) -> Scores {
 
 /// The scores of all positions with 0 to `stones` stones, by number of stones.
 pub fn solve_up_to(stones: u8) -> Vec<Scores> {
+    solve_up_to_by(&Rules::AWARI, stones)
+}
+
+/// As [`solve_up_to`], by some rules.
+pub fn solve_up_to_by(rules: &Rules, stones: u8) -> Vec<Scores> {
     let mut solved = Vec::new();
     for n in 0..=stones {
-        let scores = solve(n, &solved);
+        let scores = solve(rules, n, &solved);
         solved.push(scores);
     }
     solved
 }
 
-/// `max(captured - score(child))` over the legal moves, or minus all stones where there is none.
+/// `max(captured - score(child))` over the legal moves, or the score of a player who cannot move.
 ///
 /// `smaller[k]` are the scores with k stones, `same` those with as many stones as this position.
 ///
 /// # Panics
 /// When `smaller` or `same` lacks a child.
-pub fn best(pits: Pits, smaller: &[Scores], same: &Scores) -> i8 {
+pub fn best_by(rules: &Rules, pits: Pits, smaller: &[Scores], same: &Scores) -> i8 {
     let stones: u8 = pits.iter().sum();
-    moves(pits)
+    moves_by(rules, pits)
         .into_iter()
         .filter_map(|played| match played {
-            ReferenceMove::Empty | ReferenceMove::Starves => None,
+            ReferenceMove::Empty | ReferenceMove::Starves | ReferenceMove::Slam => None,
             ReferenceMove::Legal { captured: 0, child } => Some(-same[&child]),
             ReferenceMove::Legal { captured, child } => {
                 Some(captured as i8 - smaller[usize::from(stones - captured)][&child])
             }
         })
         .max()
-        .unwrap_or(-(stones as i8))
+        .unwrap_or_else(|| stuck(rules, pits))
+}
+
+/// The score of a player who cannot move.
+fn stuck(rules: &Rules, pits: Pits) -> i8 {
+    let side = |pits: &[u8]| pits.iter().sum::<u8>() as i8;
+    match rules.rest {
+        RestOwner::Opponent => -side(&pits),
+        RestOwner::OwnSide => side(&pits[..6]) - side(&pits[6..]),
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! a monotone injection. Only captures depend on the column; [`SowMap`] lists them for a class of moves and a number of
 //! opponent's stones. No other module evaluates [`Rules`] for the kernels.
 
+use crate::rules::SowEffect;
 use crate::{HALF_PITS, Half, Halves, PositionSet, Rules, STONES_MAX};
 
 /// A class of moves with the same effect on the opponent's pits.
@@ -55,10 +56,13 @@ pub struct SowMap {
     pub targets: Vec<u32>,
     /// One bit a column: the move captures nothing and leaves the opponent stones.
     pub quiet: Vec<u64>,
-    /// The captures that leave the opponent stones, by captured stones, then by column.
+    /// The legal captures, by captured stones, then by column.
     pub captures: Vec<Capture>,
-    /// The columns on which the move leaves the opponent without stones, ascending.
+    /// The columns on which the move leaves the opponent without stones, and is legal only if no other move leaves it
+    /// some, ascending.
     pub starves: Vec<u32>,
+    /// The columns on which the move is illegal, ascending.
+    pub forbidden: Vec<u32>,
 }
 
 impl SowClass {
@@ -96,29 +100,20 @@ impl SowClass {
     pub fn quiet_half(self, rules: &Rules, before: &Half) -> Option<Half> {
         let gain = self.gain();
         let sown: Half = std::array::from_fn(|pit| before[pit] + gain[pit]);
-        let mut after = sown;
-        (self.capture(rules, &mut after) == 0 && after != [0; HALF_PITS]).then_some(sown)
+        (self.capture(rules, &mut { sown }).0 == SowEffect::Quiet).then_some(sown)
     }
 
     /// Whether a move after which the opponent has the half `sown`, not an empty one, captures nothing.
     #[inline]
     pub fn is_quiet_into(self, rules: &Rules, sown: &Half) -> bool {
-        self.capture(rules, &mut { *sown }) == 0
+        self.capture(rules, &mut { *sown }).0 == SowEffect::Quiet
     }
 
-    /// Removes and counts the stones captured from the opponent's pits after sowing.
-    fn capture(self, rules: &Rules, half: &mut Half) -> u8 {
-        let mut captured = 0;
-        if self.ends == Ends::Opponent {
-            let last = (self.crossing as usize + HALF_PITS - 1) % HALF_PITS;
-            for pit in (0..=last).rev() {
-                if !rules.captures(half[pit]) {
-                    break;
-                }
-                captured += std::mem::take(&mut half[pit]);
-            }
-        }
-        captured
+    /// Removes the stones captured from the opponent's pits after sowing; returns the effect and their number.
+    #[inline]
+    fn capture(self, rules: &Rules, half: &mut Half) -> (SowEffect, u8) {
+        let last = (self.crossing as usize + HALF_PITS - 1) % HALF_PITS;
+        rules.capture(half, Some(last).filter(|_| self.ends == Ends::Opponent))
     }
 }
 
@@ -180,13 +175,13 @@ impl SowMap {
             let column = map.targets.len() as u32;
             let mut after: Half = std::array::from_fn(|pit| before[pit] + gain[pit]);
             map.targets.push(Halves::rank(&after));
-            let captured = class.capture(rules, &mut after);
-            if after == [0; HALF_PITS] {
-                map.starves.push(column);
-            } else if captured > 0 {
-                map.captures.push(Capture { column, captured, child: Halves::rank(&after) });
-            } else {
-                map.quiet[column as usize / 64] |= 1 << (column % 64);
+            match class.capture(rules, &mut after) {
+                (SowEffect::Quiet, _) => map.quiet[column as usize / 64] |= 1 << (column % 64),
+                (SowEffect::Captures, captured) => {
+                    map.captures.push(Capture { column, captured, child: Halves::rank(&after) });
+                }
+                (SowEffect::Starves, _) => map.starves.push(column),
+                (SowEffect::Forbidden, _) => map.forbidden.push(column),
             }
         }
         map.captures.sort_by_key(|capture| (capture.captured, capture.column));
@@ -202,29 +197,32 @@ impl SowMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Board, Index, Pit};
+    use crate::{Board, Index, Pit, Slam};
 
     /// Compares the row moves of a board with single-board sowing.
-    fn agree(index: &Index, board: &Board) {
-        let rules = Rules::AWARI;
+    fn agree(rules: &Rules, index: &Index, board: &Board) {
         let (mover, opponent) = (board.mover(), board.opponent());
         let opponent_stones = opponent.iter().map(|&s| u32::from(s)).sum();
         let Some(column) = index.rank_opponent(&opponent) else { return };
         for row_move in row_moves(&mover) {
             let pit = Pit::new(row_move.pit).expect("a row move has a pit");
-            let played = board.play_unchecked(&rules, pit);
+            let played = board.play_unchecked(rules, pit);
             assert_eq!(played.child.opponent(), row_move.half, "{board:?} {pit}");
-            let map = SowMap::new(&rules, index.halves(), index.set(), opponent_stones, row_move.class);
+            let map = SowMap::new(rules, index.halves(), index.set(), opponent_stones, row_move.class);
             let capture = map.captures.iter().find(|capture| capture.column == column);
-            if played.child.mover_starves() {
-                assert!(map.starves.contains(&column) && capture.is_none() && !map.is_quiet(column));
+            let illegal = [&map.starves, &map.forbidden].map(|columns| columns.contains(&column));
+            let is_slam = rules.slam == Slam::Capture && played.captured > 0;
+            if played.child.mover_starves() && !is_slam {
+                let is_forbidden = rules.slam == Slam::Illegal && played.captured > 0;
+                assert_eq!(illegal, [!is_forbidden, is_forbidden]);
+                assert!(capture.is_none() && !map.is_quiet(column));
             } else if played.captured > 0 {
                 let capture = capture.expect("the column captures");
-                assert!(!map.is_quiet(column) && !map.starves.contains(&column));
+                assert!(!map.is_quiet(column) && illegal == [false; 2]);
                 assert_eq!(capture.captured, played.captured);
                 assert_eq!(capture.child, Halves::rank(&played.child.mover()));
             } else {
-                assert!(map.is_quiet(column) && capture.is_none() && !map.starves.contains(&column));
+                assert!(map.is_quiet(column) && capture.is_none() && illegal == [false; 2]);
                 assert_eq!(map.targets[column as usize], Halves::rank(&played.child.mover()));
             }
         }
@@ -233,10 +231,10 @@ mod tests {
     #[test]
     fn rows_agree_with_boards() {
         for set in [PositionSet::All, PositionSet::REACHABLE] {
-            for stones in 0..=6 {
+            for (stones, rules) in (0..=5).flat_map(|stones| Rules::KNOWN.iter().map(move |rules| (stones, rules))) {
                 let index = Index::new(stones, set);
                 for position in 0..index.positions() {
-                    agree(&index, &index.unrank(position, crate::Orientation::MoverMajor));
+                    agree(rules, &index, &index.unrank(position, crate::Orientation::MoverMajor));
                 }
             }
         }
@@ -253,7 +251,7 @@ mod tests {
                 [0, 0, 0, 0, 13, 0, 1, 2, 1, 0, 2, 1],
                 [12, 0, 0, 2, 0, 0, 0, 0, 0, 0, 2, 4],
             ] {
-                agree(&index, &Board(board));
+                Rules::KNOWN.iter().for_each(|rules| agree(rules, &index, &Board(board)));
             }
         }
     }

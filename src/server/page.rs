@@ -62,7 +62,7 @@ pub(crate) async fn show(
 ) -> impl IntoResponse {
     let address = query.map(|Query(address)| address).map_err(|error| query_mistake(&error));
     let mut is_whole = true;
-    let (status, markup) = match address.as_ref().map_err(String::clone).and_then(PageState::new) {
+    let (status, markup) = match address.as_ref().map_err(String::clone).and_then(|address| PageState::new(site.oracle.rules(), address)) {
         Ok(shown) => {
             let answer = site.answer(shown.game.now().board).await;
             let details = match answer.as_ref().ok().filter(|_| !shown.hidden && shown.game.outcome().is_none()) {
@@ -73,11 +73,12 @@ pub(crate) async fn show(
                 Ok(_) => details.as_ref().is_none_or(Details::is_whole),
                 Err(refusal) => refusal.status != StatusCode::SERVICE_UNAVAILABLE,
             };
-            (StatusCode::OK, document(&position(&shown, &answer, details.as_ref(), site.stones_max())))
+            let body = position(&shown, &answer, details.as_ref(), site.stones_max());
+            (StatusCode::OK, document(site.oracle.rules(), &body))
         }
         Err(what) => {
             let written = address.ok().and_then(|address| address.pos).unwrap_or_default();
-            (StatusCode::BAD_REQUEST, document(&mistaken(&what, &written)))
+            (StatusCode::BAD_REQUEST, document(site.oracle.rules(), &mistaken(&what, &written)))
         }
     };
     let mut response: Response = (status, markup.into_string()).into_response();
@@ -88,10 +89,10 @@ pub(crate) async fn show(
 }
 
 impl PageState {
-    fn new(address: &Address) -> Result<PageState, String> {
+    fn new(rules: &Rules, address: &Address) -> Result<PageState, String> {
         let opening = PositionText::of_board(Board::OPENING);
         let start = address.pos.as_deref().map_or(Ok(opening), str::parse).map_err(|error| error.to_string())?;
-        let mut game = Game::from(Rules::AWARI, &start);
+        let mut game = Game::from(*rules, &start);
         play_all(&mut game, &address.moves)?;
         let letters = address.moves.clone();
         // An invalid number is ignored.
@@ -137,10 +138,10 @@ impl PageState {
     }
 }
 
-fn document(body: &Markup) -> Markup {
+fn document(rules: &Rules, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang="en" data-slam=(rules.slam) data-rest=(rules.rest) data-repetition=(rules.repetition) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
@@ -153,10 +154,7 @@ fn document(body: &Markup) -> Markup {
             body {
                 header {
                     h1 { a href="./" { "Awari oracle" } }
-                    span.badge title="Capture 2 or 3; a move that leaves the opponent no stones is illegal unless all \
-                        do; a repeated position shares the remaining stones; a player who cannot move loses them" {
-                        "rules: awari"
-                    }
+                    span.badge title=(rules.text()) { "rules: " (rules.name) }
                 }
                 main id="main" { (body) }
                 footer {

@@ -19,6 +19,9 @@ pub(crate) enum ScoreValue {
 /// Why a move that starves is illegal.
 pub(crate) const STARVES: &str = "it would leave the opponent without stones, and another move does not";
 
+/// Why a slam is illegal.
+pub(crate) const SLAM: &str = "it would capture all of the opponent's stones";
+
 /// The answer for a position. Fields may be added, but never change.
 #[derive(Debug, Serialize)]
 pub(super) struct Probed {
@@ -80,6 +83,7 @@ impl Probed {
                     let (code, reason) = match one.reason {
                         Illegal::Empty(_) => ("empty", "the pit is empty"),
                         Illegal::Starves(_) => ("starves", STARVES),
+                        Illegal::Slam(_) => ("slam", SLAM),
                     };
                     ProbedIllegalMove { pit: MoveText { pit: one.pit, side }.to_string(), code, reason }
                 })

@@ -91,7 +91,7 @@ fn right_files_are_verified_and_certified() {
                     PositionSet::All => Published::Matches,
                     PositionSet::Reachable { .. } => Published::Absent,
                 };
-                assert_eq!(Published::compare(stones, set, verified.histogram()), expected);
+                assert_eq!(Published::compare(databases.rules(), stones, set, verified.histogram()), expected);
             }
         }
     }

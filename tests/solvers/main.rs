@@ -7,5 +7,6 @@ mod engines;
 mod fault_planting;
 mod opening;
 mod reachable_table;
+mod rule_sets;
 mod rules;
 mod verify_command;

@@ -239,7 +239,7 @@ fn solved_by_reference(stones: u8, smaller: &[HashMap<Pits, i8>]) -> HashMap<Pit
                 ReferenceMove::Legal { captured, child } => {
                     best = best.max(Some(captured as i8 - smaller[usize::from(stones - captured)][&child]));
                 }
-                ReferenceMove::Empty | ReferenceMove::Starves => {}
+                ReferenceMove::Empty | ReferenceMove::Starves | ReferenceMove::Slam => {}
             }
         }
         least.push(best.or(children.is_empty().then_some(-(stones as i8))));

@@ -12,8 +12,8 @@
 //!
 //! Results are delivered in batches, so memory does not depend on the size of the database.
 //!
-//! Terminal positions are included: a mover without stones loses the remaining ones, and a mover for whom all moves
-//! leave the opponent without stones takes all.
+//! Terminal positions are included: a mover without stones loses the remaining ones, a mover for whom all moves
+//! leave the opponent without stones takes all, and a mover without a legal move gets what the rules say.
 
 mod by_children;
 mod choice;
@@ -292,7 +292,7 @@ impl CaptureUnit<'_> {
         }
         best.fill(none(self.index.stones()));
         for (best, moves) in best.chunks_exact_mut(self.slab.opponent_halves as usize).zip(self.moves) {
-            self.starve(moves, best);
+            self.bar(moves, best);
         }
     }
 
@@ -322,16 +322,21 @@ impl CaptureUnit<'_> {
         Ok(())
     }
 
-    /// Sets the positions in which every move leaves the opponent without stones: there the mover takes all.
-    fn starve(&self, moves: &[PackedMove], best: &mut [Score]) {
+    /// Sets the positions in which no move leaves the opponent stones: there the mover takes all, by a move that is legal
+    /// for want of another, or cannot move because all moves are illegal.
+    fn bar(&self, moves: &[PackedMove], best: &mut [Score]) {
         let moves = || moves.iter().take_while(|&&to| to != PackedMove::NONE);
-        let lists = || moves().map(|to| &self.tables.captures(self.slab.opponent_stones, to.class()).starves);
-        if lists().all(|list| !list.is_empty()) {
-            let mut lists = lists();
-            let first = lists.next().expect("a row with stones has a move");
-            for &column in first {
-                if lists.clone().all(|list| list.binary_search(&column).is_ok()) {
-                    best[column as usize] = self.index.stones() as Score;
+        let lists = || moves().map(|to| self.tables.captures(self.slab.opponent_stones, to.class()));
+        if lists().all(|list| !list.barred.is_empty()) {
+            let has = |columns: &[u32], column| columns.binary_search(&column).is_ok();
+            let first = lists().next().expect("a row with stones has a move");
+            for &column in &first.barred {
+                if lists().skip(1).all(|list| has(&list.barred, column)) {
+                    let cannot_move = lists().all(|list| has(&list.forbidden, column));
+                    best[column as usize] = match cannot_move {
+                        true => self.tables.terminal_score(self.slab),
+                        false => self.index.stones() as Score,
+                    };
                 }
             }
         }

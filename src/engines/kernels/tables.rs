@@ -125,8 +125,10 @@ pub(crate) struct CaptureLists {
     pub(crate) groups: Vec<(u8, u32)>,
     /// Column of the row, and column of the child in its row.
     pub(crate) entries: Vec<(u32, u32)>,
-    /// Columns in which the move leaves the opponent without stones.
-    pub(crate) starves: Vec<u32>,
+    /// Columns in which the move is illegal, or legal only if no move leaves the opponent stones; ascending.
+    pub(crate) barred: Vec<u32>,
+    /// Those of them in which it is illegal.
+    pub(crate) forbidden: Vec<u32>,
 }
 
 /// Bit masks of the columns of a class, a word a chunk.
@@ -401,8 +403,11 @@ impl Gather {
 impl CaptureLists {
     fn new(map: &SowMap) -> CaptureLists {
         // Of exact size: there are several hundred.
+        let mut barred = [&map.starves[..], &map.forbidden].concat();
+        barred.sort_unstable();
         let mut captures = CaptureLists {
-            starves: map.starves.clone(),
+            barred,
+            forbidden: map.forbidden.clone(),
             entries: Vec::with_capacity(map.captures.len()),
             ..CaptureLists::default()
         };

@@ -6,9 +6,11 @@
 import { estimated, evaluationElements, proved, provedText, showEvaluation } from "./analysis.js";
 import { drawBoard, hasMotion, showMove, showValues } from "./board.js";
 import { byId, count, el, sideName, signed, stonesOfHundredths, text, worth } from "./format.js";
-import { OPENING, STONES_MAX, moves, ownPits, pitName, pitOf, read, replay, stonesOf, written } from "./game.js";
+import { OPENING, STONES_MAX, moves, ownPits, pitName, pitOf, playBy, read, replay, stonesOf, written } from "./game.js";
 import { PARTS, analyze, chosen, note, partsOf, posted, probed, rendered } from "./requests.js";
 import { LEVELS, THINKING, address, fromAddress, game, played, state } from "./state.js";
+
+playBy(document.documentElement.dataset);
 
 const PRESETS = [
   ["Opening", OPENING],

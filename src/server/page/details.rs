@@ -3,7 +3,7 @@
 
 use super::{PageState, signed, stones, worth};
 use crate::catalogue::ScoreCount;
-use crate::probe::{STARVES, ScoreValue, best_first, category, loss};
+use crate::probe::{SLAM, STARVES, ScoreValue, best_first, category, loss};
 use crate::site::Site;
 use game::notation::{MoveText, Side};
 use game::quantity::plural;
@@ -68,7 +68,7 @@ impl Details<'_> {
         }
     }
 
-    /// Renders the table of moves, best first, and the starving moves.
+    /// Renders the table of moves, best first, and the illegal moves of pits with stones.
     pub(super) fn moves(&self, shown: &PageState) -> Markup {
         let answer = self.answer;
         let side = shown.game.now().seats.side;
@@ -93,7 +93,7 @@ impl Details<'_> {
                         }
                     }
                 }
-                (starving(answer, side))
+                (forbidden(answer, side))
             }
         }
     }
@@ -152,12 +152,18 @@ fn has_line(answer: &Answer) -> bool {
     answer.score.score().is_some() && !answer.moves.is_empty()
 }
 
-fn starving(answer: &Answer, side: Side) -> Markup {
-    let starving = answer.illegal.iter().filter(|one| matches!(one.reason, Illegal::Starves(_)));
-    let names: Vec<String> = starving.map(|one| MoveText { pit: one.pit, side }.to_string()).collect();
+fn forbidden(answer: &Answer, side: Side) -> Markup {
+    let names = |is_for: fn(&Illegal) -> bool| {
+        let moves = answer.illegal.iter().filter(|one| is_for(&one.reason));
+        moves.map(|one| MoveText { pit: one.pit, side }.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let starving = names(|reason| matches!(reason, Illegal::Starves(_)));
+    let slams = names(|reason| matches!(reason, Illegal::Slam(_)));
     html! {
-        @if !names.is_empty() {
-            tfoot { tr { td colspan="4" { (names.join(", ")) ": " (STARVES) } } }
+        @for (names, reason) in [(starving, STARVES), (slams, SLAM)] {
+            @if !names.is_empty() {
+                tfoot { tr { td colspan="4" { (names) ": " (reason) } } }
+            }
         }
     }
 }

@@ -1,9 +1,17 @@
-// The rules of awari, and positions as text. Knows nothing of the page.
+// The rules of the family, and positions as text. Knows nothing of the page.
 //
 // Pits are numbered from South's side, whoever is to move: 0 to 5 are A to F, 6 to 11 are a to f.
 
 export const OPENING = "4-4-4-4-4-4-4-4-4-4-4-4-0-0-S";
 export const STONES_MAX = 48;
+
+// The parameters of the rules, as `Rules` in the crate `game` has them. Those of awari until `playBy` is called.
+let parameters = { slam: "illegal-unless-all", rest: "opponent", repetition: "split" };
+
+/** Sets the parameters of the rules: slam, rest and repetition. */
+export function playBy(rules) {
+  parameters = { slam: rules.slam, rest: rules.rest, repetition: rules.repetition };
+}
 
 export const pitName = (pit) => "ABCDEFabcdef"[pit];
 export const pitOf = (name) => "ABCDEFabcdef".indexOf(name);
@@ -37,7 +45,7 @@ function sown(position, pit) {
   const pits = [...position.pits];
   let hand = pits[pit];
   let at = pit;
-  const [path, taken] = [[], []];
+  const path = [];
   pits[pit] = 0;
   while (hand > 0) {
     at = (at + 1) % 12;
@@ -47,16 +55,20 @@ function sown(position, pit) {
     hand -= 1;
   }
   const theirs = ownPits(other(position.side));
-  let captures = 0;
+  const taken = [];
   while (theirs.includes(at) && (pits[at] === 2 || pits[at] === 3)) {
-    captures += pits[at];
     taken.push(at);
-    pits[at] = 0;
     at -= 1;
   }
+  const isSlam = taken.length > 0 && theirs.every((pit) => pits[pit] === 0 || taken.includes(pit));
+  if (isSlam && parameters.slam === "no-capture") taken.length = 0;
+  if (isSlam && parameters.slam === "leave-first") taken.shift();
+  if (isSlam && parameters.slam === "leave-last") taken.pop();
+  const captures = taken.reduce((sum, pit) => sum + pits[pit], 0);
+  for (const pit of taken) pits[pit] = 0;
   const stores = [...position.stores];
   stores[position.side === "S" ? 0 : 1] += captures;
-  return { pit, captures, path, taken, next: { pits, stores, side: other(position.side) } };
+  return { pit, captures, path, taken, isSlam, next: { pits, stores, side: other(position.side) } };
 }
 
 const starved = (position) => ownPits(position.side).every((pit) => position.pits[pit] === 0);
@@ -64,8 +76,9 @@ const starved = (position) => ownPits(position.side).every((pit) => position.pit
 /** Returns the legal moves: pit, captures, the pits sown to and those captured from (in order), next. */
 export function moves(position) {
   const all = ownPits(position.side).filter((pit) => position.pits[pit] > 0).map((pit) => sown(position, pit));
-  const feeding = all.filter((move) => !starved(move.next));
-  return feeding.length > 0 ? feeding : all;
+  const legal = all.filter((move) => !(move.isSlam && parameters.slam === "illegal"));
+  const feeding = legal.filter((move) => !starved(move.next) || (move.isSlam && parameters.slam === "capture"));
+  return feeding.length > 0 ? feeding : legal;
 }
 
 /** Returns the positions of a game, and its outcome if it is over. Throws an error at an illegal move. */
@@ -87,14 +100,19 @@ export function replay(start, letters) {
 /** Returns the outcome if a position, given the previous ones, ends the game: the reason, and the lead of South. */
 function over(now, seen) {
   const lead = now.stores[0] - now.stores[1];
-  if (starved(now)) {
+  const rows = ["S", "N"].map((side) => ownPits(side).reduce((sum, pit) => sum + now.pits[pit], 0));
+  const byRows = lead + rows[0] - rows[1];
+  if (moves(now).length === 0) {
     const left = stonesOf(now);
     const name = now.side === "S" ? "South" : "North";
-    return { why: `${name} cannot move`, lead: lead + (now.side === "S" ? -left : left) };
+    const taken = lead + (now.side === "S" ? -left : left);
+    return { why: `${name} cannot move`, lead: parameters.rest === "own-side" ? byRows : taken };
   }
   // Stores are part of the text and only grow.
   const text = written(now);
-  if (seen.has(text)) return { why: "the position is repeated", lead };
+  if (seen.has(text)) {
+    return { why: "the position is repeated", lead: parameters.repetition === "own-side" ? byRows : lead };
+  }
   seen.add(text);
   return null;
 }
