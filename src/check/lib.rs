@@ -7,6 +7,7 @@
 
 mod bars;
 mod certify;
+mod change;
 mod chart;
 mod databases;
 mod derive;
@@ -27,6 +28,7 @@ mod wrong_score;
 
 pub use bars::bars;
 pub use certify::{Certified, certify, certify_watched};
+pub use change::ScoreChanges;
 pub use chart::svg;
 pub use databases::{Database, Databases, ScoreSource};
 pub use difference::{Differences, differences};

@@ -27,8 +27,8 @@ pub(crate) use build::{
 };
 pub(crate) use engine_match::{ClockControl, MatchArgs, Sprt};
 pub(crate) use read::{
-    AnalyzeArgs, ArchiveArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide, ProbeArgs,
-    RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
+    AnalyzeArgs, ArchiveArgs, CompareArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide,
+    ProbeArgs, RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
 };
 pub(crate) use search::{SearchArgs, TableArgs};
 pub(crate) use values::Listen;
@@ -149,6 +149,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Show the distribution of scores
     Stats(StatsArgs),
+    /// Count the positions that change their score from one set of rules to another
+    Compare(CompareArgs),
     /// Show the score of a position, and the value of each move
     Probe(ProbeArgs),
     /// Write databases in formats that other programs read

@@ -103,6 +103,15 @@ pub(crate) enum CliError {
         .0.display(), .0.display()
     )]
     NoManifest(PathBuf),
+    /// A command that compares two directories got another number of them.
+    #[error("expected two directories to compare, found {0}; give --dir twice")]
+    TwoDirectories(usize),
+    /// Databases of different position sets.
+    #[error("the directories have different positions: {first} and {second}; build both with the same game.positions")]
+    OtherPositions { first: String, second: String },
+    /// Two directories have no database of the same number of stones.
+    #[error("the directories have no databases of the same number of stones; build some with the same build.stones")]
+    NothingInCommon,
     /// There are no databases.
     #[error("no databases{} in {}; to build them: {build}", of_stones(stones), dir.join("databases").display())]
     NoDatabases { dir: PathBuf, stones: Option<std::ops::RangeInclusive<u32>>, build: String },
@@ -241,6 +250,8 @@ impl CliError {
             | CliError::PathNotText(_)
             | CliError::Position(_)
             | CliError::Game(_)
+            | CliError::TwoDirectories(_)
+            | CliError::OtherPositions { .. }
             | CliError::NoGame(_)
             | CliError::TwoEngines { .. }
             | CliError::EngineCommand { .. }
@@ -266,6 +277,7 @@ impl CliError {
             | CliError::Serve { .. }
             | CliError::SearchTable { .. } => Exit::PreflightFailed,
             CliError::NoDatabases { .. }
+            | CliError::NothingInCommon
             | CliError::NoDatabase { .. }
             | CliError::NoSmaller { .. }
             | CliError::NoArchives { .. } => Exit::NoAnswer,

@@ -12,6 +12,7 @@ mod args;
 mod books;
 mod candidates;
 mod codecs;
+mod compare;
 mod completions;
 mod databases;
 mod diagnostics;
@@ -135,6 +136,7 @@ fn run() -> Result<Exit> {
         Command::Stage(args) => stage::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Stats(args) => stats::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Probe(args) => probe::run(args),
         Command::Export(args) => export::run(args),
         Command::Archive(args) => archive::archive(args),

@@ -4,7 +4,7 @@
 //! the board is turned, so a `Board` is always seen from the player to move.
 
 use crate::rules::SowEffect;
-use crate::{HALF_PITS, Half, Rules};
+use crate::{HALF_PITS, Half, Rules, Slam};
 use std::fmt;
 use thiserror::Error;
 
@@ -172,6 +172,16 @@ impl Board {
             }
         }
         parents
+    }
+
+    /// Whether a move is a slam: whether it would capture all of the opponent's stones, were that allowed.
+    pub fn offers_slam(&self, rules: &Rules) -> bool {
+        let rules = Rules { slam: Slam::Capture, ..*rules };
+        let mut pits = Pit::ALL.into_iter().filter(|pit| self.0[pit.number()] > 0);
+        pits.any(|pit| {
+            let Played { child, captured } = self.play_unchecked(&rules, pit);
+            captured > 0 && child.mover_starves()
+        })
     }
 
     /// Whether the mover has no stones, and so no move.

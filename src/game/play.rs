@@ -1,11 +1,11 @@
 //! A game from start to end: the side to move, captured stones, and repetition.
 //!
-//! A repeated position ends the game, and the remaining stones are shared out. A player who cannot move ends it too,
-//! and the opponent takes the remaining stones. (A capture is irreversible, so only positions since the last one can be
+//! A repeated position ends the game, as does a player who cannot move. The rules say who gets the remaining stones. (A
+//! capture is irreversible, so only positions since the last one can be
 //! repeated.)
 
 use crate::notation::{MoveText, PositionText, Seats, Side};
-use crate::{Board, Illegal, Pit, Played, Rules};
+use crate::{Board, Illegal, Pit, Played, Rules, Score};
 
 /// A game in progress or finished. Moves can be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct GameTurn {
 /// The result of a finished game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GameOutcome {
-    /// South's stones minus North's at the end, when the rest is taken or shared out.
+    /// South's stones minus North's at the end, with the remaining stones.
     pub lead: i8,
     /// The reason why the game is over.
     pub end: GameEnd,
@@ -52,9 +52,9 @@ pub struct GameOutcome {
 /// Why a game is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GameEnd {
-    /// The side to move cannot move, and loses the remaining stones.
+    /// The side to move cannot move.
     CannotMove(Side),
-    /// The position equals the one before this move, counted from 0; the remaining stones are shared out.
+    /// The position equals the one before this move, counted from 0.
     Repeats {
         /// The move.
         from: usize,
@@ -68,6 +68,14 @@ impl Side {
         match self {
             Side::South => Side::North,
             Side::North => Side::South,
+        }
+    }
+
+    /// Returns South's lead, given the lead of this side.
+    fn lead(self, own: Score) -> i16 {
+        match self {
+            Side::South => own.into(),
+            Side::North => -i16::from(own),
         }
     }
 }
@@ -140,12 +148,12 @@ impl Game {
             Some(GameOutcome { lead: lead.clamp(i8::MIN.into(), i8::MAX.into()) as i8, end })
         };
         if now.board.moves(&self.rules).next().is_none() {
-            let left = now.board.stones() as i16;
-            let side = now.seats.side;
-            return outcome(if side == Side::South { lead - left } else { lead + left }, GameEnd::CannotMove(side));
+            let rest = self.rules.terminal_score(&now.board);
+            return outcome(lead + now.seats.side.lead(rest), GameEnd::CannotMove(now.seats.side));
         }
         let from = self.repeated()?;
-        outcome(lead, GameEnd::Repeats { from })
+        let rest = self.rules.repetition_score(&now.board);
+        outcome(lead + now.seats.side.lead(rest), GameEnd::Repeats { from })
     }
 
     /// The move before which the position was the current one.
@@ -231,6 +239,29 @@ mod tests {
         assert!(game.moves().is_empty());
         game.take_back();
         assert_eq!(game.outcome(), None);
+    }
+
+    #[test]
+    fn a_repetition_may_leave_each_side_its_stones() {
+        let lead = |rules| {
+            // South walks round the board while North waits with one stone in each of two pits.
+            let mut game = Game::from(rules, &"1-0-0-0-0-0-1-0-1-0-0-0-22-23-S".parse().unwrap());
+            while game.outcome().is_none() {
+                let (pit, _) = *game.moves().last().unwrap();
+                game.play(pit).unwrap();
+            }
+            let board = game.now().board;
+            let own = |half: [u8; 6]| half.iter().sum::<u8>() as i8;
+            let GameOutcome { lead, end } = game.outcome().unwrap();
+            let rows = own(board.mover()) - own(board.opponent());
+            let Seats { south_store, north_store, side } = game.now().seats;
+            let rest = lead - (south_store as i8 - north_store as i8);
+            (matches!(end, GameEnd::Repeats { .. }), rest, if side == Side::South { rows } else { -rows })
+        };
+        let (repeats, split, _) = lead(Rules::WARI);
+        assert!(repeats && split == 0);
+        let (repeats, own, rows) = lead(Rules::OWARE);
+        assert!(repeats && own == rows && own != 0, "{repeats} {own} {rows}");
     }
 
     #[test]

@@ -175,7 +175,8 @@ fn sow_from(rules: &Rules, seat: Seat, pits: Pits, pit: usize) -> Option<(u8, Pi
     }
     // The pits that are captured, in the order of capturing.
     let mut taken = Vec::new();
-    while seat.other().owns(at) && board[at] >= rules.capture_low && board[at] <= rules.capture_high && taken.len() < 6 {
+    while seat.other().owns(at) && board[at] >= rules.capture_low && board[at] <= rules.capture_high && taken.len() < 6
+    {
         taken.push(at);
         at = (at + 11) % 12;
     }
@@ -284,7 +285,10 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
 /// # Panics
 /// When `smaller` lacks a database.
 pub fn solve(rules: &Rules, stones: u8, smaller: &[Scores]) -> Scores {
-    assert!(rules.repetition == RepetitionRule::Split, "a board has one score only if a repetition shares out the rest");
+    assert!(
+        rules.repetition == RepetitionRule::Split,
+        "a board has one score only if a repetition shares out the rest"
+    );
     let all = boards(stones);
     let mut scores: Scores = all.iter().map(|&pits| (pits, 0)).collect();
     loop {

@@ -109,12 +109,8 @@ impl Rules {
     pub const SLAM_LEAVE_LAST: Rules = Rules { name: "slam-leave-last", slam: Slam::LeaveLast, ..Rules::AWARI };
 
     /// Oware (abapa) as the Oware Society and the Mind Sports Olympiad play it.
-    pub const OWARE: Rules = Rules {
-        name: "oware",
-        rest: RestOwner::OwnSide,
-        repetition: RepetitionRule::OwnSide,
-        ..Rules::WARI
-    };
+    pub const OWARE: Rules =
+        Rules { name: "oware", rest: RestOwner::OwnSide, repetition: RepetitionRule::OwnSide, ..Rules::WARI };
 
     /// The rules by which databases can be built.
     pub const KNOWN: [Rules; 7] = [
@@ -178,6 +174,14 @@ impl Rules {
     /// As [`terminal_score`](Self::terminal_score), for the positions of a slab.
     pub fn terminal_score_in(&self, slab: &Slab) -> Score {
         self.rest_score(slab.mover_stones as Score, slab.opponent_stones as Score)
+    }
+
+    /// The score of a position that is repeated.
+    pub fn repetition_score(&self, board: &Board) -> Score {
+        match self.repetition {
+            RepetitionRule::Split => 0,
+            RepetitionRule::OwnSide => Rules { rest: RestOwner::OwnSide, ..*self }.terminal_score(board),
+        }
     }
 
     fn rest_score(&self, mover: Score, opponent: Score) -> Score {

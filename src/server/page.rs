@@ -62,7 +62,11 @@ pub(crate) async fn show(
 ) -> impl IntoResponse {
     let address = query.map(|Query(address)| address).map_err(|error| query_mistake(&error));
     let mut is_whole = true;
-    let (status, markup) = match address.as_ref().map_err(String::clone).and_then(|address| PageState::new(site.oracle.rules(), address)) {
+    let (status, markup) = match address
+        .as_ref()
+        .map_err(String::clone)
+        .and_then(|address| PageState::new(site.oracle.rules(), address))
+    {
         Ok(shown) => {
             let answer = site.answer(shown.game.now().board).await;
             let details = match answer.as_ref().ok().filter(|_| !shown.hidden && shown.game.outcome().is_none()) {

@@ -59,7 +59,11 @@ fn published_counts() {
     for (stones, scores) in build(PositionSet::All, 12, Kernel::detect()).into_iter().enumerate() {
         databases.insert(stones as u32, scores).unwrap();
         let histogram = Histogram::of(databases.get(stones as u32).unwrap()).unwrap();
-        assert_eq!(Published::compare(&Rules::AWARI, stones as u32, PositionSet::All, &histogram), Published::Matches, "{stones}");
+        assert_eq!(
+            Published::compare(&Rules::AWARI, stones as u32, PositionSet::All, &histogram),
+            Published::Matches,
+            "{stones}"
+        );
     }
 }
 

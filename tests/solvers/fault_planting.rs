@@ -95,7 +95,8 @@ impl RightDatabases {
             found.file |= self.file_is_damaged(stones, scores);
             found.rules |= verify(&databases, stones, Extent::Full).is_err();
             found.sample |= verify(&databases, stones, sample).is_err();
-            found.counts |= matches!(Published::compare(&Rules::AWARI, stones, self.set, &counts), Published::Differs { .. });
+            found.counts |=
+                matches!(Published::compare(&Rules::AWARI, stones, self.set, &counts), Published::Differs { .. });
             found.claims |= certify(&databases, stones).is_err();
             found.rebuild |= Digest::of_i8(scores) != self.rebuilt[stones as usize];
         }

@@ -6,6 +6,7 @@ mod checks;
 mod engines;
 mod fault_planting;
 mod opening;
+mod openspiel;
 mod reachable_table;
 mod rule_sets;
 mod rules;

@@ -20,7 +20,9 @@ fn check_moves(board: Board) {
         let checked = board.play(RULES, pit);
         match expected {
             ReferenceMove::Empty => assert_eq!(checked, Err(Illegal::Empty(pit)), "{board:?}"),
-            ReferenceMove::Starves | ReferenceMove::Slam => assert_eq!(checked, Err(Illegal::Starves(pit)), "{board:?}"),
+            ReferenceMove::Starves | ReferenceMove::Slam => {
+                assert_eq!(checked, Err(Illegal::Starves(pit)), "{board:?}")
+            }
             ReferenceMove::Legal { captured, child } => {
                 let played = checked.unwrap_or_else(|error| panic!("{board:?}: {error}"));
                 assert_eq!((played.captured, played.child.0), (captured, child));

@@ -36,6 +36,8 @@ pub enum Need {
     Blake3,
     /// The packages maturin, pandas and polars, besides the three above, in the same.
     PythonPackages,
+    /// The package open-spiel, in the same.
+    OpenSpiel,
     /// `io_uring`.
     Ring,
     /// Files off the page cache in the temporary directory.
@@ -69,7 +71,7 @@ impl Need {
     ];
 
     /// The needs of the tests that are ignored by default.
-    pub const OF_THE_SLOW_TIER: [Need; 9] = [
+    pub const OF_THE_SLOW_TIER: [Need; 10] = [
         Need::Bash,
         Need::Curl,
         Need::Chromium,
@@ -77,6 +79,7 @@ impl Need {
         Need::Zstandard,
         Need::Blake3,
         Need::PythonPackages,
+        Need::OpenSpiel,
         Need::Root,
         Need::LoopDevice,
     ];
@@ -97,6 +100,7 @@ impl Need {
             Need::Zstandard => "formats (python_reader, codec zstd)",
             Need::Blake3 => "formats (python_reader, checksums)",
             Need::PythonPackages => "formats (python_package)",
+            Need::OpenSpiel => "solvers (openspiel)",
             Need::Ring => "pipeline (commands) and disk (io_modes), io_uring",
             Need::DirectFiles => "disk (io_modes), writes behind and traffic",
             Need::Root => "hostile (limits::few_threads, special_files), links of another user",
@@ -120,6 +124,7 @@ impl Need {
             Need::Zstandard => no_module("zstandard"),
             Need::Blake3 => no_module("blake3"),
             Need::PythonPackages => no_module("pip, maturin, numpy, zstandard, blake3, pandas, polars"),
+            Need::OpenSpiel => no_module("pyspiel"),
             Need::Ring => MachineFacts::inspect().ring_refused,
             Need::DirectFiles => {
                 let place = tempfile::tempdir().ok().and_then(|directory| FileSystem::inspect(directory.path()).ok());

@@ -114,6 +114,30 @@ pub(crate) struct StatsArgs {
     pub(crate) format: StatsFormat,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  awari run manifests/quickstart.toml --dir runs/wari \\
+    --set game.rules=wari
+  awari compare --dir runs/quickstart --dir runs/wari
+
+Compares the databases that both directories have, for the same positions. A slam is a move that captures all of the \
+opponent's stones.")]
+pub(crate) struct CompareArgs {
+    /// Run directory; give two of them
+    #[arg(long = "dir", value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Only the databases of these numbers of stones: a range, both ends included, or one number
+    #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones)]
+    pub(crate) stones: Option<RangeInclusive<u32>>,
+    /// Number of threads; 0 is one a core
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u16>(0..=1024))]
+    pub(crate) threads: u16,
+    /// A list of objects instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// An output format of statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatsFormat {
