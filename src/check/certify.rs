@@ -53,15 +53,31 @@ pub fn certify_watched<L: ScoreSource>(
     stones: u32,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Certified> {
-    let database = databases.get(stones)?;
-    let histogram = Histogram::of(database)?;
-    let positions = database.positions();
+    certify_claims(Claims { low: databases, high: databases }, stones, 1, watch)
+}
+
+/// As [`certify`], of the bounds of all positions: what the mover can force, and to what the opponent can hold the mover.
+/// The claims are that either player can force what the databases say.
+pub fn certify_bounds<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, stones: u32) -> Result<Certified> {
+    certify_claims(Claims { low, high }, stones, 1 - stones as Score, &|| ControlFlow::Continue(()))
+}
+
+/// Derives the claims of all bounds from `bound_min` up.
+fn certify_claims<L: ScoreSource>(
+    databases: Claims<&Databases<L>>,
+    stones: u32,
+    bound_min: Score,
+    watch: &(dyn Fn() -> ControlFlow<()> + Sync),
+) -> Result<Certified> {
+    let claims = Claims { low: databases.low.get(stones)?, high: databases.high.get(stones)? };
+    let histograms = Claims { low: Histogram::of(claims.low)?, high: Histogram::of(claims.high)? };
+    let positions = claims.low.positions();
     let bits = || PositionBits::new(positions).map_err(|source| CheckError::Memory { stones, positions, source });
-    let proof = Proof { databases, database, watch, wins: bits()?, losses: bits()? };
+    let proof = Proof { databases, claims, watch, wins: bits()?, losses: bits()? };
     let mut claims = 0;
     let mut passes = 0;
-    for bound in (1..=stones as Score).rev() {
-        let claimed = histogram.positions(bound) + histogram.positions(-bound);
+    for bound in (bound_min..=stones as Score).rev() {
+        let claimed = histograms.low.positions(bound) + histograms.high.positions(-bound);
         if claimed == 0 {
             continue;
         }
@@ -83,10 +99,18 @@ impl Certified {
     }
 }
 
+/// What claims that the mover wins something, and what claims that the mover can win no more. Databases of scores claim
+/// both.
+#[derive(Clone, Copy)]
+struct Claims<T> {
+    low: T,
+    high: T,
+}
+
 /// The claims derived so far.
 struct Proof<'a, L> {
-    databases: &'a Databases<L>,
-    database: &'a Database<L>,
+    databases: Claims<&'a Databases<L>>,
+    claims: Claims<&'a Database<L>>,
     watch: &'a (dyn Fn() -> ControlFlow<()> + Sync),
     wins: PositionBits,
     losses: PositionBits,
@@ -95,6 +119,23 @@ struct Proof<'a, L> {
 /// One bit per position, set by several threads.
 struct PositionBits {
     words: Vec<AtomicU64>,
+}
+
+/// A claim about a position.
+#[derive(Clone, Copy)]
+enum Claim {
+    /// The mover can force this score or more.
+    Win(Score),
+    /// The opponent can hold the mover to this score or less.
+    Loss(Score),
+}
+
+impl Claim {
+    fn score(self) -> Score {
+        match self {
+            Claim::Win(score) | Claim::Loss(score) => score,
+        }
+    }
 }
 
 /// The claims of a unit that are not derived yet.
@@ -108,7 +149,7 @@ struct OpenClaims {
 impl<L: ScoreSource> Proof<'_, L> {
     /// Derives all claims of `bound` and `-bound`; returns the number of passes.
     fn derive(&self, bound: Score) -> Result<u32> {
-        let units = self.database.positions().div_ceil(UNIT_POSITIONS);
+        let units = self.claims.low.positions().div_ceil(UNIT_POSITIONS);
         let mut open: Vec<u64> = (0..units).collect();
         let mut left_before = u64::MAX;
         for pass in 1.. {
@@ -116,7 +157,7 @@ impl<L: ScoreSource> Proof<'_, L> {
             // result does not depend on it.
             let lefts: Vec<OpenClaims> = open
                 .par_iter()
-                .map_init(Vec::new, |scores, &unit| self.pass(unit, bound, scores))
+                .map_init(Default::default, |scores, &unit| self.pass(unit, bound, scores))
                 .collect::<Result<_, _>>()?;
             let left: u64 = lefts.iter().map(|left| left.claims).sum();
             let first = lefts.iter().find_map(|left| left.first);
@@ -125,10 +166,10 @@ impl<L: ScoreSource> Proof<'_, L> {
             };
             if left == left_before {
                 return Err(CheckError::Uncertified {
-                    stones: self.database.index().stones(),
+                    stones: self.claims.low.index().stones(),
                     bound,
                     unproved: left,
-                    board: self.database.board(position),
+                    board: self.claims.low.board(position),
                     claimed,
                 });
             }
@@ -140,47 +181,62 @@ impl<L: ScoreSource> Proof<'_, L> {
     }
 
     /// Tries to derive every open claim of a unit once.
-    fn pass(&self, unit: u64, bound: Score, scores: &mut Vec<Score>) -> Result<OpenClaims> {
+    fn pass(&self, unit: u64, bound: Score, buffers: &mut [Vec<Score>; 2]) -> Result<OpenClaims> {
         if (self.watch)().is_break() {
             return Err(CheckError::Stopped);
         }
         let first = unit * UNIT_POSITIONS;
-        let positions = UNIT_POSITIONS.min(self.database.positions() - first);
-        scores.resize(positions as usize, 0);
-        self.database.scores().read(first, scores)?;
+        let Claims { low, high } = self.claims;
+        let positions = UNIT_POSITIONS.min(low.positions() - first);
+        let [lows, highs] = buffers;
+        lows.resize(positions as usize, 0);
+        low.scores().read(first, lows)?;
+        let highs = if std::ptr::eq(low, high) {
+            &*lows
+        } else {
+            highs.resize(positions as usize, 0);
+            high.scores().read(first, highs)?;
+            &*highs
+        };
         let mut left = OpenClaims::default();
-        for (position, &score) in (first..).zip(scores.iter()) {
-            if score != bound && score != -bound {
-                continue;
-            }
-            let plane = if score > 0 { &self.wins } else { &self.losses };
-            if plane.has(position) {
-                continue;
-            }
-            if self.follows(&self.database.board(position), score)? {
-                plane.insert(position);
-            } else {
-                left.claims += 1;
-                left.first.get_or_insert((position, score));
+        for (position, (&low, &high)) in (first..).zip(lows.iter().zip(highs)) {
+            for (score, claim, plane) in
+                [(low, Claim::Win(bound), &self.wins), (high, Claim::Loss(-bound), &self.losses)]
+            {
+                if score != claim.score() || plane.has(position) {
+                    continue;
+                }
+                if self.follows(&self.claims.low.board(position), claim)? {
+                    plane.insert(position);
+                } else {
+                    left.claims += 1;
+                    left.first.get_or_insert((position, score));
+                }
             }
         }
         Ok(left)
     }
 
     /// Whether a claim follows from the derived ones.
-    fn follows(&self, board: &Board, score: Score) -> Result<bool> {
+    fn follows(&self, board: &Board, claim: Claim) -> Result<bool> {
         let stones = board.stones();
-        let is_win = score > 0;
+        let score = claim.score();
+        // What the mover wins, the opponent does not hold; what the mover is held to, no capture wins more than.
+        let (is_win, children) = match claim {
+            Claim::Win(_) => (true, self.databases.high),
+            Claim::Loss(_) => (false, self.databases.low),
+        };
+        let rules = children.rules();
         // Quiet moves first: they need no look-up in another database.
         let mut captures = [None; 6];
         let mut is_stuck = true;
-        for (slot, (_, played)) in captures.iter_mut().zip(board.moves(self.databases.rules())) {
+        for (slot, (_, played)) in captures.iter_mut().zip(board.moves(rules)) {
             is_stuck = false;
             if played.captured > 0 {
                 *slot = Some(played);
                 continue;
             }
-            let child = self.database.position(&played.child)?;
+            let child = self.claims.low.position(&played.child)?;
             if is_win && self.losses.has(child) {
                 return Ok(true);
             }
@@ -189,7 +245,7 @@ impl<L: ScoreSource> Proof<'_, L> {
             }
         }
         for played in captures.into_iter().flatten() {
-            let database = self.databases.get(stones - u32::from(played.captured))?;
+            let database = children.get(stones - u32::from(played.captured))?;
             let child = database.scores().score(database.position(&played.child)?)?;
             let worth = i16::from(played.captured) - i16::from(child);
             if is_win && worth >= i16::from(score) {
@@ -200,7 +256,7 @@ impl<L: ScoreSource> Proof<'_, L> {
             }
         }
         if is_stuck {
-            let terminal = self.databases.rules().terminal_score(board);
+            let terminal = rules.terminal_score(board);
             return Ok(if is_win { terminal >= score } else { terminal <= score });
         }
         // No move justifies the win; no move avoids the loss.

@@ -70,6 +70,12 @@ pub enum CheckError {
         /// The first of them, in the order of the database.
         first: Vec<WrongScore>,
     },
+    /// A lower bound exceeds the upper one.
+    #[error(
+        "position {} of {stones} stones has the bounds {low} and {high}, expected the lower one first",
+        PositionText::of_board(*board)
+    )]
+    Crossed { stones: u32, board: Board, low: Score, high: Score },
     /// Claims cannot be derived.
     #[error(
         "the {stones}-stone database claims {} of {bound} or -{bound} that cannot be derived, \

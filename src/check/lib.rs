@@ -27,7 +27,7 @@ mod walk;
 mod wrong_score;
 
 pub use bars::bars;
-pub use certify::{Certified, certify, certify_watched};
+pub use certify::{Certified, certify, certify_bounds, certify_watched};
 pub use change::ScoreChanges;
 pub use chart::svg;
 pub use databases::{Database, Databases, ScoreSource};
@@ -40,6 +40,6 @@ pub use published::Published;
 pub use report::{csv, json, table};
 pub use statistics::{CaptureStatistics, Statistics};
 pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
-pub use verify::{PortionFindings, Verified, verify, verify_counted, verify_portion, verify_watched};
+pub use verify::{PortionFindings, Verified, verify, verify_bounds, verify_counted, verify_portion, verify_watched};
 pub use walk::DatabasePortion;
 pub use wrong_score::WrongScore;

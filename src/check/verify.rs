@@ -10,7 +10,7 @@
 
 use crate::databases::{Databases, ScoreSource};
 use crate::error::Result;
-use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_portion};
+use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_of, walk_portion};
 use crate::wrong_score::WrongScore;
 use crate::{CaptureStatistics, CheckError, Extent, Histogram};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,27 @@ pub fn verify_watched<L: ScoreSource>(
 ) -> Result<Verified> {
     let histogram = Histogram::of(databases.get(stones)?)?;
     verify_counted(databases, stones, histogram, extent, watch)
+}
+
+/// Verifies the bounds of all positions with `stones` stones, what the mover can force and to what the opponent can hold the
+/// mover: either one against the other ones of the children, and that none exceeds the other.
+///
+/// # Errors
+/// As [`verify`]; [`CheckError::Crossed`] where the lower bound exceeds the upper one.
+pub fn verify_bounds<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, stones: u32) -> Result<[Verified; 2]> {
+    let go_on = |_| ControlFlow::Continue(());
+    let against = |bounds: &Databases<L>, children: &Databases<L>| {
+        let histogram = Histogram::of(bounds.get(stones)?)?;
+        walk_of::<L, RuleCheckTally>(bounds.get(stones)?, children, Extent::Full, &go_on)?.verified(stones, histogram)
+    };
+    let (lows, highs) = (low.get(stones)?, high.get(stones)?);
+    for position in 0..lows.positions() {
+        let bounds = (lows.scores().score(position)?, highs.scores().score(position)?);
+        if bounds.0 > bounds.1 {
+            return Err(CheckError::Crossed { stones, board: lows.board(position), low: bounds.0, high: bounds.1 });
+        }
+    }
+    Ok([against(low, high)?, against(high, low)?])
 }
 
 /// As [`verify_watched`], for a database whose histogram is known.

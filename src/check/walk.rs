@@ -74,6 +74,16 @@ pub(crate) fn walk<L: ScoreSource, T: WalkTally>(
     walk_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)
 }
 
+/// Walks a database whose scores follow from those of the children in `children`.
+pub(crate) fn walk_of<L: ScoreSource, T: WalkTally>(
+    database: &Database<L>,
+    children: &Databases<L>,
+    extent: Extent,
+    watch: Watch,
+) -> Result<T> {
+    Walk { databases: children, database, watch }.portion(extent, DatabasePortion::WHOLE)
+}
+
 /// Walks a portion of the `stones`-stone database.
 pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     databases: &Databases<L>,
@@ -82,21 +92,7 @@ pub(crate) fn walk_portion<L: ScoreSource, T: WalkTally>(
     portion: DatabasePortion,
     watch: Watch,
 ) -> Result<T> {
-    let walk = Walk::new(databases, stones, watch)?;
-    let database = walk.database;
-    let mut tally = match extent {
-        Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
-            walk.sampled(sample, portion)?
-        }
-        Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
-            walk.tiles(portion.tiles(&sample_tiles(database, sample)), SAMPLE_UNIT)?
-        }
-        _ => walk.tiles(portion.tiles(&all_tiles(database)), 1)?,
-    };
-    if portion.is_last() {
-        walk.see_opening(&mut tally)?;
-    }
-    Ok(tally)
+    Walk::new(databases, stones, watch)?.portion(extent, portion)
 }
 
 /// A walk over a database.
@@ -109,6 +105,23 @@ pub(crate) struct Walk<'a, L> {
 impl<'a, L: ScoreSource> Walk<'a, L> {
     pub(crate) fn new(databases: &'a Databases<L>, stones: u32, watch: Watch<'a>) -> Result<Self> {
         Ok(Walk { databases, database: databases.get(stones)?, watch })
+    }
+
+    fn portion<T: WalkTally>(&self, extent: Extent, portion: DatabasePortion) -> Result<T> {
+        let database = self.database;
+        let mut tally = match extent {
+            Extent::Sample(sample) if sample.count(database.positions()) < database.positions() => {
+                self.sampled(sample, portion)?
+            }
+            Extent::Tiles(sample) if sample.count(database.positions()) < database.positions() => {
+                self.tiles(portion.tiles(&sample_tiles(database, sample)), SAMPLE_UNIT)?
+            }
+            _ => self.tiles(portion.tiles(&all_tiles(database)), 1)?,
+        };
+        if portion.is_last() {
+            self.see_opening(&mut tally)?;
+        }
+        Ok(tally)
     }
 
     /// Visits the opening position, which is in no slab, if the database has it. Every extent includes it.

@@ -315,6 +315,36 @@ pub fn solve_up_to_by(rules: &Rules, stones: u8) -> Vec<Scores> {
     solved
 }
 
+/// What the mover of each position can force, and to what the opponent can hold the mover.
+#[derive(Clone, Debug, Default)]
+pub struct ReferenceBounds {
+    /// What the mover can force.
+    pub low: Scores,
+    /// To what the opponent can hold the mover.
+    pub high: Scores,
+}
+
+/// The bounds of all positions with `stones` stones, where a repetition has no fixed value; `smaller[k]` has those with k.
+///
+/// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and the player
+/// whose guarantee is computed loses all stones on the board. A player who can force a gain at all can force it in a
+/// bounded number of moves, before any repetition.
+pub fn solve_bounds(rules: &Rules, stones: u8, smaller: &[ReferenceBounds]) -> ReferenceBounds {
+    let all = boards(stones);
+    let widest = |score: i8| all.iter().map(|&pits| (pits, score)).collect::<Scores>();
+    let mut bounds = ReferenceBounds { low: widest(-(stones as i8)), high: widest(stones as i8) };
+    let low: Vec<Scores> = smaller.iter().map(|bounds| bounds.low.clone()).collect();
+    let high: Vec<Scores> = smaller.iter().map(|bounds| bounds.high.clone()).collect();
+    loop {
+        let best = |smaller, same| all.iter().map(|&pits| (pits, best_by(rules, pits, smaller, same))).collect();
+        let next = ReferenceBounds { low: best(&high[..], &bounds.high), high: best(&low[..], &bounds.low) };
+        if next.low == bounds.low && next.high == bounds.high {
+            return bounds;
+        }
+        bounds = next;
+    }
+}
+
 /// `max(captured - score(child))` over the legal moves, or the score of a player who cannot move.
 ///
 /// `smaller[k]` are the scores with k stones, `same` those with as many stones as this position.

@@ -82,7 +82,7 @@ class Database:
 
     path        the file
     stones      stones on the board
-    rules       the name of the rules, "awari"
+    rules       the name of the rules, such as "awari"
     positions   the position set, "all" or "reachable"
     codec       "raw", "packed", "zstd" or "rans"
     slabs       rows and columns of each slab, by the stones of the player to move; last the opening, if it is there

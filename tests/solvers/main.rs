@@ -5,6 +5,7 @@
 mod checks;
 mod engines;
 mod fault_planting;
+mod guarantees;
 mod opening;
 mod openspiel;
 mod reachable_table;

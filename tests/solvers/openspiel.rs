@@ -52,22 +52,19 @@ fn replay(line: &str, ends: &mut Ends) {
     let rows = [board.mover(), board.opponent()].map(|half| half.iter().sum::<u8>());
     let [south, north] = if side == Side::South { rows } else { [rows[1], rows[0]] };
     let own_rows = [(south_store + south) as i8, (north_store + north) as i8];
+    // However a game ends, OpenSpiel gives each player the seeds of the own row.
+    assert_eq!(stores, own_rows, "{line}");
     match end {
-        OpenSpielEnd::Majority => {
-            assert_eq!(stores, [south_store as i8, north_store as i8], "{line}");
-            ends.majority += 1;
-        }
+        OpenSpielEnd::Majority => ends.majority += 1,
         OpenSpielEnd::Plies => ends.plies += 1,
         OpenSpielEnd::CannotFeed => {
             // The mover takes all: the opponent, whose row is empty, cannot move.
-            assert_eq!(stores, own_rows, "{line}");
             let (pit, _) = game.moves()[0];
             game.play(pit).unwrap();
             assert_eq!(game.outcome().unwrap().lead, stores[0] - stores[1], "{line}");
             ends.cannot_feed += 1;
         }
         OpenSpielEnd::Over(over) => {
-            assert_eq!(stores, own_rows, "{line}");
             assert_eq!(game.outcome().unwrap().lead, stores[0] - stores[1], "{line}");
             match over {
                 GameEnd::CannotMove(_) => ends.cannot_move += 1,
@@ -120,7 +117,7 @@ fn replay_all(games: &str) -> Ends {
 #[test]
 fn recorded_games_agree_with_open_spiel() {
     let ends = replay_all(include_str!("../data/openspiel-oware.txt"));
-    assert!(ends.majority > 50 && ends.cannot_move > 5 && ends.repeats > 5 && ends.slams > 50, "{ends:?}");
+    assert!(ends.majority > 50 && ends.cannot_feed > 20 && ends.repeats > 10 && ends.slams > 50, "{ends:?}");
 }
 
 /// A changed record is refused: the comparison is not empty.

@@ -114,15 +114,18 @@ mod tests {
     /// Compares with the un-moves of single boards.
     #[test]
     fn parents_are_those_of_boards() {
-        for set in [PositionSet::All, PositionSet::REACHABLE] {
-            let tables = Tables::new(Rules::AWARI, set, 9);
-            for stones in 0..=9 {
+        for (rules, set) in
+            Rules::KNOWN.iter().flat_map(|rules| [PositionSet::All, PositionSet::REACHABLE].map(|set| (rules, set)))
+        {
+            let stones_max = if *rules == Rules::AWARI { 9 } else { 6 };
+            let tables = Tables::new(*rules, set, stones_max);
+            for stones in 0..=stones_max {
                 let index = Index::new(stones, set);
                 let mut unmoves = Unmoves::new(&tables, &index);
                 for position in 0..index.slab_positions() {
                     let board = index.unrank(position, Orientation::MoverMajor);
                     let mut expected: Vec<u64> = board
-                        .unmoves(&Rules::AWARI)
+                        .unmoves(rules)
                         .iter()
                         // A move that leaves nothing to the opponent has no child in this database.
                         .filter(|_| !board.mover_starves())
@@ -132,7 +135,7 @@ mod tests {
                     unmoves.each_parent(position, |parent| found.push(parent));
                     expected.sort_unstable();
                     found.sort_unstable();
-                    assert_eq!(found, expected, "{board:?}");
+                    assert_eq!(found, expected, "{board:?} {}", rules.name);
                 }
             }
         }

@@ -432,8 +432,12 @@ mod tests {
     /// A change marks every parent, and with vectors nothing else.
     #[test]
     fn kernels_reach_every_parent() {
-        let rules = Rules::AWARI;
-        for (set, stones) in [(PositionSet::All, 9), (PositionSet::REACHABLE, 10)] {
+        for (rules, set, stones) in [
+            (Rules::AWARI, PositionSet::All, 9),
+            (Rules::AWARI, PositionSet::REACHABLE, 10),
+            (Rules::WARI, PositionSet::All, 7),
+            (Rules::SLAM_LEAVE_LAST, PositionSet::REACHABLE, 7),
+        ] {
             let (tables, halves) = (Tables::new(rules, set, 2 * stones), Halves::new(2 * stones));
             for number in (0..SowClass::COUNT).filter(|&number| SowClass::from_number(number).occurs()) {
                 let class = SowClass::from_number(number);

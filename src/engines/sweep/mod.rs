@@ -17,12 +17,14 @@
 
 pub mod disk;
 pub mod distributed;
+mod guarantees;
 mod marked;
 mod marks;
 mod memory;
 mod pair;
 mod tile;
 
+pub use guarantees::{BoundCaptures, Guarantees};
 pub use memory::{SweepReport, sweep};
 
 use crate::kernels::scores::{ChildScores, SlabWork};

@@ -18,9 +18,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Every bound decides what scores just that, by any number of ranks.
 #[test]
 fn bounds_are_those_of_one_machine() {
-    for (set, stones) in [(PositionSet::All, 9), (PositionSet::REACHABLE, 10)] {
-        let expected = alone(set, stones);
-        let tables = Arc::new(Tables::new(Rules::AWARI, set, stones));
+    for (rules, set, stones) in [
+        (Rules::AWARI, PositionSet::All, 9),
+        (Rules::AWARI, PositionSet::REACHABLE, 10),
+        (Rules::WARI, PositionSet::All, 8),
+        (Rules::SLAM_ILLEGAL_OWN_SIDE, PositionSet::REACHABLE, 8),
+    ] {
+        let expected = alone(rules, set, stones);
+        let tables = Arc::new(Tables::new(rules, set, stones));
         for stones in 0..=stones {
             let index = Index::new(stones, set);
             let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
@@ -54,7 +59,7 @@ fn bounds_are_those_of_one_machine() {
 #[test]
 fn network_faults_and_kernels_change_nothing() {
     let (set, stones) = (PositionSet::All, 7);
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
     for (seed, kernel) in (0..).zip(BitKernel::available()) {
@@ -78,7 +83,7 @@ impl DriverObserver for StopAfterCalls {
 #[test]
 fn all_ranks_stop_when_one_stops() {
     let (set, stones) = (PositionSet::All, 8);
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
     for calls in [0, 1, 7, 20] {

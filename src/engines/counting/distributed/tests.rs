@@ -37,10 +37,15 @@ fn solved(
 
 #[test]
 fn any_number_of_ranks_makes_the_databases_of_one_machine() {
-    for set in [PositionSet::All, PositionSet::REACHABLE] {
-        let expected = alone(set, 10);
-        let tables = Tables::new(Rules::AWARI, set, 10);
-        for stones in 0..=10 {
+    for (rules, set, stones_max) in [
+        (Rules::AWARI, PositionSet::All, 10),
+        (Rules::AWARI, PositionSet::REACHABLE, 10),
+        (Rules::WARI, PositionSet::All, 8),
+        (Rules::SLAM_ILLEGAL_OWN_SIDE, PositionSet::REACHABLE, 8),
+    ] {
+        let expected = alone(rules, set, stones_max);
+        let tables = Tables::new(rules, set, stones_max);
+        for stones in 0..=stones_max {
             let index = Index::new(stones, set);
             let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
             for (ranks, processors) in [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1)] {
@@ -75,7 +80,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
 #[test]
 fn network_faults_change_nothing() {
     let (set, stones) = (PositionSet::All, 8);
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     for seed in 0..3 {
@@ -118,7 +123,7 @@ impl JobObserver<RankValues> for StopAtBound<'_> {
 fn a_stopped_job_resumes() {
     const RANKS: usize = 3;
     let (set, stones) = (PositionSet::All, 10);
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     let kept = Mutex::new(vec![Vec::new(); RANKS]);
@@ -163,7 +168,7 @@ fn a_stopped_job_resumes() {
 fn a_checkpoint_between_bounds_is_enough() {
     const RANKS: usize = 2;
     let (set, stones) = (PositionSet::REACHABLE, 10);
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     let kept = Mutex::new(vec![Vec::new(); RANKS]);
@@ -191,7 +196,7 @@ fn a_checkpoint_between_bounds_is_enough() {
 fn a_foreign_checkpoint_is_detected_on_every_rank() {
     let (set, stones) = (PositionSet::All, 6);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     let found = job(3, 1, NetworkFaults::none(), |end| {
         let mut rank_values = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();

@@ -76,13 +76,14 @@ impl CellFile for TestFile {
 
 /// Best captures and scores of a database, made in memory.
 struct KnownDatabase {
+    rules: Rules,
     index: Index,
     captures: Vec<Score>,
     scores: Vec<Score>,
 }
 
-fn known(set: PositionSet, stones_max: u32) -> Vec<KnownDatabase> {
-    let tables = Tables::new(Rules::AWARI, set, stones_max);
+fn known(rules: Rules, set: PositionSet, stones_max: u32) -> Vec<KnownDatabase> {
+    let tables = Tables::new(rules, set, stones_max);
     let mut all: Vec<KnownDatabase> = Vec::new();
     for stones in 0..=stones_max {
         let index = Index::new(stones, set);
@@ -91,7 +92,7 @@ fn known(set: PositionSet, stones_max: u32) -> Vec<KnownDatabase> {
         capture::capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
         let mut scores = crate::ScoreRows::zeroed(&index).unwrap();
         sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {}).unwrap();
-        all.push(KnownDatabase { index, captures: best.to_vec(), scores: scores.to_vec() });
+        all.push(KnownDatabase { rules, index, captures: best.to_vec(), scores: scores.to_vec() });
     }
     all
 }
@@ -105,7 +106,7 @@ fn solve(
     kernel: Kernel,
     progress: &dyn DriverObserver,
 ) -> Result<(DiskSweepReport, Vec<Score>), DiskSweepError<String>> {
-    let mut tiled = DiskSweep::new(&Rules::AWARI, &known.index, plan, kernel, file, is_resumed);
+    let mut tiled = DiskSweep::new(&known.rules, &known.index, plan, kernel, file, is_resumed);
     let mut read = |first: u64, into: &mut [i8]| {
         into.copy_from_slice(&known.captures[first as usize..][..into.len()]);
         Ok(())
@@ -128,8 +129,8 @@ fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 /// Databases of each parity, the smallest among them, against those of sweep in memory.
 #[test]
 fn every_budget_gives_the_scores_of_a_sweep_in_memory() {
-    for set in SETS {
-        for known in known(set, 8) {
+    for (rules, set) in Rules::KNOWN.iter().flat_map(|&rules| SETS.map(|set| (rules, set))) {
+        for known in known(rules, set, if rules == Rules::AWARI { 8 } else { 6 }) {
             let stones = known.index.stones();
             let least = DiskPlan::arena_bytes_min(stones, set);
             assert_eq!(DiskPlan::new(&known.index, least - 1).unwrap_err(), TooSmall { needed: least });
@@ -151,7 +152,7 @@ fn every_budget_gives_the_scores_of_a_sweep_in_memory() {
 /// Twelve stones in two arenas of a fifth of their size: slabs are cut into many tasks.
 #[test]
 fn many_tasks_a_slab() {
-    let known = known(PositionSet::REACHABLE, 12).pop().unwrap();
+    let known = known(Rules::AWARI, PositionSet::REACHABLE, 12).pop().unwrap();
     let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(12, PositionSet::REACHABLE)).unwrap();
     assert!(plan.tasks.len() > 40 && plan.arena_bytes() < known.scores.len() / 5, "{}", plan.arena_bytes());
     let file = TestFile::new(&plan);
@@ -165,7 +166,7 @@ fn many_tasks_a_slab() {
 fn a_sweep_resumes_after_any_write() {
     let stones = 6;
     for set in SETS {
-        let known = known(set, stones).pop().unwrap();
+        let known = known(Rules::AWARI, set, stones).pop().unwrap();
         let least = DiskPlan::arena_bytes_min(stones, set);
         let plans = [least, least * 2].map(|bytes| DiskPlan::new(&known.index, bytes).unwrap());
         let longest = plans.iter().map(DiskPlan::file_bytes).max().unwrap();
@@ -196,7 +197,7 @@ fn a_sweep_resumes_after_any_write() {
 /// A file of a previous process that is no state of a sweep has wrong checksums, and counts as zeros.
 #[test]
 fn a_damaged_file_is_swept_to_the_same_scores() {
-    let known = known(PositionSet::All, 7).pop().unwrap();
+    let known = known(Rules::AWARI, PositionSet::All, 7).pop().unwrap();
     let plan = DiskPlan::new(&known.index, usize::MAX).unwrap();
     let file = TestFile::new(&plan);
     let run = |resumed| with_threads(2, || solve(&known, &plan, &file, resumed, Kernel::detect(), &())).unwrap();
@@ -218,7 +219,7 @@ fn a_damaged_file_is_swept_to_the_same_scores() {
 /// The drive gives back other bytes than were written, while the sweep is under way.
 #[test]
 fn damage_during_a_sweep_is_repaired() {
-    let known = known(PositionSet::All, 7).pop().unwrap();
+    let known = known(Rules::AWARI, PositionSet::All, 7).pop().unwrap();
     let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(7, PositionSet::All)).unwrap();
     let file = TestFile::new(&plan);
     for at in [60, 150, 250] {
@@ -242,7 +243,7 @@ impl DriverObserver for StopAtCall {
 
 #[test]
 fn a_sweep_resumes_wherever_it_was_stopped() {
-    let known = known(PositionSet::All, 7).pop().unwrap();
+    let known = known(Rules::AWARI, PositionSet::All, 7).pop().unwrap();
     let plan = DiskPlan::new(&known.index, DiskPlan::arena_bytes_min(7, PositionSet::All)).unwrap();
     let file = TestFile::new(&plan);
     for times in [0, 7, 20, 33] {

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Solves databases 0 to `stones` on one machine.
-pub(crate) fn alone(set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
-    let tables = Tables::new(Rules::AWARI, set, stones);
+pub(crate) fn alone(rules: Rules, set: PositionSet, stones: u32) -> Vec<Vec<Score>> {
+    let tables = Tables::new(rules, set, stones);
     let mut databases: Vec<Vec<Score>> = Vec::new();
     for stones in 0..=stones {
         let index = Index::new(stones, set);
@@ -115,9 +115,14 @@ pub(crate) fn concatenated<'a>(index: &Index, found: impl ExactSizeIterator<Item
 
 #[test]
 fn any_number_of_ranks_makes_the_databases_of_one_machine() {
-    for (set, stones) in [(PositionSet::All, 10), (PositionSet::REACHABLE, 12)] {
-        let expected = alone(set, stones);
-        let tables = Tables::new(Rules::AWARI, set, stones);
+    for (rules, set, stones) in [
+        (Rules::AWARI, PositionSet::All, 10),
+        (Rules::AWARI, PositionSet::REACHABLE, 12),
+        (Rules::WARI, PositionSet::All, 9),
+        (Rules::SLAM_ILLEGAL_OWN_SIDE, PositionSet::REACHABLE, 9),
+    ] {
+        let expected = alone(rules, set, stones);
+        let tables = Tables::new(rules, set, stones);
         for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
             for stones in 0..=stones {
                 let (expected, smaller) = (&expected[stones as usize], &expected[..stones as usize]);
@@ -137,7 +142,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
 #[test]
 fn network_faults_and_kernels_change_nothing() {
     let (set, stones) = (PositionSet::All, 8);
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let tables = Tables::new(Rules::AWARI, set, stones);
     let smaller = &expected[..stones as usize];
     for (seed, kernel) in (0..).zip(Kernel::available()) {
@@ -174,7 +179,7 @@ impl JobObserver<RankScores> for CheckpointAlways<'_> {
 #[test]
 fn a_stopped_job_resumes() {
     let (set, stones) = (PositionSet::All, 10);
-    let expected = alone(set, stones);
+    let expected = alone(Rules::AWARI, set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let smaller = &expected[..stones as usize];
     let kept: Mutex<Vec<(usize, usize, Vec<Score>)>> = Mutex::new(Vec::new());
@@ -284,7 +289,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
         }
         let index = Index::new(6, set);
         let mut part = part(&tables, &index, 3, end.rank());
-        let captures = captures(&tables, &index, &part, &alone(set, 5));
+        let captures = captures(&tables, &index, &part, &alone(Rules::AWARI, set, 5));
         let solved = sweep(&tables, &index, &captures, &mut part, Kernel::detect(), end, &());
         matches!(solved, Err(JobError::Communication(_)))
     });
