@@ -53,24 +53,24 @@ pub fn certify_watched<L: ScoreSource>(
     stones: u32,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Certified> {
-    certify_claims(Claims { low: databases, high: databases }, stones, 1, watch)
+    certify_claims(ForcedBounds { low: databases, high: databases }, stones, 1, watch)
 }
 
 /// As [`certify`], of the bounds of all positions: what the mover can force, and to what the opponent can hold the mover.
 /// The claims are that either player can force what the databases say.
 pub fn certify_bounds<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, stones: u32) -> Result<Certified> {
-    certify_claims(Claims { low, high }, stones, 1 - stones as Score, &|| ControlFlow::Continue(()))
+    certify_claims(ForcedBounds { low, high }, stones, 1 - stones as Score, &|| ControlFlow::Continue(()))
 }
 
 /// Derives the claims of all bounds from `bound_min` up.
 fn certify_claims<L: ScoreSource>(
-    databases: Claims<&Databases<L>>,
+    databases: ForcedBounds<&Databases<L>>,
     stones: u32,
     bound_min: Score,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Certified> {
-    let claims = Claims { low: databases.low.get(stones)?, high: databases.high.get(stones)? };
-    let histograms = Claims { low: Histogram::of(claims.low)?, high: Histogram::of(claims.high)? };
+    let claims = ForcedBounds { low: databases.low.get(stones)?, high: databases.high.get(stones)? };
+    let histograms = ForcedBounds { low: Histogram::of(claims.low)?, high: Histogram::of(claims.high)? };
     let positions = claims.low.positions();
     let bits = || PositionBits::new(positions).map_err(|source| CheckError::Memory { stones, positions, source });
     let proof = Proof { databases, claims, watch, wins: bits()?, losses: bits()? };
@@ -102,15 +102,15 @@ impl Certified {
 /// What claims that the mover wins something, and what claims that the mover can win no more. Databases of scores claim
 /// both.
 #[derive(Clone, Copy)]
-struct Claims<T> {
+struct ForcedBounds<T> {
     low: T,
     high: T,
 }
 
 /// The claims derived so far.
 struct Proof<'a, L> {
-    databases: Claims<&'a Databases<L>>,
-    claims: Claims<&'a Database<L>>,
+    databases: ForcedBounds<&'a Databases<L>>,
+    claims: ForcedBounds<&'a Database<L>>,
     watch: &'a (dyn Fn() -> ControlFlow<()> + Sync),
     wins: PositionBits,
     losses: PositionBits,
@@ -123,17 +123,17 @@ struct PositionBits {
 
 /// A claim about a position.
 #[derive(Clone, Copy)]
-enum Claim {
+enum ForcedClaim {
     /// The mover can force this score or more.
     Win(Score),
     /// The opponent can hold the mover to this score or less.
     Loss(Score),
 }
 
-impl Claim {
+impl ForcedClaim {
     fn score(self) -> Score {
         match self {
-            Claim::Win(score) | Claim::Loss(score) => score,
+            ForcedClaim::Win(score) | ForcedClaim::Loss(score) => score,
         }
     }
 }
@@ -186,7 +186,7 @@ impl<L: ScoreSource> Proof<'_, L> {
             return Err(CheckError::Stopped);
         }
         let first = unit * UNIT_POSITIONS;
-        let Claims { low, high } = self.claims;
+        let ForcedBounds { low, high } = self.claims;
         let positions = UNIT_POSITIONS.min(low.positions() - first);
         let [lows, highs] = buffers;
         lows.resize(positions as usize, 0);
@@ -201,7 +201,7 @@ impl<L: ScoreSource> Proof<'_, L> {
         let mut left = OpenClaims::default();
         for (position, (&low, &high)) in (first..).zip(lows.iter().zip(highs)) {
             for (score, claim, plane) in
-                [(low, Claim::Win(bound), &self.wins), (high, Claim::Loss(-bound), &self.losses)]
+                [(low, ForcedClaim::Win(bound), &self.wins), (high, ForcedClaim::Loss(-bound), &self.losses)]
             {
                 if score != claim.score() || plane.has(position) {
                     continue;
@@ -218,13 +218,13 @@ impl<L: ScoreSource> Proof<'_, L> {
     }
 
     /// Whether a claim follows from the derived ones.
-    fn follows(&self, board: &Board, claim: Claim) -> Result<bool> {
+    fn follows(&self, board: &Board, claim: ForcedClaim) -> Result<bool> {
         let stones = board.stones();
         let score = claim.score();
         // What the mover wins, the opponent does not hold; what the mover is held to, no capture wins more than.
         let (is_win, children) = match claim {
-            Claim::Win(_) => (true, self.databases.high),
-            Claim::Loss(_) => (false, self.databases.low),
+            ForcedClaim::Win(_) => (true, self.databases.high),
+            ForcedClaim::Loss(_) => (false, self.databases.low),
         };
         let rules = children.rules();
         // Quiet moves first: they need no look-up in another database.

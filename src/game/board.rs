@@ -4,7 +4,7 @@
 //! the board is turned, so a `Board` is always seen from the player to move.
 
 use crate::rules::SowEffect;
-use crate::{HALF_PITS, Half, Rules, Slam};
+use crate::{HALF_PITS, Half, RepetitionRule, RestOwner, Rules, Score, Slam};
 use std::fmt;
 use thiserror::Error;
 
@@ -196,6 +196,22 @@ impl Board {
     }
 }
 
+impl Rules {
+    /// The score of a position whose mover has no move.
+    pub fn terminal_score(&self, board: &Board) -> Score {
+        let stones = |half: Half| half.iter().map(|&stones| u32::from(stones)).sum::<u32>() as Score;
+        self.rest_score(stones(board.mover()), stones(board.opponent()))
+    }
+
+    /// The score of a position that is repeated.
+    pub fn repetition_score(&self, board: &Board) -> Score {
+        match self.repetition {
+            RepetitionRule::Split => 0,
+            RepetitionRule::OwnSide => Rules { rest: RestOwner::OwnSide, ..*self }.terminal_score(board),
+        }
+    }
+}
+
 /// The pits after sowing from `origin`, and where the last stone fell.
 fn sown(pits: &[u8; 12], origin: usize) -> ([u8; 12], usize) {
     let mut pits = *pits;
@@ -282,6 +298,17 @@ mod tests {
                 found_any += found.len();
             }
             assert!(found_any > 3_000, "{found_any}");
+        }
+    }
+
+    #[test]
+    fn who_cannot_move_loses_the_rest_or_keeps_the_own_side() {
+        let board = Board([0, 0, 3, 0, 0, 0, 1, 2, 0, 1, 0, 0]);
+        assert_eq!(Rules::SLAM_ILLEGAL.terminal_score(&board), -7);
+        assert_eq!(Rules::SLAM_ILLEGAL_OWN_SIDE.terminal_score(&board), -1);
+        let empty = Board([0, 0, 0, 0, 0, 0, 1, 2, 0, 4, 0, 0]);
+        for rules in Rules::KNOWN {
+            assert_eq!(rules.terminal_score(&empty), -7);
         }
     }
 

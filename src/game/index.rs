@@ -7,7 +7,7 @@
 //! of the game (48) then has one more position, the opening, after all slabs. The methods of the engines solve the slabs;
 //! the score of the opening, which no move leads to, follows from them.
 
-use crate::{Board, Half, Halves, Opening, STONES_MAX, binomial};
+use crate::{Board, Half, Halves, Opening, Rules, STONES_MAX, Score, binomial};
 use std::str::FromStr;
 
 /// Which half indexes the rows of a slab.
@@ -79,6 +79,13 @@ impl Slab {
             Orientation::MoverMajor => (self.mover_halves, self.opponent_halves),
             Orientation::OpponentMajor => (self.opponent_halves, self.mover_halves),
         }
+    }
+}
+
+impl Rules {
+    /// The score of the positions of a slab whose mover has no move.
+    pub fn terminal_score_in(&self, slab: &Slab) -> Score {
+        self.rest_score(slab.mover_stones as Score, slab.opponent_stones as Score)
     }
 }
 

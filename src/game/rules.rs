@@ -4,7 +4,7 @@
 //!
 //! The parameters are those by which collections of mancala rules tell games of this family apart.
 
-use crate::{Board, HALF_PITS, Half, Score, Slab};
+use crate::{HALF_PITS, Half, Score};
 use std::ops::Range;
 
 /// The parameters of sowing games of this family, and the identity of a database.
@@ -165,26 +165,8 @@ impl Rules {
         0..(stones + 1).saturating_sub(u32::from(self.capture_low))
     }
 
-    /// The score of a position whose mover has no move.
-    pub fn terminal_score(&self, board: &Board) -> Score {
-        let stones = |half: Half| half.iter().map(|&stones| u32::from(stones)).sum::<u32>() as Score;
-        self.rest_score(stones(board.mover()), stones(board.opponent()))
-    }
-
-    /// As [`terminal_score`](Self::terminal_score), for the positions of a slab.
-    pub fn terminal_score_in(&self, slab: &Slab) -> Score {
-        self.rest_score(slab.mover_stones as Score, slab.opponent_stones as Score)
-    }
-
-    /// The score of a position that is repeated.
-    pub fn repetition_score(&self, board: &Board) -> Score {
-        match self.repetition {
-            RepetitionRule::Split => 0,
-            RepetitionRule::OwnSide => Rules { rest: RestOwner::OwnSide, ..*self }.terminal_score(board),
-        }
-    }
-
-    fn rest_score(&self, mover: Score, opponent: Score) -> Score {
+    /// The score of a position whose mover has no move, where the players have these stones on their sides.
+    pub(crate) fn rest_score(&self, mover: Score, opponent: Score) -> Score {
         match self.rest {
             RestOwner::Opponent => -(mover + opponent),
             RestOwner::OwnSide => mover - opponent,
@@ -244,17 +226,6 @@ mod tests {
         assert_eq!(captured, [2, 3]);
         let smaller = [0, 1, 2, 3, 10].map(|stones| rules.smaller(stones));
         assert_eq!(smaller, [0..0, 0..0, 0..1, 0..2, 0..9]);
-    }
-
-    #[test]
-    fn who_cannot_move_loses_the_rest_or_keeps_the_own_side() {
-        let board = Board([0, 0, 3, 0, 0, 0, 1, 2, 0, 1, 0, 0]);
-        assert_eq!(Rules::SLAM_ILLEGAL.terminal_score(&board), -7);
-        assert_eq!(Rules::SLAM_ILLEGAL_OWN_SIDE.terminal_score(&board), -1);
-        let empty = Board([0, 0, 0, 0, 0, 0, 1, 2, 0, 4, 0, 0]);
-        for rules in Rules::KNOWN {
-            assert_eq!(rules.terminal_score(&empty), -7);
-        }
     }
 
     /// A sowing that ends in pit c with 2, 3 and 2 stones in a to c, and nothing elsewhere.

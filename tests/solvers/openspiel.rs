@@ -14,7 +14,7 @@ const PLIES_MAX: usize = 1_000;
 
 /// How replayed games ended.
 #[derive(Debug, Default)]
-struct Ends {
+struct EndCounts {
     majority: u32,
     cannot_move: u32,
     cannot_feed: u32,
@@ -24,7 +24,7 @@ struct Ends {
 }
 
 /// Replays a game, and counts how it ended.
-fn replay(line: &str, ends: &mut Ends) {
+fn replay(line: &str, ends: &mut EndCounts) {
     let words: Vec<&str> = line.split(' ').collect();
     let [seeds, moves @ .., last] = &words[..] else { panic!("{line}") };
     let seeds: u8 = seeds.parse().unwrap();
@@ -107,8 +107,8 @@ fn numbers(game: &Game) -> Vec<u8> {
     board.0.into_iter().chain([south_store, north_store]).collect()
 }
 
-fn replay_all(games: &str) -> Ends {
-    let mut ends = Ends::default();
+fn replay_all(games: &str) -> EndCounts {
+    let mut ends = EndCounts::default();
     games.lines().for_each(|line| replay(line, &mut ends));
     println!("{ends:?}");
     ends
@@ -128,7 +128,7 @@ fn a_wrong_record_is_noticed() {
     for (from, to) in [("=", "=0"), (" B3f1", " B3f2"), (" B3f", " B3e")] {
         let wrong = line.replacen(from, to, 1);
         assert_ne!(wrong, line);
-        assert!(std::panic::catch_unwind(|| replay(&wrong, &mut Ends::default())).is_err(), "{wrong}");
+        assert!(std::panic::catch_unwind(|| replay(&wrong, &mut EndCounts::default())).is_err(), "{wrong}");
     }
 }
 
