@@ -94,7 +94,7 @@ impl<'a> Assessor<'a> {
     /// Returns the value of a position that the rules or a database give.
     pub fn known(&self, board: &Board) -> Option<Hundredths> {
         if board.moves(self.game.rules()).next().is_none() {
-            return Some(AwariGame::hundredths(self.game.rules().terminal_score(board.stones()).into()));
+            return Some(AwariGame::hundredths(self.game.rules().terminal_score(board).into()));
         }
         let is_known = self.databases.knows(board.stones());
         let score = if is_known { self.databases.score(board) } else { None };
