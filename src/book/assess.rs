@@ -59,7 +59,7 @@ impl<'a> Assessor<'a> {
     /// # Errors
     /// If the system refuses the memory of the table.
     pub fn new(game: AwariGame, databases: &'a dyn ExactScores, limits: AssessmentLimits) -> io::Result<Assessor<'a>> {
-        let searcher = Searcher::new(Assessor::TABLE_BYTES, Evaluation::default())?;
+        let searcher = Searcher::by(*game.rules(), Assessor::TABLE_BYTES, Evaluation::default())?;
         Ok(Assessor { game, databases, searcher, limits })
     }
 

@@ -4,9 +4,9 @@ use crate::args::{SearchArgs, TableArgs};
 use crate::error::{CliError, Result};
 use disk::{clock, heap};
 use game::play::Game;
-use game::{Board, HALF_PITS};
+use game::{Board, HALF_PITS, Rules};
 use oracle::{Bounds, Oracle};
-use search::{Evaluation, MoveEstimate, SearchLimits, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher};
+use search::{Evaluation, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
 use std::cell::OnceCell;
 use std::time::Duration;
 
@@ -35,20 +35,14 @@ impl Analyst {
         let searcher = match self.searcher.get() {
             Some(searcher) => searcher,
             None => {
-                let made = searcher(&self.table)?;
+                let made = searcher(*self.oracle.rules(), &self.table)?;
                 self.searcher.get_or_init(|| made)
             }
         };
         let request =
             SearchRequest { before, lines, threads: self.table.threads(), ..SearchRequest::new(board, self.limits) };
         heap::room_for_threads(request.threads).map_err(CliError::Thread)?;
-        let mut completed = None;
-        let stop = SearchStop::new();
-        let report = self.oracle.analyze(searcher, &request, &stop, &mut |report| completed = Some(report.clone()))?;
-        Ok(match completed {
-            Some(completed) if lines > 1 => comparable(completed, report),
-            _ => report,
-        })
+        Ok(self.oracle.analyze(searcher, &request, &SearchStop::new(), &mut |_| {})?)
     }
 
     /// Analyzes the position of a game, with estimates of all moves.
@@ -57,36 +51,15 @@ impl Analyst {
     }
 }
 
-/// Returns the estimates of the last completed iteration with the bounds of the whole search: the estimates of an iteration
-/// that was stopped are of different depths, and cannot be compared.
-fn comparable(completed: SearchReport, last: SearchReport) -> SearchReport {
-    let bounds = |one: &SearchedMove| last.moves.iter().find(|other| other.pit == one.pit).map(|at| (at.low, at.high));
-    let mut moves = completed.moves;
-    for one in &mut moves {
-        if let Some((low, high)) = bounds(one) {
-            let within = |hundredths: i32| hundredths.clamp(i32::from(low) * 100, i32::from(high) * 100);
-            (one.low, one.high) = (low, high);
-            one.estimate = match one.estimate {
-                MoveEstimate::About(estimate) => MoveEstimate::About(within(estimate)),
-                MoveEstimate::AtMost(estimate) => MoveEstimate::AtMost(within(estimate)),
-            };
-        }
-    }
-    moves.sort_by_key(|one| std::cmp::Reverse(one.estimate.hundredths()));
-    let (low, high) = (i32::from(last.low) * 100, i32::from(last.high) * 100);
-    let estimate = moves.first().map_or(last.estimate, |best| best.estimate.hundredths()).clamp(low, high);
-    SearchReport { moves, estimate, ..last }
-}
-
-/// Makes a searcher with an empty table.
-pub(crate) fn searcher(args: &TableArgs) -> Result<Searcher> {
+/// Makes a searcher by some rules, with an empty table.
+pub(crate) fn searcher(rules: Rules, args: &TableArgs) -> Result<Searcher> {
     let bytes = args.hash.bytes();
     let refused = |error| CliError::SearchTable { bytes, error };
     // The system may promise more memory than it has.
     if clock::available_bytes().is_some_and(|available| bytes > available) {
         return Err(refused(std::io::ErrorKind::OutOfMemory.into()));
     }
-    Searcher::new(bytes, Evaluation::default()).map_err(refused)
+    Searcher::by(rules, bytes, Evaluation::default()).map_err(refused)
 }
 
 /// Returns the positions since the last capture of a game, without the present one. A move back to one of them ends the
@@ -118,7 +91,6 @@ pub(crate) fn stones(hundredths: i32) -> String {
 mod tests {
     use super::*;
     use game::transcript::Transcript;
-    use game::{Pit, Rules};
 
     fn before(text: &str) -> usize {
         let game = Transcript::parse(Rules::AWARI, text).unwrap().game;
@@ -138,38 +110,6 @@ mod tests {
         // The second move captures.
         assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2"), 0);
         assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2 c"), 1);
-    }
-
-    #[test]
-    fn estimates_of_one_iteration_are_compared() {
-        let one = |pit: usize, low, high, estimate| SearchedMove {
-            pit: Pit::ALL[pit],
-            captured: 0,
-            low,
-            high,
-            estimate: MoveEstimate::About(estimate),
-            line: vec![Pit::ALL[pit]],
-        };
-        let report = |moves: Vec<SearchedMove>, low, high, depth| SearchReport {
-            low,
-            high,
-            estimate: moves[0].estimate.hundredths(),
-            moves,
-            depth,
-            nodes: 0,
-            probes: 0,
-            time: Duration::ZERO,
-            contradiction: None,
-            table_permille: 0,
-        };
-        let completed = report(vec![one(0, -9, 9, 200), one(1, -9, 9, 100), one(2, -9, 9, -300)], -9, 9, 7);
-        // The first move turned out to be bad, and the others were not searched again.
-        let last = report(vec![one(0, -9, 0, -150), one(1, -9, 9, 100), one(2, -1, 9, -300)], -1, 9, 7);
-        let found = comparable(completed, last);
-        let moves: Vec<(usize, i8, i8, i32)> =
-            found.moves.iter().map(|one| (one.pit.number(), one.low, one.high, one.estimate.hundredths())).collect();
-        assert_eq!(moves, [(1, -9, 9, 100), (0, -9, 0, 0), (2, -1, 9, -100)]);
-        assert_eq!((found.low, found.high, found.estimate), (-1, 9, 100));
     }
 
     #[test]

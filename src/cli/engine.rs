@@ -298,7 +298,7 @@ impl EngineSession {
     fn searcher(&mut self) -> Result<Option<Arc<Searcher>>> {
         if self.searcher.is_none() {
             let table = TableArgs { threads: 1, hash: Budget::new(self.options.hash << 20) };
-            match searcher(&table) {
+            match searcher(*self.oracle.rules(), &table) {
                 Ok(searcher) => self.searcher = Some(Arc::new(searcher)),
                 Err(error) => print(&remark(error.to_string()))?,
             }

@@ -7,6 +7,7 @@ use crate::output::print;
 use crate::terminal::say;
 use crate::{signals, stats};
 use disk::{RealDisk, clock, machine};
+use game::Rules;
 use oracle::Oracle;
 use pipeline::Exit;
 use search::Evaluation;
@@ -27,7 +28,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     });
     let mut limits = ServerLimits::default();
     limits.analyses_max = args.analyses.map_or(limits.analyses_max, usize::from);
-    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, engine(args.hash.bytes())?, limits);
+    let engine = engine(library.rules(), args.hash.bytes())?;
+    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, engine, limits);
     // Threads for reading, for searching, for analyses and moves, and two for the server; checked before clients can connect.
     let threads = clock::cores() + limits.searches_max + 2 * limits.analyses_max + 2;
     machine::probe_threads(threads).map_err(CliError::Thread)?;
@@ -42,12 +44,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Makes the engine of the server, with a table of a number of bytes.
-fn engine(table_bytes: u64) -> Result<SiteEngine> {
+/// Makes the engine of the server by the rules of the databases, with a table of a number of bytes.
+fn engine(rules: Rules, table_bytes: u64) -> Result<SiteEngine> {
     // The system commits memory at first touch, and would end the process if it had none left then.
     let made = match clock::available_bytes() {
         Some(available) if table_bytes > available => Err(io::ErrorKind::OutOfMemory.into()),
-        _ => SiteEngine::new(table_bytes, Evaluation::default(), machine::lower_thread_priority),
+        _ => SiteEngine::new(rules, table_bytes, Evaluation::default(), machine::lower_thread_priority),
     };
     made.map_err(|error| CliError::SearchTable { bytes: table_bytes, error })
 }

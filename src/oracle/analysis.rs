@@ -86,6 +86,9 @@ impl Oracle {
     /// # Errors
     /// As [`answer`](Oracle::answer) if a database holds the position; [`OracleError::Contradiction`] if a search proves that a
     /// database is wrong. A database that cannot be read is an error only if the position itself is in it.
+    ///
+    /// # Panics
+    /// If the searcher has other rules than the databases.
     pub fn analyze(
         &self,
         searcher: &Searcher,
@@ -112,7 +115,8 @@ impl Oracle {
     ) -> Result<SearchReport, OracleError> {
         let start = Instant::now();
         let stones = request.board.stones();
-        if request.board.mover_starves() || stones <= probes.stones_max && self.has(stones) {
+        assert!(searcher.rules() == self.rules(), "a search by the rules of the databases");
+        if request.board.moves(self.rules()).next().is_none() || stones <= probes.stones_max && self.has(stones) {
             let answer = self.answer(&request.board)?;
             if answer.score.score().is_some() {
                 let is_late = || request.limits.time.is_some_and(|time| start.elapsed() >= time);

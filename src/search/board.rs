@@ -2,7 +2,7 @@
 //!
 //! Sowing is one addition to each word, from a table by pit and stones; a capture is a mask.
 
-use game::{Board, HALF_PITS, Rules, STONES_MAX, binomial};
+use game::{Board, HALF_PITS, Played, Rules, STONES_MAX, Slam, binomial};
 
 /// The low bit of each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -175,9 +175,30 @@ impl PackedBoard {
         (PackedBoard { mover: opponent, opponent: mover }, captured)
     }
 
-    /// Returns the legal moves: none if the mover has no stones.
+    /// Returns the legal moves: none if the mover has no stones, or by some rules if every move is a slam.
     #[inline]
-    pub(crate) fn moves(self) -> SearchMoves {
+    pub(crate) fn moves(self, rules: &Rules) -> SearchMoves {
+        match rules.slam {
+            Slam::IllegalUnlessAll => self.moves_of_awari(),
+            _ => self.moves_by(rules),
+        }
+    }
+
+    /// Returns the legal moves by any rules, slowly.
+    #[cold]
+    fn moves_by(self, rules: &Rules) -> SearchMoves {
+        let none = SearchMove { child: self, pit: 0, captured: 0, priority: 0 };
+        let mut moves = SearchMoves { moves: [none; HALF_PITS], len: 0 };
+        for (pit, Played { child, captured }) in self.board().moves(rules) {
+            moves.moves[moves.len] =
+                SearchMove { child: PackedBoard::new(&child), pit: pit.number() as u8, captured, priority: 0 };
+            moves.len += 1;
+        }
+        moves
+    }
+
+    #[inline]
+    fn moves_of_awari(self) -> SearchMoves {
         let none = SearchMove { child: self, pit: 0, captured: 0, priority: 0 };
         let mut moves = SearchMoves { moves: [none; HALF_PITS], len: 0 };
         let mut starving = 0;
@@ -227,15 +248,18 @@ mod tests {
             let packed = PackedBoard::new(&Board(pits));
             assert_eq!(packed.board(), Board(pits));
             assert_eq!(packed.stones(), Board(pits).stones());
-            let expected: Vec<_> = (0u8..)
-                .zip(reference::moves(pits))
-                .filter_map(|(pit, one)| match one {
-                    ReferenceMove::Legal { captured, child } => Some((pit, captured, Board(child))),
-                    _ => None,
-                })
-                .collect();
-            let found: Vec<_> = packed.moves().iter().map(|one| (one.pit, one.captured, one.child.board())).collect();
-            assert_eq!(found, expected, "{pits:?}");
+            for rules in &Rules::KNOWN {
+                let expected: Vec<_> = (0u8..)
+                    .zip(reference::moves_by(rules, pits))
+                    .filter_map(|(pit, one)| match one {
+                        ReferenceMove::Legal { captured, child } => Some((pit, captured, Board(child))),
+                        _ => None,
+                    })
+                    .collect();
+                let found: Vec<_> =
+                    packed.moves(rules).iter().map(|one| (one.pit, one.captured, one.child.board())).collect();
+                assert_eq!(found, expected, "{pits:?} {}", rules.name);
+            }
         }
     }
 

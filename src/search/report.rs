@@ -61,6 +61,14 @@ impl MoveEstimate {
             MoveEstimate::About(value) | MoveEstimate::AtMost(value) => value,
         }
     }
+
+    /// Returns the estimate, moved into proved bounds.
+    pub(crate) fn within(self, low: i32, high: i32) -> MoveEstimate {
+        match self {
+            MoveEstimate::About(value) => MoveEstimate::About(value.clamp(low, high)),
+            MoveEstimate::AtMost(value) => MoveEstimate::AtMost(value.clamp(low, high)),
+        }
+    }
 }
 
 impl SearchReport {

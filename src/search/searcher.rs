@@ -6,7 +6,7 @@ use crate::worker::{AlphaBeta, Outcome, PLY_MAX, SharedSearch, Worker};
 use crate::{
     Evaluation, ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchStop, SearchedMove, TranspositionTable,
 };
-use game::{Board, Pit, STONES_MAX};
+use game::{Board, Pit, RepetitionRule, Rules, STONES_MAX};
 use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,7 @@ const INFINITE: i32 = (STONES_MAX as i32 + 1) * STONE;
 pub struct Searcher {
     table: TranspositionTable,
     evaluation: Evaluation,
+    rules: Rules,
 }
 
 /// What to search.
@@ -69,12 +70,30 @@ impl RootMove {
 }
 
 impl Searcher {
-    /// Makes a searcher with a table of about this size.
+    /// Makes a searcher with a table of about this size, by the rules of awari.
     ///
     /// # Errors
     /// If the system refuses the memory.
     pub fn new(table_bytes: u64, evaluation: Evaluation) -> io::Result<Searcher> {
-        Ok(Searcher { table: TranspositionTable::new(table_bytes)?, evaluation })
+        Searcher::by(Rules::AWARI, table_bytes, evaluation)
+    }
+
+    /// Makes a searcher with a table of about this size, by some rules. By others than those of awari it is several times
+    /// slower; and the evaluation that the program contains was fitted to awari.
+    ///
+    /// # Errors
+    /// If the system refuses the memory.
+    ///
+    /// # Panics
+    /// If a repetition does not share the stones out: a position then has no score.
+    pub fn by(rules: Rules, table_bytes: u64, evaluation: Evaluation) -> io::Result<Searcher> {
+        assert!(rules.repetition == RepetitionRule::Split, "a repetition is worth 0");
+        Ok(Searcher { table: TranspositionTable::new(table_bytes)?, evaluation, rules })
+    }
+
+    /// Returns the rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Returns the table.
@@ -98,6 +117,7 @@ impl Searcher {
             table: &self.table,
             scores,
             evaluation: &self.evaluation,
+            rules: &self.rules,
             stop,
             done: &done,
             nodes: &nodes,
@@ -150,7 +170,7 @@ impl<'a> Deepening<'a> {
             estimate: MoveEstimate::AtMost(stones * 100),
             line: vec![one.pit],
         };
-        let moves = board.moves().iter().map(root_move).collect();
+        let moves = board.moves(shared.rules).iter().map(root_move).collect();
         Deepening { worker: Worker::new(shared, before), shared, board, stones, moves, depth: 0 }
     }
 
@@ -194,19 +214,24 @@ impl<'a> Deepening<'a> {
         best.low >= self.high() && (lines == 1 || self.moves[..lines].iter().all(RootMove::is_exact))
     }
 
+    /// Returns the score of the root if it has no moves.
+    fn terminal(&self) -> i32 {
+        self.shared.rules.terminal_score(&self.board.board()).into()
+    }
+
     /// Returns the proved lower bound of the root.
     fn low(&self) -> i32 {
-        self.moves.iter().map(|one| one.low).max().unwrap_or(-self.stones)
+        self.moves.iter().map(|one| one.low).max().unwrap_or(self.terminal())
     }
 
     /// Returns the proved upper bound of the root.
     fn high(&self) -> i32 {
-        self.moves.iter().map(|one| one.assumed_high).max().unwrap_or(-self.stones)
+        self.moves.iter().map(|one| one.assumed_high).max().unwrap_or(self.terminal())
     }
 
     /// Searches the root to a depth: the estimates of the best `lines` moves, and bounds of those of the others.
     fn deepen(&mut self, depth: i32, lines: usize) {
-        let earlier: Vec<(u8, MoveEstimate)> = self.moves[..lines].iter().map(|one| (one.pit, one.estimate)).collect();
+        let earlier = self.moves.clone();
         for line in 0..lines {
             let mut delta = ASPIRATION;
             let center = match self.moves[line].estimate {
@@ -220,7 +245,7 @@ impl<'a> Deepening<'a> {
             loop {
                 let best = self.pass(depth, window, line);
                 if self.worker.is_stopped {
-                    self.restore(line + 1, &earlier);
+                    self.restore(earlier, lines);
                     return;
                 }
                 delta *= 3;
@@ -233,18 +258,29 @@ impl<'a> Deepening<'a> {
                 }
             }
         }
+        self.sort(lines);
     }
 
-    /// Gives the moves from `first` on, which this iteration did not finish, the estimates of the previous one.
-    fn restore(&mut self, first: usize, earlier: &[(u8, MoveEstimate)]) {
-        for one in self.moves.iter_mut().skip(first) {
-            if let Some((_, estimate)) = earlier.iter().find(|(pit, _)| *pit == one.pit) {
-                one.estimate = *estimate;
+    /// Sorts the best moves. The sort is stable: moves of equal estimates stay in their order.
+    fn sort(&mut self, lines: usize) {
+        self.moves[..lines].sort_by_key(|one| Reverse(one.estimate.hundredths()));
+    }
+
+    /// Goes back to the moves of the previous iteration after one that was stopped, since estimates of different depths
+    /// cannot be compared. What was proved stays, and so does a best move that was searched to the end.
+    fn restore(&mut self, earlier: Vec<RootMove>, lines: usize) {
+        let is_found = matches!(self.moves.first(), Some(best) if matches!(best.estimate, MoveEstimate::About(_)));
+        if lines == 1 && is_found {
+            return;
+        }
+        let stopped = std::mem::replace(&mut self.moves, earlier);
+        for one in &mut self.moves {
+            if let Some(found) = stopped.iter().find(|found| found.pit == one.pit) {
+                (one.low, one.high, one.assumed_high) = (found.low, found.high, found.assumed_high);
+                one.estimate = one.estimate.within(one.low * 100, one.high * 100);
             }
         }
-        let rest = first.min(self.moves.len());
-        self.moves[rest..]
-            .sort_by_key(|one| Reverse((matches!(one.estimate, MoveEstimate::About(_)), one.estimate.hundredths())));
+        self.sort(lines);
     }
 
     /// Searches the moves from `first` on, and moves the best of them to this place. Returns its estimate.
@@ -311,7 +347,6 @@ impl<'a> Deepening<'a> {
 
     /// Returns what is known so far.
     fn report(&self, start: Instant) -> SearchReport {
-        let stones = self.stones;
         let pit = |pit: u8| Pit::new(pit).unwrap_or(Pit::ALL[0]);
         let moves = self.moves.iter().map(|one| SearchedMove {
             pit: pit(one.pit),
@@ -323,7 +358,7 @@ impl<'a> Deepening<'a> {
         });
         let moves: Vec<SearchedMove> = moves.collect();
         let (low, high) = (self.low(), self.high());
-        let estimate = moves.first().map_or(-stones * 100, |best| best.estimate.hundredths());
+        let estimate = moves.first().map_or(low * 100, |best| best.estimate.hundredths());
         SearchReport {
             low: low as i8,
             high: high as i8,

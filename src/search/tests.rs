@@ -112,6 +112,52 @@ fn scores_are_proved() {
     assert!(proved * 100 > all * 80, "{proved} of {all}");
 }
 
+/// By every rule: bounds hold the scores of the slow solver, and captures prove some of them.
+#[test]
+fn bounds_contain_the_score_by_all_rules() {
+    struct Smaller<'a>(&'a [Scores]);
+    impl ExactScores for Smaller<'_> {
+        fn knows(&self, stones: u32) -> bool {
+            stones < 5
+        }
+        fn score(&self, board: &Board) -> Option<Score> {
+            self.0[board.stones() as usize].get(&board.0).copied()
+        }
+    }
+    for rules in Rules::KNOWN {
+        let solved = reference::solve_up_to_by(&rules, 5);
+        let searcher = Searcher::by(rules, 0, Evaluation::default()).unwrap();
+        let (mut exact, mut all) = (0, 0);
+        for pits in boards(5).into_iter().step_by(5) {
+            let score = solved[5][&pits];
+            let report = search(&searcher, &SearchRequest::new(Board(pits), nodes(100)), &Smaller(&solved));
+            assert!(report.low <= score && score <= report.high, "{}: {pits:?}: {score} {report:?}", rules.name);
+            assert_eq!(report.contradiction, None);
+            assert_eq!(report.moves.len(), Board(pits).moves(&rules).count());
+            exact += u32::from(report.is_exact());
+            all += 1;
+        }
+        assert!(exact > all / 4, "{}: {exact} of {all}", rules.name);
+    }
+}
+
+/// However many positions a search may visit: the estimates of its lines are in order, and belong to one iteration.
+#[test]
+fn a_stopped_iteration_leaves_no_estimates() {
+    let request = |limit| SearchRequest { lines: 6, ..SearchRequest::new(Board::OPENING, nodes(limit)) };
+    for limit in (5_000..60_000).step_by(2_500) {
+        let searcher = searcher();
+        let mut completed = None;
+        let stop = SearchStop::new();
+        let last = searcher.search(&request(limit), &NoScores, &stop, &mut |report| completed = Some(report.clone()));
+        let completed = completed.unwrap();
+        let estimates =
+            |report: &SearchReport| -> Vec<_> { report.moves.iter().map(|one| (one.pit, one.estimate)).collect() };
+        assert_eq!(estimates(&last), estimates(&completed), "{limit}");
+        assert!(last.moves.is_sorted_by_key(|one| -one.estimate.hundredths()), "{last:?}");
+    }
+}
+
 #[test]
 fn limits_are_kept() {
     let searcher = searcher();

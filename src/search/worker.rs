@@ -18,7 +18,7 @@
 use crate::board::{PackedBoard, SearchMoves};
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
 use crate::{Evaluation, ExactScores, SearchStop};
-use game::{Board, HALF_PITS, STONES_MAX};
+use game::{Board, HALF_PITS, Rules, STONES_MAX};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -44,6 +44,7 @@ pub(crate) struct SharedSearch<'a> {
     pub(crate) table: &'a TranspositionTable,
     pub(crate) scores: &'a dyn ExactScores,
     pub(crate) evaluation: &'a Evaluation,
+    pub(crate) rules: &'a Rules,
     /// Set by the caller.
     pub(crate) stop: &'a SearchStop,
     /// Set by the main thread when it is done.
@@ -311,7 +312,10 @@ impl<'a> Worker<'a> {
         }
 
         let window = AlphaBeta { alpha: window.alpha.max(low * STONE), beta: window.beta.min(high * STONE) };
-        let mut moves = board.moves();
+        let mut moves = board.moves(self.shared.rules);
+        if moves.is_empty() {
+            return Outcome::exact(self.shared.rules.terminal_score(&board.board()).into());
+        }
         self.order(board, &mut moves, first);
         let (mut alpha, mut best, mut best_pit) = (window.alpha, i32::MIN, None);
         let (mut best_low, mut best_high) = (-stones, -stones);
@@ -405,7 +409,7 @@ impl<'a> Worker<'a> {
         let mut low = -stones;
         if best < window.beta && place.at - self.root + 1 < PLY_MAX {
             let mut alpha = window.alpha.max(best);
-            for one in board.moves().iter().filter(|one| one.captured > 0) {
+            for one in board.moves(self.shared.rules).iter().filter(|one| one.captured > 0) {
                 let captured = i32::from(one.captured);
                 let next = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
                 let found = self.search(one.child, next, 0, place.next(one.captured));

@@ -5,6 +5,7 @@
 
 use super::limits::ServerLimits;
 use super::refusal::Refusal;
+use game::Rules;
 use search::{Evaluation, SearchStop, Searcher};
 use std::io;
 use std::sync::Arc;
@@ -66,13 +67,13 @@ impl SearchQueue {
 }
 
 impl SiteEngine {
-    /// Makes an engine with a table of about this size. Each thread that searches calls `prepare_thread` first, which is to
+    /// Makes an engine by some rules, with a table of about this size. Each thread that searches calls `prepare_thread` first, which is to
     /// lower its priority.
     ///
     /// # Errors
     /// If the system refuses the memory.
-    pub fn new(table_bytes: u64, evaluation: Evaluation, prepare_thread: fn()) -> io::Result<SiteEngine> {
-        let searcher = Searcher::new(table_bytes, Evaluation::clone(&evaluation))?;
+    pub fn new(rules: Rules, table_bytes: u64, evaluation: Evaluation, prepare_thread: fn()) -> io::Result<SiteEngine> {
+        let searcher = Searcher::by(rules, table_bytes, Evaluation::clone(&evaluation))?;
         Ok(SiteEngine { searcher, evaluation, prepare_thread })
     }
 
@@ -81,7 +82,7 @@ impl SiteEngine {
     /// # Errors
     /// If the system refuses the memory.
     pub(super) fn searcher(&self, table_bytes: u64) -> io::Result<Searcher> {
-        Searcher::new(table_bytes, Evaluation::clone(&self.evaluation))
+        Searcher::by(*self.searcher.rules(), table_bytes, Evaluation::clone(&self.evaluation))
     }
 
     /// Starts a search on a thread of its own, which holds the permit until it ends.

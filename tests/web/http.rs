@@ -35,7 +35,7 @@ pub(crate) fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Sit
     }
     let library = library(&disk).unwrap();
     let catalogue = Catalogue::new(&library).with_histogram(1, [(-1, 10), (1, 2)]);
-    let engine = SiteEngine::new(1 << 20, Evaluation::default(), || {}).unwrap();
+    let engine = SiteEngine::new(library.rules(), 1 << 20, Evaluation::default(), || {}).unwrap();
     Site::new(Oracle::new(library, 1 << 20), catalogue, engine, limits)
 }
 

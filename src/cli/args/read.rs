@@ -288,7 +288,7 @@ pub(crate) enum ExportFormat {
 Examples:
   awari serve --dir runs/quickstart
   awari serve --dir runs/quickstart --listen localhost:8081
-  awari serve --dir runs/quickstart --analyses 2 --hash 512MiB
+  awari serve --dir runs/quickstart --hash 512MiB
   curl -G http://127.0.0.1:8080/v1/probe \\
     -d pos=0+0+0+0+0+2+1+0+0+0+0+0
 
