@@ -224,7 +224,10 @@ pub(crate) enum CliError {
     #[error("cannot listen on {address}: {}; choose another address with --listen", reason(error))]
     Serve { address: Listen, error: std::io::Error },
     /// The table of a search cannot be allocated.
-    #[error("cannot allocate a table of {}: {}; choose a smaller --hash", Budget::show(*.bytes), reason(.error))]
+    #[error(
+        "cannot allocate {} for the table of searched positions: {}; choose less with --hash",
+        Budget::show(*.bytes), reason(.error)
+    )]
     SearchTable { bytes: u64, error: std::io::Error },
     /// Signals cannot be caught.
     #[error("cannot install signal handlers: {}", reason(.0))]

@@ -176,7 +176,10 @@ mod tests {
     use std::collections::BTreeMap;
     use store::Codec;
 
-    const FORMATS: [Format; 4] = [Format::Raw, Format::Csv, Format::Parquet, Format::Vu];
+    const FORMATS: &[Format] = match cfg!(feature = "parquet") {
+        true => &[Format::Raw, Format::Csv, Format::Vu, Format::Parquet],
+        false => &[Format::Raw, Format::Csv, Format::Vu],
+    };
 
     fn files(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
         disk.paths().into_iter().map(|path| (path.clone(), disk.peek(&path).unwrap())).collect()
@@ -186,7 +189,7 @@ mod tests {
     fn no_failure_leaves_an_incomplete_file() {
         let (scores, index) = solved(4, PositionSet::All, Codec::Packed);
         let stop = AtomicBool::new(false);
-        for format in FORMATS {
+        for &format in FORMATS {
             let options = Options { format, force: true, memory_bytes: 100, stop: &stop };
             let right = MemoryDisk::new();
             let export = |disk: &MemoryDisk| super::export(disk, &scores, &index, Path::new("out"), &options);
@@ -213,7 +216,7 @@ mod tests {
     fn a_stop_leaves_nothing_behind() {
         let (scores, index) = solved(4, PositionSet::REACHABLE, Codec::Zstd);
         let stop = AtomicBool::new(true);
-        for format in FORMATS {
+        for &format in FORMATS {
             let disk = MemoryDisk::new();
             let options = Options { format, force: false, memory_bytes: 100, stop: &stop };
             let ended = export(&disk, &scores, &index, Path::new("out"), &options);

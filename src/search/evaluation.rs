@@ -51,12 +51,12 @@ pub(crate) const ROW_MAX: i32 = i16::MAX as i32 / (FEATURES as i32 + 1);
 /// An estimate of scores from features of the board.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Evaluation {
-    network: Option<Box<Network>>,
+    network: Option<Box<EvaluationNetwork>>,
 }
 
 /// The weights.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Network {
+pub(crate) struct EvaluationNetwork {
     pub(crate) rows: Vec<Row>,
     pub(crate) first_bias: Row,
     pub(crate) direct: Vec<i16>,
@@ -114,7 +114,7 @@ impl Evaluation {
     /// An evaluation without fitted weights: a sixth of the difference of stones, and a stone for the move.
     pub const MATERIAL: Evaluation = Evaluation { network: None };
 
-    pub(crate) fn new(network: Network) -> Evaluation {
+    pub(crate) fn new(network: EvaluationNetwork) -> Evaluation {
         Evaluation { network: Some(Box::new(network)) }
     }
 
@@ -136,7 +136,7 @@ impl Evaluation {
         if bytes.len() != BYTES {
             return Err(EvaluationError::Length { found: bytes.len(), expected: BYTES });
         }
-        let network = Network {
+        let network = EvaluationNetwork {
             rows: (0..COLUMNS).map(|_| numbers.row()).collect(),
             first_bias: numbers.row(),
             direct: (0..COLUMNS).map(|_| numbers.next_i16()).collect(),
@@ -196,7 +196,7 @@ impl std::fmt::Debug for Evaluation {
     }
 }
 
-impl Network {
+impl EvaluationNetwork {
     /// Returns the estimate in units of 1/[`STONE`] stone.
     fn estimate(&self, board: PackedBoard) -> i32 {
         let mut sums = self.first_bias.0;

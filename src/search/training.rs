@@ -7,7 +7,7 @@
 //! batch are added in a fixed order, and only operations are used whose rounding is standardised.
 
 use crate::board::PackedBoard;
-use crate::evaluation::{DIRECT_STONE, Evaluation, NARROW, Network, ONE, ROW_MAX, Row, WIDE};
+use crate::evaluation::{DIRECT_STONE, Evaluation, EvaluationNetwork, NARROW, ONE, ROW_MAX, Row, WIDE};
 use crate::features::{COLUMNS, FEATURES, columns};
 use crate::sampling::SplitMix;
 use game::{Board, Score};
@@ -227,7 +227,7 @@ impl Weights {
         let word = |value: f32, one: i32| (value * one as f32).round().clamp(-32_767.0, 32_767.0) as i16;
         let long = |value: f32| (value * (ONE * ONE) as f32).round().clamp(-(2f32.powi(28)), 2f32.powi(28)) as i32;
         let row = |from: usize| Row(std::array::from_fn(|at| word(self.values[from + at], ONE)));
-        Evaluation::new(Network {
+        Evaluation::new(EvaluationNetwork {
             rows: (0..COLUMNS).map(|column| row(ROWS + column * WIDE)).collect(),
             first_bias: row(FIRST_BIAS),
             direct: self.values[DIRECT..SECOND].iter().map(|&value| word(value, DIRECT_STONE)).collect(),

@@ -77,7 +77,7 @@ struct Analyzed {
     category: &'static str,
     /// Hundredths of a stone.
     estimate: i32,
-    moves: Vec<AnalyzedMove>,
+    moves: Vec<AnalysisMove>,
     nodes: u64,
     probes: u64,
     milliseconds: u64,
@@ -90,7 +90,7 @@ struct ProvedBounds {
 }
 
 #[derive(Serialize)]
-struct AnalyzedMove {
+struct AnalysisMove {
     pit: String,
     captures: u8,
     proved: ProvedBounds,
@@ -289,7 +289,7 @@ impl Analyzed {
             proved: ProvedBounds { lo: report.low, hi: report.high },
             category: certain(report.low, report.high),
             estimate: report.estimate,
-            moves: report.moves.iter().map(|one| AnalyzedMove::new(position, one)).collect(),
+            moves: report.moves.iter().map(|one| AnalysisMove::new(position, one)).collect(),
             nodes: report.nodes,
             probes: report.probes,
             milliseconds: u64::try_from(report.time.as_millis()).unwrap_or(u64::MAX),
@@ -297,8 +297,8 @@ impl Analyzed {
     }
 }
 
-impl AnalyzedMove {
-    fn new(position: &PositionText, one: &SearchedMove) -> AnalyzedMove {
+impl AnalysisMove {
+    fn new(position: &PositionText, one: &SearchedMove) -> AnalysisMove {
         let mut side = position.side();
         let name = |&pit: &Pit| {
             let name = MoveText { pit, side }.to_string();
@@ -307,7 +307,7 @@ impl AnalyzedMove {
         };
         let line: Vec<String> = one.line.iter().map(name).collect();
         let child = position.board().play_unchecked(&Rules::AWARI, one.pit);
-        AnalyzedMove {
+        AnalysisMove {
             pit: MoveText { pit: one.pit, side: position.side() }.to_string(),
             captures: one.captured,
             proved: ProvedBounds { lo: one.low, hi: one.high },

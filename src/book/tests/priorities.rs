@@ -1,6 +1,6 @@
 //! Priorities against the identity with the drop-out view, and against everything derived again.
 
-use super::random::{GameShape, RandomGame, SplitMix, game};
+use super::random::{GameRandom, GameShape, RandomGame, game};
 use super::values::assert_refreshed;
 use crate::{
     Assessment, Book, BookSides, DropOut, Hundredths, NodeId, Priority, Strategy, TableGame, book_ends, least_cost,
@@ -61,7 +61,7 @@ fn priorities_of_the_worked_example() {
 #[test]
 fn priorities_are_least_costs_of_drop_outs() {
     for seed in 0..20_000 {
-        let mut random = SplitMix(seed);
+        let mut random = GameRandom(seed);
         let mut random_game = game(&mut random, 16, GameShape::Acyclic);
         for end in &mut random_game.assessments {
             // All ends are unknown, far from their bounds.
@@ -103,7 +103,7 @@ fn assert_priorities(book: &Book<TableGame>, rule: &DropOut, seed: u64) {
 #[test]
 fn repaired_priorities_are_derived_priorities() {
     for seed in 0..4_000 {
-        let mut random = SplitMix(seed);
+        let mut random = GameRandom(seed);
         let random_game = game(&mut random, 20, GameShape::ALL[seed as usize % 3]);
         let forced = (seed % 2 == 0).then_some(3);
         let rule = DropOut { omega: [0, 100, 5_000][seed as usize % 3], forced, solves: seed % 5 == 0 };
@@ -132,7 +132,7 @@ fn strategies_end() {
     let (mut proved, mut all) = (0, 0);
     for seed in 0..2_000 {
         let strategy = strategies[seed as usize % 4];
-        let mut random = SplitMix(seed / 4);
+        let mut random = GameRandom(seed / 4);
         let mut random_game = game(&mut random, 30, GameShape::ALL[(seed / 4) as usize % 3]);
         close_ends(&mut random_game);
         let mut book = random_game.book(strategy);

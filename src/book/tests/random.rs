@@ -3,9 +3,9 @@
 use crate::{Assessment, Book, BookGame, BookSides, Hundredths, NodeId, Strategy, TableGame, TableMove};
 
 /// A generator of random numbers (SplitMix64).
-pub(crate) struct SplitMix(pub(crate) u64);
+pub(crate) struct GameRandom(pub(crate) u64);
 
-impl SplitMix {
+impl GameRandom {
     /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -44,7 +44,7 @@ impl GameShape {
 }
 
 /// Draws a game of up to `positions_max` positions. Its end positions are known or unknown.
-pub(crate) fn game(random: &mut SplitMix, positions_max: u64, shape: GameShape) -> RandomGame {
+pub(crate) fn game(random: &mut GameRandom, positions_max: u64, shape: GameShape) -> RandomGame {
     let count = 2 + random.below(positions_max - 1) as usize;
     let mut moves: Vec<Vec<TableMove>> = Vec::new();
     for from in 0..count {
@@ -64,7 +64,7 @@ pub(crate) fn game(random: &mut SplitMix, positions_max: u64, shape: GameShape) 
         let successors: Vec<TableMove> = (0..degree).map(draw).collect();
         moves.push(successors);
     }
-    let estimate = |random: &mut SplitMix| random.within(-VALUE_MAX, VALUE_MAX);
+    let estimate = |random: &mut GameRandom| random.within(-VALUE_MAX, VALUE_MAX);
     let assessments: Vec<Assessment> = moves
         .iter()
         .map(|_| match random.below(2) {
@@ -132,7 +132,7 @@ impl RandomGame {
     pub(crate) fn expand_all(
         &self,
         book: &mut Book<TableGame>,
-        random: &mut SplitMix,
+        random: &mut GameRandom,
         mut check: impl FnMut(&Book<TableGame>),
     ) {
         loop {

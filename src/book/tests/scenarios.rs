@@ -1,6 +1,6 @@
 //! Examples and figures of Lincke's thesis, and scenarios in which simpler methods fail.
 
-use super::random::SplitMix;
+use super::random::GameRandom;
 use crate::{
     Assessment, Book, BookGame, BookSides, DropOut, HexGame, Hundredths, NodeId, PartialValue, Priority, Strategy,
     TableGame, partial_values, refresh,
@@ -144,7 +144,7 @@ fn exits_of_cycles() {
 fn bounds_are_as_tight_as_partial_values() {
     use super::random::{GameShape, game};
     for seed in 0..8_000 {
-        let mut random = SplitMix(seed);
+        let mut random = GameRandom(seed);
         let random_game = game(&mut random, 8, GameShape::TwoColored);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |_| {});

@@ -1,6 +1,6 @@
 //! Bounds and estimates against all assignments of values to unknown ends, and against everything derived again.
 
-use super::random::{GameShape, RandomGame, SplitMix, VALUE_MAX, game};
+use super::random::{GameRandom, GameShape, RandomGame, VALUE_MAX, game};
 use crate::{Assessment, Book, Hundredths, Strategy, TableGame, refresh};
 
 /// Asserts that repairing gave what deriving everything again gives.
@@ -29,7 +29,7 @@ fn assignments(random_game: &RandomGame) -> Vec<Vec<Hundredths>> {
 fn bounds_are_the_best_possible() {
     let mut positions = 0;
     for seed in 0..100_000 {
-        let mut random = SplitMix(seed);
+        let mut random = GameRandom(seed);
         let shape = if seed % 4 == 0 { GameShape::Any } else { GameShape::TwoColored };
         let random_game = game(&mut random, 7, shape);
         let mut book = random_game.book(Strategy::BestFirst);
@@ -50,7 +50,7 @@ fn bounds_are_the_best_possible() {
         }
         // Another order of expansions gives the same.
         let mut other = random_game.book(Strategy::BestFirst);
-        random_game.expand_all(&mut other, &mut SplitMix(!seed), |_| {});
+        random_game.expand_all(&mut other, &mut GameRandom(!seed), |_| {});
         for id in graph.ids() {
             let same = other.graph().find(graph.node(id).key).unwrap();
             assert_eq!(other.graph().value(same), graph.value(id), "seed {seed}");
@@ -63,7 +63,7 @@ fn bounds_are_the_best_possible() {
 #[test]
 fn estimates_are_values_of_estimated_leaves() {
     for seed in 0..3_000 {
-        let mut random = SplitMix(seed);
+        let mut random = GameRandom(seed);
         let random_game = game(&mut random, 12, GameShape::Any);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |_| {});
@@ -80,7 +80,7 @@ fn estimates_are_values_of_estimated_leaves() {
 #[test]
 fn repaired_values_are_derived_values() {
     for seed in 0..4_000 {
-        let mut random = SplitMix(seed);
+        let mut random = GameRandom(seed);
         let random_game = game(&mut random, if seed % 10 == 0 { 60 } else { 14 }, GameShape::ALL[seed as usize % 3]);
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |book| assert_refreshed(book, seed));
