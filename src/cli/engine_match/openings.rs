@@ -58,7 +58,7 @@ pub(super) fn parse(rules: Rules, text: &str) -> Result<Vec<Game>, BadOpening> {
 mod tests {
     use super::*;
 
-    /// The numbers of positions after so many moves from the opening position.
+    /// The number of positions after each number of moves from the opening position.
     #[test]
     fn all_openings_are_found_once() {
         for (plies, expected) in [(0, 1), (1, 6), (2, 36), (3, 190), (4, 1014)] {

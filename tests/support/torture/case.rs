@@ -4,7 +4,7 @@ use super::build::{Ended, artifacts};
 use super::class::{FaultClass, FaultRound, Injection};
 use super::conditions::Conditions;
 use super::journal;
-use super::journal::DIRECTORY;
+use super::journal::{DIRECTORY, RANK_SCRATCH};
 use super::subject::Subject;
 use disk::{MemoryDisk, Operation, is_leftover};
 use pipeline::{Exit, PipelineError};
@@ -194,7 +194,8 @@ impl<'a> Trial<'a> {
                 let mut paths: BTreeSet<PathBuf> = strikes.iter().map(|strike| strike.path.clone()).collect();
                 if round.injections.iter().any(|injection| injection.takes_room()) || self.disk.is_limited() {
                     struck = struck.max(1);
-                    paths.insert(PathBuf::from(DIRECTORY));
+                    // A full disk stops whatever is written next, in the run directory or beside it.
+                    paths.extend([DIRECTORY, RANK_SCRATCH].map(PathBuf::from));
                 }
                 check_error(error, &paths)?;
             }

@@ -8,6 +8,9 @@ use std::sync::{Mutex, PoisonError};
 /// The run directory of all builds.
 pub(crate) const DIRECTORY: &str = "run";
 
+/// The folder of scratch files of ranks, outside of the run directory.
+pub(crate) const RANK_SCRATCH: &str = "scratch";
+
 /// Checks of the journal during a run.
 pub(crate) struct Journals<'a> {
     disk: &'a MemoryDisk,

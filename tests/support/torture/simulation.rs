@@ -10,6 +10,7 @@ use super::case::{CaseOutcome, Trial};
 use super::class::{FaultClass, FaultRound, Injection, RoundEnd};
 use super::conditions::{ClockPace, Clocks, Conditions, PlannedStop};
 use super::each;
+use super::journal::RANK_SCRATCH;
 use super::subject::Subject;
 use crate::Random;
 use messaging::NetworkFaults;
@@ -79,7 +80,7 @@ impl Simulation {
             key("check.verify", &["none", "sample", "full"]),
         ];
         if !is_alone && random.below(4) == 0 {
-            manifest.push(("cluster.scratch", "scratch"));
+            manifest.push(("cluster.scratch", RANK_SCRATCH));
         }
         let subject = Subject::new(method, &manifest);
         let pace = *random.pick(&[ClockPace::Still, ClockPace::Even, ClockPace::Jumping]);
