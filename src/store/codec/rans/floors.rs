@@ -159,8 +159,12 @@ mod tests {
                 let steps: Vec<Step> = (0..4).map(|at| [code(at) % codes as u8; LANES]).collect();
                 let floors: Vec<Step> =
                     (4..8).map(|at| [if byte(20) & 1 << at == 0 { 255 } else { byte(at) }; LANES]).collect();
-                let around = Around::of(usize::from(byte(8) % 4), 2, &steps, &floors);
-                seen.insert(classes.of(&around, 0));
+                let class = |floors: &[Step]| classes.of(&Around::of(usize::from(byte(8) % 4), 2, &steps, floors), 0);
+                seen.insert(class(&floors));
+                // Every floor that is no code says that there is none.
+                let none = |floor: u8| if usize::from(floor) < codes { floor } else { codes as u8 };
+                let smallest: Vec<Step> = floors.iter().map(|step| step.map(none)).collect();
+                assert_eq!(class(&smallest), class(&floors));
             }
             assert!(seen.iter().all(|&class| usize::from(class) < FLOORED_CLASSES));
             assert!(codes < 41 || seen.len() > 200, "{codes}: {}", seen.len());
