@@ -4,6 +4,8 @@ use fantoccini::actions::{InputSource, KeyAction, KeyActions, MOUSE_BUTTON_RIGHT
 use fantoccini::key::Key;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
+use game::notation::MoveText;
+use game::play::Game;
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
@@ -319,6 +321,25 @@ impl<'a> Browser<'a> {
     async fn log(&self, kind: &str) -> Vec<Value> {
         let entries = self.client.issue_cmd(Extension { path: "se/log", body: json!({ "type": kind }) }).await.unwrap();
         entries.as_array().unwrap().clone()
+    }
+
+    /// Plays the moves of the finished game on the page from its start, and asserts that all are legal and that the page
+    /// announces the right result. `what` describes the game in a failure.
+    pub(crate) async fn judged_game(&self, mut game: Game, what: &str) -> Game {
+        for letter in self.field("moves").await.unwrap().chars() {
+            let played: MoveText = letter.to_string().parse().unwrap();
+            assert!(played.side == game.now().seats.side && game.outcome().is_none());
+            game.play(played.pit).unwrap();
+        }
+        let lead = game.outcome().unwrap().lead;
+        let expected = match lead {
+            0 => "a draw.".to_owned(),
+            1.. => format!("South wins by {lead}."),
+            _ => format!("North wins by {}.", -lead),
+        };
+        let banner = self.text("#banner").await;
+        assert!(banner.ends_with(&expected), "{what}: {banner}");
+        game
     }
 
     /// Asserts that the browser logged no error or warning, and sent requests only to the server. Deliberate mistakes are logged
