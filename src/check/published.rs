@@ -1,6 +1,6 @@
 //! Published histograms of scores.
 //!
-//! The table of Lincke's thesis (2002) for 0 to 16 stones counts all positions, so it does not apply to `reachable`
+//! The table of Lincke's thesis (2002) for 0 to 34 stones counts all positions, so it does not apply to `reachable`
 //! databases. A test checks that its rows add up to C(n + 11, 11).
 
 use crate::Histogram;
@@ -68,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_counts_every_position_of_0_to_16_stones() {
-        assert_eq!(HISTOGRAMS.len(), 17);
+    fn the_table_counts_every_position_of_0_to_34_stones() {
+        assert_eq!(HISTOGRAMS.len(), 35);
         for (stones, histogram) in (0..).zip(HISTOGRAMS.iter()) {
             assert_eq!(histogram.total(), PositionSet::All.positions(stones));
             for (score, _) in histogram.scores() {
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(compare(4, PositionSet::All, &histogram), Published::Matches);
         assert_eq!(compare(4, PositionSet::REACHABLE, &histogram), Published::Absent);
         assert_eq!(Published::compare(&Rules::WARI, 4, PositionSet::All, &histogram), Published::Absent);
-        assert_eq!(compare(17, PositionSet::All, &histogram), Published::Absent);
+        assert_eq!(compare(35, PositionSet::All, &histogram), Published::Absent);
         histogram.add(-1, 1);
         let differs = Published::Differs { score: -1, expected: 0, found: 1 };
         assert_eq!(compare(4, PositionSet::All, &histogram), differs);

@@ -424,7 +424,7 @@ mod tests {
     fn scores_of_the_smallest_databases_are_the_published_ones() {
         let solved = solve_up_to(3);
         let count = |stones: usize, score: i8| solved[stones].values().filter(|&&found| found == score).count();
-        // Lincke 2002, table of the databases with 0 to 16 stones.
+        // Lincke 2002, table of the databases with 0 to 34 stones.
         assert_eq!((count(0, 0), count(1, -1), count(1, 1)), (1, 7, 5));
         assert_eq!((count(2, -2), count(2, 0), count(2, 2)), (40, 13, 25));
         let three = [-3, -1, 0, 1, 3].map(|score| count(3, score));

@@ -243,7 +243,7 @@ pub fn schema() -> Schema {
             "check.published",
             ValueType::Boolean,
             "true",
-            "Whether to compare counts with the published ones, which exist for all positions of up to 16 stones.",
+            "Whether to compare counts with the published ones, which exist for all positions of up to 34 stones.",
         ))
         .table("cluster", "Resources of each rank of a job.")
         .key(ManifestKey::new(

@@ -44,7 +44,7 @@ Checks the databases that exist or are finished according to the journal. Damage
 Always checks every checksum, every score (or a sample) against those of the children, and the published counts, where \
 they exist. This alone does not prove the scores: positions that lead to each other can agree on wrong scores. \
 --certify proves them, if no database from 0 stones up is missing; published counts prove them for all positions of \
-up to 16 stones.
+up to 34 stones.
 
 --against uses nothing in the directory: it rebuilds from 0 stones up, in a new directory inside the run directory (or \
 inside --scratch), and compares content digests; where they differ, it lists positions with the rebuilt score as the \
