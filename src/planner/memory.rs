@@ -4,7 +4,7 @@
 //! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
 
 use crate::{Method, Settings, StageClass};
-use engines::bounds::PlaneLayout;
+use engines::bounds::{PlaneLayout, PlaneSlab};
 use engines::sweep::disk::DiskPlan;
 use game::Orientation;
 use store::Codec;
@@ -55,6 +55,11 @@ const BOUNDS_BYTES: u64 = 6 << 20;
 /// Words of a plane in a group of units of a file of seeds, unless one unit has more. A group is held in memory, all
 /// its planes.
 pub const SEEDS_GROUP_WORDS: usize = 16 << 10;
+/// The least rows of a plane in memory while it is transposed, part of [`BOUNDS_BYTES`]. A plane is read once for each
+/// portion of rows of a slab that fits.
+const TRANSPOSED_BYTES_MIN: u64 = 2 << 20;
+/// The part of the memory that one-bit-dual divides between the cache of pages and transposed rows that is left to rows.
+const TRANSPOSED_SHARE: u64 = 16;
 /// The least cache of pages of one-bit-dual: some blocks for each thread.
 const PAGE_CACHE_BYTES_MIN: u64 = 1 << 20;
 /// Upper bound on the wins that a rank keeps, in shares of the plane: at most 4.9 (24 stones, 64 ranks).
@@ -87,6 +92,8 @@ pub struct StageMemory {
     pub arena_bytes: Option<u64>,
     /// Cache of pages of one-bit-dual.
     pub page_cache_bytes: u64,
+    /// Rows of a plane in memory while it is transposed: the largest slab, where there is room for it.
+    pub transposed_bytes: u64,
     /// Plane of wins, which [`page_cache_bytes`](Self::page_cache_bytes) caches.
     pub wins_plane_bytes: u64,
     /// Memory of the process while bounds are solved; 0 if the method has no bounds.
@@ -148,6 +155,7 @@ impl StageMemory {
             map_bytes_max: room.checked_sub(cache_bytes),
             arena_bytes: is_on_disk.then_some(on_disk.arena_bytes),
             page_cache_bytes: planes.page_cache_bytes,
+            transposed_bytes: planes.transposed_bytes(settings, method),
             wins_plane_bytes: planes.wins_bytes,
             planes_bytes: planes.memory_bytes(settings, method),
             solving_bytes: match method {
@@ -258,25 +266,48 @@ struct Planes {
     wins_bytes: u64,
     candidates_bytes: u64,
     page_cache_bytes: u64,
+    /// Rows of the largest slab, in the orientation of the wins.
+    slab_bytes: u64,
 }
 
 impl Planes {
     fn new(settings: &Settings, stones: u32, fixed_bytes: u64) -> Planes {
         let slabs = settings.set.slabs(stones);
         let candidates = PlaneLayout::of_slabs(&slabs, Orientation::MoverMajor);
-        let wins_bytes = PlaneLayout::of_slabs(&slabs, Orientation::OpponentMajor).words() as u64 * 8;
+        let wins = PlaneLayout::of_slabs(&slabs, Orientation::OpponentMajor);
+        let wins_bytes = wins.words() as u64 * 8;
+        let slab_bytes = |slab: &PlaneSlab| slab.rows.next_multiple_of(64) as u64 * slab.row_words as u64 * 8;
         let workspace_bytes = fixed_bytes + BOUNDS_BYTES + candidates.rows() as u64 * 8;
-        let left = settings.memory_bytes.saturating_sub(workspace_bytes).max(PAGE_CACHE_BYTES_MIN);
+        let left = settings.memory_bytes.saturating_sub(workspace_bytes);
+        let left = (left - left / TRANSPOSED_SHARE).max(PAGE_CACHE_BYTES_MIN);
         Planes {
             workspace_bytes,
             wins_bytes,
             candidates_bytes: candidates.words() as u64 * 8,
             page_cache_bytes: settings.dual.cache_bytes.unwrap_or(left).min(wins_bytes),
+            slab_bytes: wins.slabs().iter().map(slab_bytes).max().unwrap_or(0),
         }
+    }
+
+    /// Rows that are kept while a plane is transposed: as many as fit beside the planes.
+    fn transposed_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        let left = settings.memory_bytes.saturating_sub(self.resident_bytes(settings, method));
+        self.slab_bytes.min(left).max(TRANSPOSED_BYTES_MIN)
     }
 
     /// Memory of the process while bounds are solved.
     fn memory_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        match method {
+            Method::TwoBit | Method::OneBit | Method::OneBitDual => {
+                let more = self.transposed_bytes(settings, method) - TRANSPOSED_BYTES_MIN;
+                self.resident_bytes(settings, method) + more
+            }
+            Method::Counting | Method::Sweep => 0,
+        }
+    }
+
+    /// The same with the least memory for transposed rows.
+    fn resident_bytes(&self, settings: &Settings, method: Method) -> u64 {
         let (own, kept, ranks) = (self.candidates_bytes, self.wins_bytes, settings.ranks as u64);
         match method {
             Method::TwoBit if ranks > 1 => {

@@ -1,7 +1,7 @@
 //! Readers of the state after several bounds, from their planes.
 
 use super::planes::{PlaneFile, PlaneReader, SeedsReader};
-use super::transpose::{TRANSPOSED_BYTES_MIN, TransposedReader};
+use super::transpose::TransposedReader;
 use crate::{Result, files};
 use engines::bounds::PlaneLayout;
 use game::{Index, Orientation};
@@ -68,7 +68,7 @@ impl<'a> CandidatesReader<'a> {
         let lost = UnionReader::open(index.stones(), bounds.clone().map(PlaneFile::Decided), open)?;
         let layout = |orientation| PlaneLayout::new(index, orientation);
         let (from, to) = (layout(Orientation::OpponentMajor), layout(Orientation::MoverMajor));
-        let transposed = TransposedReader::new(from, to, bytes.max(TRANSPOSED_BYTES_MIN));
+        let transposed = TransposedReader::new(from, to, bytes);
         Ok(CandidatesReader { bounds, seeds, lost, transposed, buffer: Vec::new() })
     }
 

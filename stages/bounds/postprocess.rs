@@ -2,7 +2,7 @@
 
 use super::planes::{PlaneFile, PlaneReader, PlaneWriter};
 use super::state::stop;
-use super::transpose::{TRANSPOSED_BYTES_MIN, TransposedRows};
+use super::transpose::TransposedRows;
 use crate::{BuildContext, Result, files};
 use engines::bounds::PlaneLayout;
 use game::Index;
@@ -27,7 +27,8 @@ pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &Stage
         None => reader.read(words, into).map_err(|error| files::unreadable(&lost.name(stones), error)),
     };
     // Rows are written while the next ones are transposed.
-    let [mut now, mut next] = [(); 2].map(|()| TransposedRows::new(TRANSPOSED_BYTES_MIN));
+    let transposed_bytes = build.plan(stones).memory().transposed_bytes as usize / 2;
+    let [mut now, mut next] = [(); 2].map(|()| TransposedRows::new(transposed_bytes));
     let slabs: Vec<_> = layout.slabs().iter().zip(transposed_layout.slabs()).collect();
     context.progress().begin(index.positions(), "positions");
     now.fill(slabs[0], 0, || stop(context), &mut read)?;

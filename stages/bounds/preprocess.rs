@@ -2,7 +2,7 @@
 
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, SeedsReader, UnitGroup};
 use super::state::{BoundState, stop};
-use super::transpose::{TRANSPOSED_BYTES_MIN, TransposedReader};
+use super::transpose::TransposedReader;
 use crate::{BuildContext, Result};
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
@@ -37,11 +37,12 @@ pub(crate) fn find_wins(
     seed: impl FnOnce(ReadGroup, WritePortion) -> Result<()>,
 ) -> Result<StageReport> {
     let settings = build.settings();
+    let transposed_bytes = build.plan(index.stones()).memory().transposed_bytes as usize;
     let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
     let transposed_layout = PlaneLayout::new(index, PlaneFile::Seed(bound).orientation());
     let groups = PlaneFile::WinSeeds.groups(index);
     let mut seeds = SeedsReader::input(context, settings, index, PlaneFile::WinSeeds, &groups)?;
-    let mut transposed = TransposedReader::new(layout, transposed_layout, TRANSPOSED_BYTES_MIN);
+    let mut transposed = TransposedReader::new(layout, transposed_layout, transposed_bytes);
     let mut writer = PlaneWriter::output(context, settings, index, PlaneFile::Seed(bound))?;
     let (mut seeded, kernel) = (0u64, BitKernel::detect());
     let mut wins = |group: &UnitGroup, words: &mut [u64]| {

@@ -19,9 +19,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Most bytes of transposed rows when a state is loaded; it takes as many as the budget leaves.
-const TRANSPOSED_BYTES_MAX: usize = 1 << 30;
-
 /// Last step that a state includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoundProgress {
@@ -156,9 +153,7 @@ impl BoundState {
         }
         drop(won);
         let seeds = SeedsReader::input(context, settings, index, PlaneFile::CandidateSeeds, &self.groups)?;
-        let memory = *build.plan(self.stones).memory();
-        let room = usize::try_from(memory.budget_bytes.saturating_sub(memory.planes_bytes)).unwrap_or(usize::MAX);
-        let bytes = room.min(TRANSPOSED_BYTES_MAX);
+        let bytes = build.plan(self.stones).memory().transposed_bytes as usize;
         let mut candidates = CandidatesReader::open(index, above, seeds, bytes, open)?;
         for group in &self.groups {
             stop(context)?;

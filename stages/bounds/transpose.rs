@@ -7,9 +7,6 @@ use rayon::prelude::*;
 use std::mem::swap;
 use std::ops::Range;
 
-/// Least bytes of transposed rows in memory.
-pub(super) const TRANSPOSED_BYTES_MIN: usize = 2 << 20;
-
 /// Bytes of a read.
 const READ_BYTES: usize = 256 << 10;
 
