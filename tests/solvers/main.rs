@@ -8,7 +8,7 @@ mod fault_planting;
 mod guarantees;
 mod opening;
 mod openspiel;
-mod reachable_table;
+mod recorded_databases;
 mod rule_sets;
 mod rules;
 mod verify_command;
