@@ -70,11 +70,6 @@ impl StageCache {
         }
     }
 
-    /// Returns the memory of entries that no plan includes.
-    pub(crate) fn memory_bytes(&self, plan: &DatabasePlan) -> u64 {
-        self.content().memory_bytes(plan.memory().cache_bytes)
-    }
-
     /// Returns an array for the captures of an index, with arbitrary content.
     pub(crate) fn array(&self, plan: &BuildPlan, index: &Index) -> Result<Bytes> {
         let len = index.slab_positions() as usize;

@@ -196,7 +196,8 @@ impl Estimate<'_> {
         let scratch_bytes = SCRATCH_PLANES * self.positions() / 8;
         let spare_bytes = self.settings.hardware.memory_bytes.saturating_sub(solving_bytes);
         let is_cached = method.has_bounds() && StageClass::solving(method).contains(&class);
-        if is_cached && scratch_bytes <= spare_bytes { load.without_scratch() } else { load }
+        let has_none = self.memory.previous_in_memory || scratch_bytes <= spare_bytes;
+        if is_cached && has_none { load.without_scratch() } else { load }
     }
 
     /// The cost of one stage of a class that has `stages`.
@@ -274,6 +275,7 @@ impl Estimate<'_> {
     /// The disk space of scratch files while a bound is solved.
     fn scratch_bytes(&self) -> u64 {
         let planes = match self.memory.method {
+            Method::TwoBit if self.memory.previous_in_memory => 0,
             Method::TwoBit => SCRATCH_PLANES - 2,
             Method::OneBit => SCRATCH_PLANES - 1,
             _ => SCRATCH_PLANES,

@@ -94,6 +94,8 @@ pub struct StageMemory {
     pub page_cache_bytes: u64,
     /// Rows of a plane in memory while it is transposed: the largest slab, where there is room for it.
     pub transposed_bytes: u64,
+    /// Whether two-bit keeps copies of both planes from the start of a bound in memory; else they are in scratch files.
+    pub previous_in_memory: bool,
     /// Plane of wins, which [`page_cache_bytes`](Self::page_cache_bytes) caches.
     pub wins_plane_bytes: u64,
     /// Memory of the process while bounds are solved; 0 if the method has no bounds.
@@ -156,6 +158,7 @@ impl StageMemory {
             arena_bytes: is_on_disk.then_some(on_disk.arena_bytes),
             page_cache_bytes: planes.page_cache_bytes,
             transposed_bytes: planes.transposed_bytes(settings, method),
+            previous_in_memory: planes.previous_bytes(settings, method) > 0,
             wins_plane_bytes: planes.wins_bytes,
             planes_bytes: planes.memory_bytes(settings, method),
             solving_bytes: match method {
@@ -299,11 +302,24 @@ impl Planes {
     fn memory_bytes(&self, settings: &Settings, method: Method) -> u64 {
         match method {
             Method::TwoBit | Method::OneBit | Method::OneBitDual => {
-                let more = self.transposed_bytes(settings, method) - TRANSPOSED_BYTES_MIN;
-                self.resident_bytes(settings, method) + more
+                self.transposing_bytes(settings, method) + self.previous_bytes(settings, method)
             }
             Method::Counting | Method::Sweep => 0,
         }
+    }
+
+    /// Copies of both planes from the start of a bound, if there is room for them; else 0.
+    fn previous_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        let bytes = self.wins_bytes + self.candidates_bytes;
+        let has_copies = method == Method::TwoBit && settings.ranks == 1;
+        let has_room = has_copies && self.transposing_bytes(settings, method) + bytes <= settings.memory_bytes;
+        if has_room { bytes } else { 0 }
+    }
+
+    /// Memory of the process while bounds are solved, without these copies.
+    fn transposing_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        let rows = self.transposed_bytes(settings, method) - TRANSPOSED_BYTES_MIN;
+        self.resident_bytes(settings, method) + rows
     }
 
     /// The same with the least memory for transposed rows.

@@ -11,7 +11,6 @@ use disk::Digest;
 use engines::bounds::PlaneLayout;
 use game::{Index, Orientation};
 use pipeline::{StageContext, StageError};
-use planner::Method;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -110,11 +109,7 @@ impl BoundState {
         let directory = directory.parent().unwrap_or(&directory);
         let solver = plane_storage::empty(build, index, context.disk(), directory)?;
         let layouts = [Orientation::OpponentMajor, Orientation::MoverMajor].map(|to| PlaneLayout::new(index, to));
-        let bytes: u64 = layouts.iter().map(|layout| layout.words() as u64 * 8).sum();
-        let plan = build.plan(stones);
-        let memory_bytes = plan.memory().planes_bytes + build.stage_cache().memory_bytes(plan);
-        let has_room = plan.method() == Method::TwoBit && memory_bytes + bytes <= plan.memory().budget_bytes;
-        let before = |name: &str, layout| match has_room {
+        let before = |name: &str, layout| match build.plan(stones).memory().previous_in_memory {
             true => Ok(PreviousPlane::in_memory(layout)),
             false => PreviousPlane::on_disk(layout, context.disk(), &directory.join(name)),
         };
