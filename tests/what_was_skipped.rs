@@ -11,6 +11,9 @@ fn main() {
     if cfg!(feature = "mpi") {
         needs.extend(Need::OF_MPI);
     }
+    if cfg!(feature = "browser") {
+        needs.push(Need::Chromium);
+    }
     let mut lines: Vec<String> = needs.into_iter().filter_map(Need::skipped).collect();
     for kernel in [Kernel::Avx2, Kernel::Avx512] {
         if !Kernel::available().any(|available| available == kernel) {
@@ -24,8 +27,11 @@ fn main() {
     if !cfg!(feature = "parquet") {
         lines.push("not built: formats (export), exchange, Parquet: need `--features tests/parquet`".to_owned());
     }
+    if !cfg!(feature = "browser") {
+        lines.push(format!("not built: {}: needs Chromium and `--features tests/browser`", Need::Chromium.tests()));
+    }
     if !is_slow {
-        let slow = "long fault runs, browsers, every planted fault and every example";
+        let slow = "long fault runs, every planted fault and every example";
         lines.push(format!("not run: the slow tier ({slow}): `cargo test -p tests -- --ignored`"));
     }
     println!("\nTests that did not run:");

@@ -71,10 +71,9 @@ impl Need {
     ];
 
     /// The needs of the tests that are ignored by default.
-    pub const OF_THE_SLOW_TIER: [Need; 10] = [
+    pub const OF_THE_SLOW_TIER: [Need; 9] = [
         Need::Bash,
         Need::Curl,
-        Need::Chromium,
         Need::Numpy,
         Need::Zstandard,
         Need::Blake3,
@@ -95,7 +94,7 @@ impl Need {
             Need::Man => "pipeline (share, manual pages)",
             Need::Zsh => "pipeline (share, completions of zsh)",
             Need::Fish => "pipeline (share, completions of fish)",
-            Need::Chromium => "web (page, page_play)",
+            Need::Chromium => "page",
             Need::Numpy => "formats (python_reader)",
             Need::Zstandard => "formats (python_reader, codec zstd)",
             Need::Blake3 => "formats (python_reader, checksums)",

@@ -1,7 +1,5 @@
 //! The page beyond the databases: what the server finds out while it thinks, moves as they happen, and games from the
 //! opening.
-//!
-//! Needs Chromium and its `chromedriver` on the path; otherwise these tests are skipped.
 
 use crate::browser::{Browser, NINE, browse};
 use game::Rules;
@@ -20,7 +18,6 @@ async fn thought(browser: &Browser<'_>) {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn the_server_thinks_aloud() {
     browse(async |browser| {
         browser.visit("/?think=5").await;
@@ -88,7 +85,6 @@ const RECORD: &str = "window.seen = [];
     new MutationObserver(look).observe(document.getElementById('board'), { childList: true, subtree: true, characterData: true });";
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn moves_are_shown_as_they_happen_unless_motion_is_unwanted() {
     browse(async |browser| {
         // F sows two and captures both twos.
@@ -137,7 +133,6 @@ fn moves_are_shown_as_they_happen_unless_motion_is_unwanted() {
 
 /// Databases of nine stones, and a game that begins with 48.
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn whole_games_are_played_from_the_opening() {
     browse(async |browser| {
         let mut random = Random::new(4);

@@ -1,9 +1,7 @@
-//! The page in a browser: its values, its layout, and its use without scripts.
-//!
-//! Needs Chromium and its `chromedriver` on the path; otherwise these tests are skipped.
+//! What the page shows: its values, its layout, and its use without scripts.
 
 use crate::browser::{NINE, STONES_MAX, browse};
-use crate::page_layout;
+use crate::layout;
 use game::notation::{PositionText, Seats, Side};
 use serde_json::{Value, json};
 use tests::Random;
@@ -22,7 +20,6 @@ fn worth(one: &Value) -> String {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn values_are_those_of_the_api() {
     browse(async |browser| {
         let mut random = Random::new(1);
@@ -84,7 +81,6 @@ fn values_are_those_of_the_api() {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn the_script_follows_the_rules() {
     browse(async |browser| {
         let mut random = Random::new(3);
@@ -126,7 +122,6 @@ fn the_script_follows_the_rules() {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn the_layout_has_no_faults_at_any_width() {
     browse(async |browser| {
         let long = browser.served.json("/v1/mainline?pos=0-0-2-0-2-1-1-0-1-0-1-1-19-20-S");
@@ -152,7 +147,7 @@ fn the_layout_has_no_faults_at_any_width() {
                     browser.visit(&address).await;
                     browser.until("document.querySelector('#evaluation[aria-busy=false]')").await;
                     browser.script("document.querySelectorAll('details').forEach((one) => { one.open = true; })").await;
-                    let faults = browser.script(page_layout::FAULTS).await;
+                    let faults = browser.script(layout::FAULTS).await;
                     assert_eq!(faults, json!([]), "{scheme}, {width} pixels, {address}");
                     let ground = browser.script("return getComputedStyle(document.body).backgroundColor").await;
                     assert_eq!(ground, if scheme == "dark" { "rgb(23, 22, 20)" } else { "rgb(251, 250, 247)" });
@@ -163,7 +158,6 @@ fn the_layout_has_no_faults_at_any_width() {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn links_and_a_form_suffice_without_scripts() {
     browse(async |browser| {
         browser.devtools("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
@@ -202,7 +196,7 @@ fn links_and_a_form_suffice_without_scripts() {
             browser.devtools("Emulation.setDeviceMetricsOverride", size).await;
             for address in [&format!("/?pos={NINE}&moves=CaEb&at=2"), "/", "/?pos=1"] {
                 browser.visit_without_scripts(address).await;
-                assert_eq!(browser.script(page_layout::FAULTS).await, json!([]), "{width} pixels, {address}");
+                assert_eq!(browser.script(layout::FAULTS).await, json!([]), "{width} pixels, {address}");
             }
         }
         browser.visit_without_scripts("/").await;

@@ -1,6 +1,4 @@
 //! Games on the page, from a position to the end, with the mouse and with keys alone.
-//!
-//! Needs Chromium and its `chromedriver` on the path; otherwise these tests are skipped.
 
 use crate::browser::{Browser, NINE, STONES_MAX, browse};
 use fantoccini::key::Key;
@@ -10,7 +8,6 @@ use serde_json::json;
 use tests::Random;
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn positions_are_edited() {
     browse(async |browser| {
         let shows = async |position: &str| assert_eq!(browser.field("pos").await.as_deref(), Some(position));
@@ -63,7 +60,6 @@ fn positions_are_edited() {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn games_are_played_to_their_end_at_every_level() {
     browse(async |browser| {
         let mut random = Random::new(2);
@@ -95,7 +91,6 @@ fn games_are_played_to_their_end_at_every_level() {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn the_address_holds_the_whole_state() {
     browse(async |browser| {
         browser.visit(&format!("/?pos={NINE}&computer=N&level=strong")).await;
@@ -172,7 +167,6 @@ fn the_address_holds_the_whole_state() {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn keys_alone_suffice() {
     browse(async |browser| {
         browser.visit(&format!("/?pos={NINE}")).await;
@@ -248,7 +242,6 @@ fn keys_alone_suffice() {
 }
 
 #[test]
-#[ignore = "slow tier: drives a browser"]
 fn games_are_exported_and_imported_as_text() {
     browse(async |browser| {
         let origin = format!("http://{}", browser.served.address);

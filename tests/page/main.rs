@@ -1,0 +1,9 @@
+//! The page, in Chromium, which is driven by its `chromedriver`; without them these tests are skipped.
+
+#![allow(clippy::unwrap_used)]
+
+mod browser;
+mod layout;
+mod play;
+mod search;
+mod views;
