@@ -195,12 +195,13 @@ impl Index {
 
     /// Number of positions, the opening included.
     pub fn positions(&self) -> u64 {
-        self.set.positions(self.stones)
+        self.slab_positions() + u64::from(self.opening().is_some())
     }
 
     /// Number of positions in the slabs.
     pub fn slab_positions(&self) -> u64 {
-        self.set.slab_positions(self.stones)
+        // Not from the set: `unrank` asks, and binomials are slow.
+        self.slabs.last().map_or(0, |slab| slab.offset + slab.positions())
     }
 
     /// The opening, if it is the last position.
