@@ -22,7 +22,7 @@ impl JobRole {
     /// whole run.
     #[cfg(feature = "mpi")]
     pub(crate) fn of_this_process() -> Result<JobRole> {
-        let Some(mpi) = messaging::MpiCommunicator::start()? else { return Ok(JobRole::Alone) };
+        let Some(mpi) = mpi_messaging::MpiCommunicator::start()? else { return Ok(JobRole::Alone) };
         let communicator: Box<dyn Communicator> = Box::new(mpi);
         Ok(match (communicator.rank(), communicator.size()) {
             (_, 1) => JobRole::Alone,

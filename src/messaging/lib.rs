@@ -2,7 +2,7 @@
 //!
 //! A program accesses its job through the trait [`Communicator`], one instance per rank. Ranks are threads of
 //! one process ([`ThreadCommunicator`], with injected [`NetworkFaults`], for tests) or processes on any machines
-//! (`MpiCommunicator`, behind the feature `mpi`).
+//! (`MpiCommunicator` of the crate `mpi-messaging`).
 //!
 //! Invariants:
 //!
@@ -22,8 +22,6 @@ mod communicator;
 mod error;
 mod faults;
 mod launch;
-#[cfg(feature = "mpi")]
-mod mpi;
 mod threads;
 mod traffic;
 
@@ -31,7 +29,5 @@ pub use communicator::{Communicator, MESSAGE_BYTES_MAX, assert_other, check_size
 pub use error::{CommunicationError, Result};
 pub use faults::NetworkFaults;
 pub use launch::{launched, launched_rank};
-#[cfg(feature = "mpi")]
-pub use mpi::MpiCommunicator;
 pub use threads::ThreadCommunicator;
 pub use traffic::MessageTraffic;

@@ -10,7 +10,7 @@ use syn::Item;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace and the fuzzer: name, folder, and the crates of the workspace that it may use.
-const MAY_USE: [(&str, &str, &str); 20] = [
+const MAY_USE: [(&str, &str, &str); 21] = [
     ("game", "src/game", ""),
     ("disk", "src/disk", ""),
     ("store", "src/store", "disk"),
@@ -24,12 +24,13 @@ const MAY_USE: [(&str, &str, &str); 20] = [
     ("server", "src/server", "game store search oracle"),
     ("exchange", "src/exchange", "game disk store engines"),
     ("messaging", "src/messaging", ""),
+    ("mpi-messaging", "src/mpi", "messaging"),
     ("planner", "src/planner", "game disk store pipeline engines check"),
     ("stages", "stages", "game disk messaging store pipeline planner engines check"),
     (
         "awari",
         "src/cli",
-        "game disk messaging store pipeline planner engines check search oracle book server exchange stages",
+        "game disk messaging mpi-messaging store pipeline planner engines check search oracle book server exchange stages",
     ),
     ("tests", "tests", "game disk messaging store pipeline planner engines check search oracle server stages awari"),
     // A workspace of its own, which maturin builds.
@@ -44,7 +45,7 @@ const MAY_USE: [(&str, &str, &str); 20] = [
 ];
 
 /// Crates that call the operating system, and the crates of the workspace that may use them: `disk` is the only door to files, `server`
-/// the only one to the network, `messaging` to the other machines of a job.
+/// the only one to the network, `mpi-messaging` to the other machines of a job.
 const DOORS: [(&str, &[&str]); 11] = [
     ("rustix", &["disk"]),
     ("libc", &["disk"]),
@@ -56,7 +57,7 @@ const DOORS: [(&str, &[&str]); 11] = [
     ("hyper", &["server"]),
     ("hyper-util", &["server"]),
     ("tokio", &["server"]),
-    ("mpi", &["messaging"]),
+    ("mpi", &["mpi-messaging"]),
     // SQLite reads and writes its files itself.
     ("rusqlite", &["book"]),
 ];
@@ -74,7 +75,7 @@ const MAY_HOLD_UNSAFE: [&str; 17] = [
     "src/engines/kernels/bits/x86_64.rs",
     "src/engines/kernels/cpu.rs",
     "src/engines/kernels/scores/x86_64.rs",
-    "src/messaging/mpi/library.rs",
+    "src/mpi/library.rs",
     "src/python/extension/mapped.rs",
     "src/search/memory.rs",
     "src/store/codec/rans/avx512.rs",
@@ -406,7 +407,7 @@ fn no_stage_asks_the_cost_model() {
 fn tests_are_skipped_for_a_need_only() {
     let may = ["tests/support/needs.rs", "tests/what_was_skipped.rs", "tests/architecture/main.rs"];
     // Crates that `tests` is built on; the probes of `Need` are theirs.
-    let below = ["src/disk/real/tests/io_modes.rs", "src/messaging/tests/launched.rs"];
+    let below = ["src/disk/real/tests/io_modes.rs", "src/mpi/tests/launched.rs"];
     for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {
         let is_known = may.contains(&path.as_str()) || below.contains(&path.as_str());
         let text = read(&root().join(&path));

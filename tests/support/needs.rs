@@ -104,7 +104,7 @@ impl Need {
             Need::DirectFiles => "disk (io_modes), writes behind and traffic",
             Need::Root => "hostile (limits::few_threads, special_files), links of another user",
             Need::Hangup => "hostile (limits::a_closed_terminal_stops_a_run)",
-            Need::Mpirun => "cluster (mpi) and messaging (launched)",
+            Need::Mpirun => "cluster (mpi) and mpi-messaging (launched)",
             Need::Namespaces => "cluster (mpi::ranks_in_namespaces_build_the_files_of_one_machine)",
             Need::LoopDevice => "hostile (unreadable_sectors)",
         }

@@ -20,14 +20,18 @@ struct JobOutcome {
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap().join("examples").join("exchange");
-    assert!(program.exists(), "{} is missing: `cargo test -p messaging --features mpi` builds it", program.display());
+    assert!(
+        program.exists(),
+        "{} is missing: `cargo test -p mpi-messaging --features mpi` builds it",
+        program.display()
+    );
     program
 }
 
 /// Returns the launcher of the MPI that the program was built with. The launcher of another MPI would start unconnected
 /// ranks.
 fn launcher() -> Option<Command> {
-    let library = messaging::MpiCommunicator::library();
+    let library = mpi_messaging::MpiCommunicator::library();
     let (names, arguments): (&[&str], &[&str]) = if library.contains("Open MPI") {
         (&["mpirun.openmpi", "mpirun"], &["--allow-run-as-root", "--oversubscribe"])
     } else if library.contains("MPICH") {
@@ -41,7 +45,7 @@ fn launcher() -> Option<Command> {
     });
     let Some(found) = found else {
         // Not with `println!`, which libtest captures.
-        let _ = writeln!(io::stderr(), "skipped: src/messaging/tests/launched.rs: no launcher {names:?} for {library}");
+        let _ = writeln!(io::stderr(), "skipped: src/mpi/tests/launched.rs: no launcher {names:?} for {library}");
         return None;
     };
     let mut command = Command::new(found);

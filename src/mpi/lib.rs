@@ -1,4 +1,4 @@
-//! MPI communicator: the ranks of a job are processes on one or several machines.
+//! MPI communicator: the ranks of a job are processes on one or several machines. Empty without the feature `mpi`.
 //!
 //! MPI may not detect that a process has died, and a blocking call then never returns. So no call here blocks inside
 //! MPI, and whenever a rank polls or waits, it sends keep-alive messages to ranks to which it has sent nothing for a
@@ -8,11 +8,12 @@
 //! it is not, since finalization would wait for all ranks: the process exits, and the launcher then ends the other
 //! processes.
 
+#![cfg(feature = "mpi")]
+
 mod library;
 
-use crate::error::Result;
-use crate::{CommunicationError, Communicator, MessageTraffic, assert_other, check_size, launched};
 use library::{MessageKind, MpiLibrary, Transfer};
+use messaging::{CommunicationError, Communicator, MessageTraffic, Result, assert_other, check_size, launched};
 use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};

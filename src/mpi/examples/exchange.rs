@@ -1,6 +1,7 @@
 //! One rank of the tests of the MPI communicator: `mpirun -n 4 exchange CASE`.
 
-use messaging::{CommunicationError, Communicator, MpiCommunicator, Result};
+use messaging::{CommunicationError, Communicator, Result};
+use mpi_messaging::MpiCommunicator;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};

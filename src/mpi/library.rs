@@ -6,8 +6,7 @@
 //! All calls take the one [`MpiLibrary`] of the process by `&mut`, so no two run at the same time. This is what
 //! `MPI_THREAD_SERIALIZED` requires; any thread may make them.
 
-use crate::CommunicationError;
-use crate::error::Result;
+use messaging::{CommunicationError, Result};
 use mpi::ffi;
 use std::ffi::{c_char, c_int};
 use std::mem::{self, MaybeUninit};
