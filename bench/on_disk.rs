@@ -70,10 +70,7 @@ impl CellFile for BenchCells<'_> {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<OnDiskArguments>();
-    if !is_measuring {
-        arguments.stones = arguments.stones.min(7);
-    }
+    let arguments = bench::arguments(|tiny: &mut OnDiskArguments| tiny.stones = tiny.stones.min(7));
     bench::pool(arguments.threads).install(|| run(&arguments));
 }
 
@@ -89,15 +86,15 @@ fn run(arguments: &OnDiskArguments) {
     let file = disk.working(&path, plan.file_bytes()).expect("there is room for the working file");
     let file = BenchCells { file, key: Digest::of(b"bench") };
 
-    let mut tiled = DiskSweep::new(&Rules::AWARI, &index, &plan, Kernel::detect(), &file, false);
+    let mut solver = DiskSweep::new(&Rules::AWARI, &index, &plan, Kernel::detect(), &file, false);
     let mut read = |first: u64, into: &mut [i8]| {
         into.copy_from_slice(&captures[first as usize..][..into.len()]);
         Ok(())
     };
-    let (report, wall, cpu) = timed(|| tiled.solve(&mut read, |error| panic!("no memory: {error}"), &()));
+    let (report, wall, cpu) = timed(|| solver.solve(&mut read, |error| panic!("no memory: {error}"), &()));
     let report = report.expect("nothing fails");
     let mut first = 0;
-    tiled
+    solver
         .scores(|run| {
             assert!(*run == scores[first..first + run.len()], "other scores than in memory");
             first += run.len();

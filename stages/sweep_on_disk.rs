@@ -48,13 +48,13 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         }
         solved => solved,
     };
-    let (tiled, report) = solved.map_err(|error| match error {
+    let (solver, report) = solved.map_err(|error| match error {
         DiskSweepError::Stopped(_) => StageError::Stopped,
         DiskSweepError::Failed(error) => error,
         DiskSweepError::Endless => StageError::failed("the sweep does not converge: this is a bug in awari"),
     })?;
     tracing::info!(passes = report.passes, "solved after {:.3} s", started.elapsed().as_secs_f64());
-    sweep.publish(&tiled)?;
+    sweep.publish(&solver)?;
     Ok(StageReport::new(index.positions())
         .with("passes", report.passes)
         .with("recomputed", report.recomputed)
@@ -86,17 +86,17 @@ impl<'a> SweepOnDisk<'a> {
         let captures = captures.map_err(|error| DiskSweepError::Failed(damaged(error)))?;
         let mut read =
             |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
-        let mut tiled = DiskSweep::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
+        let mut solver = DiskSweep::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
         let watch = EngineProgress::passes(context, index.slab_positions(), plan.changes_max());
-        let report = tiled.solve(&mut read, StageError::failed, &watch)?;
+        let report = solver.solve(&mut read, StageError::failed, &watch)?;
         watch.end();
-        Ok((tiled, report))
+        Ok((solver, report))
     }
 
-    fn publish(&self, tiled: &DiskSweep<WorkingFile<'_>>) -> Result<()> {
+    fn publish(&self, solver: &DiskSweep<WorkingFile<'_>>) -> Result<()> {
         let SweepOnDisk { settings, index, context, .. } = self;
         let mut writer = DatabaseWriter::create(context, settings, index)?;
-        tiled.scores(|rows| writer.append(rows))?;
+        solver.scores(|rows| writer.append(rows))?;
         writer.finish().map(drop)
     }
 }

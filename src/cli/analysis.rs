@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use game::transcript::Transcript;
 
-    fn before(text: &str) -> usize {
+    fn since_capture(text: &str) -> usize {
         let game = Transcript::parse(Rules::AWARI, text).unwrap().game;
         let found = positions_since_capture(&game);
         let all: Vec<Board> = std::iter::once(game.start())
@@ -105,11 +105,11 @@ mod tests {
 
     #[test]
     fn positions_before_a_capture_do_not_count() {
-        assert_eq!(before(""), 0);
-        assert_eq!(before("F f"), 2);
+        assert_eq!(since_capture(""), 0);
+        assert_eq!(since_capture("F f"), 2);
         // The second move captures.
-        assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2"), 0);
-        assert_eq!(before("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2 c"), 1);
+        assert_eq!(since_capture("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2"), 0);
+        assert_eq!(since_capture("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2 c"), 1);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Databases {
         let answer = self.oracle.answer(&position.0)?;
         let exact = |value: oracle::ValuedMove| {
             Ok(Move {
-                pit: letter(value.pit),
+                pit: pit_letter(value.pit),
                 captured: value.captured,
                 value: value.value.score().ok_or(Error::Missing(value.child.stones()))?,
                 child: Position(value.child),
@@ -118,6 +118,6 @@ fn database_paths(disk: &RealDisk, folder: &Path) -> Result<Vec<PathBuf>, Error>
     Ok(paths)
 }
 
-fn letter(pit: Pit) -> char {
+fn pit_letter(pit: Pit) -> char {
     (b'A' + pit.number() as u8) as char
 }

@@ -155,7 +155,7 @@ impl TranspositionTable {
 
     /// Returns the place of the board of this number.
     #[inline]
-    pub(crate) fn place(&self, number: u64) -> TablePlace {
+    pub(crate) fn place_of(&self, number: u64) -> TablePlace {
         const MASK: u64 = (1 << NUMBER_BITS) - 1;
         // Each step is a bijection of numbers of 41 bits, so that different boards of a line have different keys.
         let mixed = number ^ (number >> 22);
@@ -242,13 +242,13 @@ mod tests {
             (77, -3, 7, -13, EstimateKind::AtMost, 40, Some(2)),
         ] {
             let entry = TableEntry { low, high, estimate, kind, depth, pit };
-            let place = table.place(number);
+            let place = table.place_of(number);
             assert_eq!(table.get(place), None);
             table.put(place, entry);
             assert_eq!(table.get(place), Some(entry));
         }
         table.clear();
-        assert_eq!(table.get(table.place(1)), None);
+        assert_eq!(table.get(table.place_of(1)), None);
     }
 
     /// Positions of one line have different keys: the numbers of a line are contiguous after mixing.
@@ -260,7 +260,7 @@ mod tests {
             let mut places: Vec<(usize, u64)> = (0..count)
                 .map(|at| at * ((1 << NUMBER_BITS) / count))
                 .chain(0..count)
-                .map(|number| table.place(number))
+                .map(|number| table.place_of(number))
                 .map(|place| (place.line, place.key))
                 .collect();
             places.sort_unstable();
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn proved_bounds_are_joined() {
         let table = TranspositionTable::new(0).unwrap();
-        let place = table.place(12345);
+        let place = table.place_of(12345);
         let entry = |low, high, kind, depth| TableEntry { low, high, estimate: 0, kind, depth, pit: Some(1) };
         table.put(place, entry(-4, 9, EstimateKind::Full, 9));
         table.put(place, entry(-7, 5, EstimateKind::None, 0));
@@ -288,9 +288,9 @@ mod tests {
     #[test]
     fn shallow_and_old_entries_are_replaced() {
         let table = TranspositionTable::new(0).unwrap();
-        let first = table.place(0);
+        let first = table.place_of(0);
         let same_line: Vec<TablePlace> = (0..40_000_000)
-            .map(|number| table.place(number))
+            .map(|number| table.place_of(number))
             .filter(|place| place.line == first.line)
             .take(20)
             .collect();

@@ -163,7 +163,7 @@ pub(crate) struct Worker<'a> {
     root: usize,
     /// The best lines by plies from the root.
     lines: Vec<PlayedLine>,
-    /// How often a pit with so many stones was a good move.
+    /// How often a pit with this number of stones was a good move.
     history: [[i32; STONES_MAX as usize + 1]; HALF_PITS],
     nodes: u64,
     probes: u64,
@@ -269,7 +269,7 @@ impl<'a> Worker<'a> {
         }
         let number = board.number();
         let table = self.shared.table;
-        let table_place = table.place(number);
+        let table_place = table.place_of(number);
         table.prefetch(table_place);
         if let Some(repeated) = self.path[from..at].iter().rposition(|&earlier| earlier == number) {
             return Outcome { repeats: (from + repeated) as u32, ..Outcome::repetition(stones) };

@@ -136,11 +136,11 @@ fn a_method_table_shows_every_database_and_method() {
     let place = TestDirectory::new(3);
     let hardware = tests::root().join("manifests/hardware/server.toml");
     let hardware = hardware.display();
-    let outlook = |more: &str| {
+    let method_table = |more: &str| {
         let plan = place.awari(&format!("plan --stones 0..48 --hardware {hardware} --json {more}")).is(0);
         plan.json()["databases"].as_array().unwrap().clone()
     };
-    let all = outlook("");
+    let all = method_table("");
     assert_eq!(all.len(), 49);
     assert_eq!((&all[48]["stones"], &all[48]["positions"]), (&48.into(), &279_871_768_995u64.into()));
     for row in &all {
@@ -156,7 +156,7 @@ fn a_method_table_shows_every_database_and_method() {
     }
     // 240 GiB hold two bytes a position of 42 stones, and two bits of all.
     assert_eq!((&all[42]["method"], &all[48]["method"]), (&"sweep".into(), &"two-bit".into()));
-    let reachable = outlook("--set game.positions=reachable");
+    let reachable = method_table("--set game.positions=reachable");
     assert_eq!(reachable[48]["positions"], 203_648_015_936u64);
     place.awari("plan --stones 0..20 --memory '128 MiB'").is(0).shows(&[
         "\ntime:\n",

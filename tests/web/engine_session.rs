@@ -44,7 +44,7 @@ impl Session {
     }
 
     #[track_caller]
-    fn ask(&mut self, text: &str, word: &str) -> Vec<String> {
+    fn request(&mut self, text: &str, word: &str) -> Vec<String> {
         self.say(text);
         self.until(word)
     }
@@ -80,15 +80,15 @@ fn report(lines: &[String]) -> &String {
 fn a_search_is_stopped_at_once() {
     let place = TestDirectory::new(1);
     let mut engine = Session::start(&place, "");
-    engine.ask("uci", "uciok");
+    engine.request("uci", "uciok");
     let mut shortest = HUNG;
     for _ in 0..20 {
         engine.say("position startpos moves Ff\ngo infinite");
         engine.is_quiet(Duration::from_millis(30));
         // Other questions are answered meanwhile.
-        engine.ask("isready", "readyok");
+        engine.request("isready", "readyok");
         let asked = Instant::now();
-        engine.ask("stop", "bestmove ");
+        engine.request("stop", "bestmove ");
         shortest = shortest.min(asked.elapsed());
     }
     // A machine under load delays some answers.
@@ -96,8 +96,8 @@ fn a_search_is_stopped_at_once() {
     // The reply to an infinite search waits for `stop` even if everything is proved.
     engine.say("position fen 0-0-0-0-0-1-1-0-0-0-0-0-23-23-S\ngo infinite");
     engine.is_quiet(Duration::from_millis(200));
-    engine.ask("stop", "bestmove F");
-    engine.ask("stop\nisready", "readyok");
+    engine.request("stop", "bestmove F");
+    engine.request("stop\nisready", "readyok");
     engine.quit();
 }
 
@@ -106,7 +106,7 @@ fn limits_are_kept() {
     let place = TestDirectory::new(1);
     let mut engine = Session::start(&place, "");
     engine.say("position startpos");
-    let lines = engine.ask("go depth 6", "bestmove ");
+    let lines = engine.request("go depth 6", "bestmove ");
     assert_eq!(number(report(&lines), "depth"), 6);
     let line = report(&lines);
     for word in ["score", "nodes", "nps", "hashfull", "tbhits", "time", "pv"] {
@@ -116,10 +116,10 @@ fn limits_are_kept() {
     let moves = line.split_whitespace().last().unwrap();
     assert!(moves.bytes().enumerate().all(|(at, pit)| pit.is_ascii_lowercase() == (at % 2 == 1)), "{line}");
     assert_eq!(lines.last().unwrap()[9..], moves[..1]);
-    let lines = engine.ask("ucinewgame\nposition startpos\ngo nodes 20000", "bestmove ");
+    let lines = engine.request("ucinewgame\nposition startpos\ngo nodes 20000", "bestmove ");
     assert!(number(report(&lines), "nodes") <= 21_000, "{lines:?}");
     // The same search gives the same answer.
-    let again = engine.ask("ucinewgame\nposition startpos\ngo nodes 20000", "bestmove ");
+    let again = engine.request("ucinewgame\nposition startpos\ngo nodes 20000", "bestmove ");
     let timeless = |lines: &[String]| {
         let without = |line: &String| line.split(" nps ").next().unwrap().to_owned();
         lines.iter().map(without).collect::<Vec<String>>()
@@ -127,7 +127,7 @@ fn limits_are_kept() {
     assert_eq!(timeless(&lines), timeless(&again));
     for (go, most) in [("movetime 200", 200), ("wtime 1000 btime 100000", 300), ("wtime 0 btime 0 winc 0 binc 0", 5)] {
         // A machine under load delays some searches.
-        let times = (0..10).map(|_| number(report(&engine.ask(&format!("go {go}"), "bestmove ")), "time"));
+        let times = (0..10).map(|_| number(report(&engine.request(&format!("go {go}"), "bestmove ")), "time"));
         let times: Vec<i64> = times.collect();
         assert!(times.iter().any(|time| *time <= most + 5), "{go}: {times:?}");
     }
@@ -140,15 +140,15 @@ fn the_engine_ponders() {
     let mut engine = Session::start(&place, "");
     engine.say("setoption name Ponder value true\nposition startpos moves Ff\ngo ponder wtime 3000 btime 3000");
     engine.is_quiet(Duration::from_millis(300));
-    let lines = engine.ask("ponderhit", "bestmove ");
+    let lines = engine.request("ponderhit", "bestmove ");
     let last = lines.last().unwrap();
     assert!(last.contains(" ponder ") && last.len() == "bestmove A ponder a".len(), "{last}");
     // Another move than the expected one was played.
     engine.say("go ponder wtime 3000 btime 3000");
     engine.is_quiet(Duration::from_millis(50));
-    engine.ask("stop", "bestmove ");
+    engine.request("stop", "bestmove ");
     // The expected move does not help a search that has not begun.
-    engine.ask("ponderhit\nisready", "readyok");
+    engine.request("ponderhit\nisready", "readyok");
     engine.quit();
 }
 
@@ -156,21 +156,21 @@ fn the_engine_ponders() {
 fn options_change_the_search() {
     let place = TestDirectory::new(1);
     let mut engine = Session::start(&place, "--hash 8MiB --level good");
-    let lines = engine.ask("uci", "uciok");
+    let lines = engine.request("uci", "uciok");
     assert!(lines.iter().any(|line| line.starts_with("option name Hash type spin default 8 ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("option name Level type combo default good var fair ")));
     engine.say("setoption name MultiPV value 3\nsetoption name Level value perfect\nsetoption name Threads value 2");
     engine.say("setoption name Hash value 4\nposition startpos");
-    let lines = engine.ask("go depth 5", "bestmove ");
+    let lines = engine.request("go depth 5", "bestmove ");
     let depth: Vec<&String> = lines.iter().filter(|line| line.starts_with("info depth 5 ")).collect();
     let places: Vec<i64> = depth.iter().map(|line| number(line, "multipv")).collect();
     assert_eq!(places, [1, 2, 3], "{lines:?}");
-    let refused = engine.ask("setoption name Hash value 1\nisready", "readyok");
+    let refused = engine.request("setoption name Hash value 1\nisready", "readyok");
     assert!(refused[0].contains("Hash: expected a whole number"), "{refused:?}");
     // Every level makes a legal move.
     for level in ["fair", "good", "strong", "expert"] {
         engine.say(&format!("setoption name Level value {level}"));
-        let lines = engine.ask("go nodes 500", "bestmove ");
+        let lines = engine.request("go nodes 500", "bestmove ");
         assert!(matches!(lines.last().unwrap().as_bytes()[9], b'A'..=b'F'), "{lines:?}");
     }
     engine.quit();
@@ -192,7 +192,7 @@ fn proved_bounds_hold() {
         let truth =
             place.awari(&format!("probe --dir run --json '{position}'")).is(0).json()["score"].as_i64().unwrap();
         engine.say(&format!("position fen {}-0-0-S", position.replace(' ', "-")));
-        let lines = engine.ask("go nodes 3000", "bestmove ");
+        let lines = engine.request("go nodes 3000", "bestmove ");
         let mut proved = 0;
         for line in lines.iter().filter(|line| line.starts_with("info string proved ")) {
             let bounds: Vec<i64> = line.split_whitespace().skip(3).map(|word| word.parse().unwrap()).collect();
@@ -264,11 +264,11 @@ fn hostile_lines_are_answered() {
     ] {
         engine.say(line);
     }
-    engine.ask("isready", "readyok");
+    engine.request("isready", "readyok");
     // It still plays.
     engine.say("stop\nucinewgame\nposition startpos");
-    engine.ask("stop\nisready", "readyok");
-    engine.ask("go nodes 100", "bestmove ");
+    engine.request("stop\nisready", "readyok");
+    engine.request("go nodes 100", "bestmove ");
     engine.stdin.write_all(b"\xff\xfe\n").unwrap();
     engine.until("info string the line is not UTF-8");
     engine.quit();

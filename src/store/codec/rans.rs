@@ -27,7 +27,7 @@ pub(crate) mod tiling;
 
 use self::coder::OutputWindow;
 use self::floors::{FLOORED_CLASSES, FlooredClasses};
-use self::model::{CLASSES, CODES_MAX, Classes, Counts, FrequencyModel, Slots};
+use self::model::{CLASSES, CODES_MAX, Classes, CodeCounts, FrequencyModel, Slots};
 use self::tiling::{LANES, Step, Strip, Tiling};
 use super::packed;
 use crate::checksum;
@@ -171,7 +171,7 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
     let tiling = context.tiling(band);
     let tasks = (0..tiling.strips()).into_par_iter().step_by(STRIPS_A_TASK);
     let of_task = |first: usize| first..tiling.strips().min(first + STRIPS_A_TASK);
-    let counted: Vec<(Vec<Coded<C>>, Box<Counts>)> = tasks
+    let counted: Vec<(Vec<Coded<C>>, Box<CodeCounts>)> = tasks
         .map(|first| {
             let mut counts = FrequencyModel::no_counts(context.classes());
             let coded = of_task(first).map(|number| {

@@ -16,7 +16,7 @@
 
 use super::avx512;
 use super::floors::{Around, FlooredClasses};
-use super::model::{BOTH, Classes, Counts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, UPPER};
+use super::model::{BOTH, Classes, CodeCounts, LEFT, NONE, SLOT_BITS, SLOTS, Slots, UPPER};
 use super::tiling::{LANES, Step, Strip};
 use crate::error::DecodeError;
 
@@ -144,7 +144,7 @@ pub(crate) fn classify(strip: &Strip, steps: &[Step], classes: &Classes, found: 
 }
 
 /// Counts codes by class.
-pub(crate) fn count<C: Copy + Into<usize>>(steps: &[Step], classes: &[[C; LANES]], counts: &mut Counts) {
+pub(crate) fn count<C: Copy + Into<usize>>(steps: &[Step], classes: &[[C; LANES]], counts: &mut CodeCounts) {
     for (step, classes) in steps.iter().zip(classes) {
         for (&code, &class) in step.iter().zip(classes) {
             counts[class.into() << 8 | usize::from(code)] += 1;
@@ -156,7 +156,7 @@ pub(crate) fn count<C: Copy + Into<usize>>(steps: &[Step], classes: &[[C; LANES]
 pub(crate) fn encode<C: Copy + Into<usize>>(
     steps: &[Step],
     classes: &[[C; LANES]],
-    starts: &Counts,
+    starts: &CodeCounts,
     bytes: &mut Vec<u8>,
 ) {
     assert!(steps.len() <= STEPS_MAX, "a strip of {} steps", steps.len());

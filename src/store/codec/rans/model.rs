@@ -64,7 +64,7 @@ pub(crate) struct Classes {
 const GUESS_OFFSET: u32 = 256;
 
 /// The number of occurrences of each code in each class: `class << 8 | code`.
-pub(crate) type Counts = [u32];
+pub(crate) type CodeCounts = [u32];
 
 /// The tables of the decoder. A slot gives only the code, and the code gives the rest: a table of whole words by slot
 /// would take four times the cache, which a probe finds cold (60 us a strip against 30).
@@ -141,12 +141,12 @@ impl Classes {
 
 impl FrequencyModel {
     /// Returns counts that are all zero.
-    pub(crate) fn no_counts(classes: usize) -> Box<Counts> {
+    pub(crate) fn no_counts(classes: usize) -> Box<CodeCounts> {
         vec![0; classes << 8].into()
     }
 
     /// The model of the counted codes.
-    pub(crate) fn new(counts: &Counts, codes: usize) -> Self {
+    pub(crate) fn new(counts: &CodeCounts, codes: usize) -> Self {
         let mut frequencies = vec![0; counts.len()].into_boxed_slice();
         for (counts, frequencies) in counts.chunks_exact(256).zip(frequencies.chunks_exact_mut(256)) {
             scale(&counts[..codes], &mut frequencies[..codes]);
@@ -170,7 +170,7 @@ impl FrequencyModel {
     }
 
     /// The table of the encoder: `frequency << 16 | first slot`, by `class << 8 | code`.
-    pub(crate) fn starts(&self) -> Box<Counts> {
+    pub(crate) fn starts(&self) -> Box<CodeCounts> {
         let mut starts = vec![0; self.frequencies.len()].into_boxed_slice();
         for (frequencies, starts) in self.frequencies.chunks_exact(256).zip(starts.chunks_exact_mut(256)) {
             let mut slot = 0;
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    fn sample_counts(codes: usize, seed: u32) -> Box<Counts> {
+    fn sample_counts(codes: usize, seed: u32) -> Box<CodeCounts> {
         let mut counts = FrequencyModel::no_counts(CLASSES);
         for class in 0..CLASSES {
             for code in 0..codes {
