@@ -30,10 +30,7 @@ struct BookArguments {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<BookArguments>();
-    if !is_measuring {
-        (arguments.positions, arguments.file_positions) = (2_000, 500);
-    }
+    let arguments = bench::arguments(|tiny: &mut BookArguments| (tiny.positions, tiny.file_positions) = (2_000, 500));
     expansions(&arguments);
     file(&arguments);
 }

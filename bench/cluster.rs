@@ -57,10 +57,7 @@ struct RankResult {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<ClusterArguments>();
-    if !is_measuring {
-        arguments.stones = 6;
-    }
+    let arguments = bench::arguments(|tiny: &mut ClusterArguments| tiny.stones = 6);
     let ClusterArguments { stones, threads, positions: set, delay, .. } = arguments;
     let Largest { tables, index, captures: best, scores: expected, .. } = Largest::new(set, stones);
     let faults = NetworkFaults { delay: milliseconds(delay)..milliseconds(1.5 * delay), ..NetworkFaults::none() };

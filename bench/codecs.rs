@@ -40,10 +40,7 @@ struct CodecInput {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<CodecsArguments>();
-    if !is_measuring {
-        (arguments.stones, arguments.looks) = (8, 100);
-    }
+    let arguments = bench::arguments(|tiny: &mut CodecsArguments| (tiny.stones, tiny.looks) = (8, 100));
     bench::pool(arguments.threads).install(|| measure(&arguments));
 }
 

@@ -29,10 +29,7 @@ struct CombiningArguments {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<CombiningArguments>();
-    if !is_measuring {
-        arguments.stones = 6;
-    }
+    let arguments = bench::arguments(|tiny: &mut CombiningArguments| tiny.stones = 6);
     bench::pool(arguments.threads).install(|| table(&arguments));
 }
 

@@ -102,11 +102,11 @@ fn main() -> ExitCode {
     if is_awari() {
         return awari::main();
     }
-    let (mut arguments, is_measuring) = bench::arguments::<CostModelArguments>();
-    let mut positions_min = POSITIONS_MIN;
-    if !is_measuring {
-        (arguments.stones, arguments.turns, arguments.ranks_stones, positions_min) = (6, 1, 6, 100);
-    }
+    let (mut positions_min, mut is_measuring) = (POSITIONS_MIN, true);
+    let arguments = bench::arguments(|tiny: &mut CostModelArguments| {
+        (tiny.stones, tiny.turns, tiny.ranks_stones) = (6, 1, 6);
+        (positions_min, is_measuring) = (100, false);
+    });
     if let Some(dir) = &arguments.dir {
         let (settings, run) = recorded(dir);
         println!("{}, codec {}, {} positions", dir.display(), settings.codec, settings.set);

@@ -50,11 +50,10 @@ fn bounds(text: &str) -> Result<RangeInclusive<u32>, String> {
 const PERCENT: [usize; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<DualIndexArguments>();
-    if !is_measuring {
-        arguments.stones = arguments.stones.min(8);
-        arguments.bounds = None;
-    }
+    let arguments = bench::arguments(|tiny: &mut DualIndexArguments| {
+        tiny.stones = tiny.stones.min(8);
+        tiny.bounds = None;
+    });
     bench::pool(1).install(|| run(&arguments));
 }
 

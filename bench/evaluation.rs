@@ -45,10 +45,8 @@ const CACHE_BYTES: u64 = 1 << 30;
 const GROUP: u32 = 4;
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<EvaluationArguments>();
-    if !is_measuring {
-        (arguments.stones, arguments.games, arguments.rounds) = (6, 400, 2);
-    }
+    let arguments =
+        bench::arguments(|tiny: &mut EvaluationArguments| (tiny.stones, tiny.games, tiny.rounds) = (6, 400, 2));
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let cores = disk::clock::cores();
     let directory = arguments.dir.clone().unwrap_or_else(|| {

@@ -36,12 +36,16 @@ pub fn is_awari() -> bool {
     std::env::args_os().next().is_some_and(|name| name == AWARI)
 }
 
-/// Parses the arguments of a bench. Returns also whether it measures: `cargo test` runs it without `--bench`, on a tiny input.
-pub fn arguments<T: Parser>() -> (T, bool) {
+/// Parses the arguments of a bench. `cargo test` runs it without `--bench`, on a tiny input: `shrink` then changes them.
+pub fn arguments<T: Parser>(shrink: impl FnOnce(&mut T)) -> T {
     let mut words: Vec<_> = std::env::args_os().collect();
     let all = words.len();
     words.retain(|word| word != "--bench");
-    (T::parse_from(&words), words.len() < all)
+    let mut arguments = T::parse_from(&words);
+    if words.len() == all {
+        shrink(&mut arguments);
+    }
+    arguments
 }
 
 /// A pool of threads.

@@ -46,10 +46,7 @@ struct MethodTimes {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<MethodsArguments>();
-    if !is_measuring {
-        arguments.stones = 7;
-    }
+    let arguments = bench::arguments(|tiny: &mut MethodsArguments| tiny.stones = 7);
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let directory = arguments.dir.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let disk = RealDisk::new(arguments.io).expect("the kernel allows this way to the disk");

@@ -39,10 +39,9 @@ const GAME_MOVES_MAX: usize = 2_000;
 const ANSWERS_SHARE: usize = 10;
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<OracleArguments>();
-    if !is_measuring {
-        (arguments.stones, arguments.probes, arguments.games, arguments.game_stones) = (6, 1000, 20, 6);
-    }
+    let arguments = bench::arguments(|tiny: &mut OracleArguments| {
+        (tiny.stones, tiny.probes, tiny.games, tiny.game_stones) = (6, 1000, 20, 6)
+    });
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let mut table = bench::table("codec|cache|probes|a second|answers a second", 2);
     for codec in ["raw", "packed", "zstd", "rans"] {

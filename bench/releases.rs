@@ -71,10 +71,7 @@ fn main() -> ExitCode {
     if is_awari() {
         return awari::main();
     }
-    let (mut arguments, is_measuring) = bench::arguments::<ReleasesArguments>();
-    if !is_measuring {
-        (arguments.stones, arguments.rounds) = (6, 1);
-    }
+    let arguments = bench::arguments(|tiny: &mut ReleasesArguments| (tiny.stones, tiny.rounds) = (6, 1));
     let builds = builds(&arguments);
     let positions: u64 = (0..=arguments.stones).map(|stones| PositionSet::All.positions(stones)).sum();
     let mut table = bench::table("method|threads|build|seconds|of CPU|M/s of CPU|ratio of CPU", 3);

@@ -39,10 +39,7 @@ struct RooflineArguments {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<RooflineArguments>();
-    if !is_measuring {
-        (arguments.stones, arguments.mebibytes) = (5, 1);
-    }
+    let arguments = bench::arguments(|tiny: &mut RooflineArguments| (tiny.stones, tiny.mebibytes) = (5, 1));
     let directory = tempfile::tempdir().expect("there is a temporary directory");
     let limits = MachineLimits::measure(arguments.mebibytes << 20);
     limits.print();

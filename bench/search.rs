@@ -33,10 +33,8 @@ struct SearchArguments {
 const PLIES: [u32; 6] = [0, 6, 12, 20, 30, 40];
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<SearchArguments>();
-    if !is_measuring {
-        (arguments.time, arguments.table, arguments.depth, arguments.games) = (5, 4, 5, 1);
-    }
+    let arguments =
+        bench::arguments(|tiny: &mut SearchArguments| (tiny.time, tiny.table, tiny.depth, tiny.games) = (5, 4, 5, 1));
     let searcher = Searcher::new(arguments.table << 20, Evaluation::default()).expect("there is memory for the table");
     let boards: Vec<Board> = (0..arguments.games).flat_map(|game| positions(&mut Random::of(&[game]))).collect();
     let search = |board: &Board, limits, threads| -> SearchReport {

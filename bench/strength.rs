@@ -61,11 +61,10 @@ struct StrengthArguments {
 const CACHE_BYTES: u64 = 1 << 30;
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<StrengthArguments>();
-    if !is_measuring {
-        (arguments.known, arguments.from, arguments.to) = (4, 5, 6);
-        (arguments.positions, arguments.table, arguments.nodes) = (10, 4, vec![500, 2000]);
-    }
+    let arguments = bench::arguments(|tiny: &mut StrengthArguments| {
+        (tiny.known, tiny.from, tiny.to) = (4, 5, 6);
+        (tiny.positions, tiny.table, tiny.nodes) = (10, 4, vec![500, 2000]);
+    });
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let directory = arguments.dir.clone().unwrap_or_else(|| {
         let directory = temporary.path().join("databases-of-the-bench");

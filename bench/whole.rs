@@ -30,10 +30,7 @@ struct WholeArguments {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<WholeArguments>();
-    if !is_measuring {
-        arguments.stones = 6;
-    }
+    let arguments = bench::arguments(|tiny: &mut WholeArguments| tiny.stones = 6);
     bench::pool(arguments.threads).install(|| engines(&arguments));
     if !arguments.engines_only {
         whole_run(&arguments);

@@ -2,9 +2,8 @@
 
 use crate::{Error, Position};
 use game::{Index, Orientation};
-use std::fmt;
-use std::ops::{Deref, Range};
-use store::CachedScores;
+use std::ops::Range;
+use store::{CachedScores, MappedScores};
 
 /// The scores of all positions with one number of stones, in canonical order.
 ///
@@ -29,14 +28,6 @@ pub struct Slab {
     /// The number of its first position.
     pub first: u64,
 }
-
-/// The scores of all positions of a database, in canonical order, in the map of its file. Cheap to clone.
-///
-/// All checksums were compared when the map was requested. A run replaces a database and never writes to its file; the
-/// map then keeps the scores of the replaced file. If another program writes to the file, the scores change unnoticed;
-/// scores that it cuts off become zeros.
-#[derive(Clone)]
-pub struct MappedScores(store::MappedScores);
 
 /// Reads of more scores than this decode on all threads; reads of fewer keep decoded blocks in a cache.
 const CACHED_SCORES_MAX: u64 = 1 << 20;
@@ -132,20 +123,6 @@ impl<'a> Database<'a> {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn mapped(&self) -> Result<Option<MappedScores>, Error> {
-        Ok(self.scores.scores().mapped()?.map(MappedScores))
-    }
-}
-
-impl Deref for MappedScores {
-    type Target = [i8];
-
-    fn deref(&self) -> &[i8] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for MappedScores {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        Ok(self.scores.scores().mapped()?)
     }
 }

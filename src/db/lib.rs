@@ -31,7 +31,8 @@ mod databases;
 mod error;
 mod position;
 
-pub use database::{Database, MappedScores, Slab};
+pub use database::{Database, Slab};
 pub use databases::{Databases, Move};
 pub use error::Error;
 pub use position::Position;
+pub use store::MappedScores;

@@ -45,11 +45,13 @@ pub struct MoveText {
 }
 
 /// One of the two players.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 pub enum Side {
     /// Has the pits A to F, and is to move by default.
+    #[strum(to_string = "S")]
     South,
     /// Has the pits a to f.
+    #[strum(to_string = "N")]
     North,
 }
 
@@ -182,15 +184,6 @@ impl Side {
             Side::South => board,
             Side::North => board.turned(),
         }
-    }
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Side::South => "S",
-            Side::North => "N",
-        })
     }
 }
 

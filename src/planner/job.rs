@@ -10,7 +10,6 @@ use crate::memory::fixed_bytes;
 use crate::{CostModel, Hardware, Load, Settings, StageClass, database_bytes};
 use engines::Tables;
 use engines::sweep::distributed::{MemoryLayout, SLACK, memory_layouts, phases};
-use std::fmt;
 
 /// Additional work of a position with each doubling of the ranks, as a share: it is recomputed more often. 12.7 times
 /// on one rank at 20 stones, 14.0 on two, 16.6 on four, 17.0 on eight.
@@ -75,7 +74,8 @@ pub struct JobPrediction {
 }
 
 /// Resource that limits the speed of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum JobLimit {
     /// The cores, and waits for other ranks.
     Cores,
@@ -85,17 +85,6 @@ pub enum JobLimit {
     Latency,
     /// Distributing the scores to their writers, and writing them.
     Collecting,
-}
-
-impl fmt::Display for JobLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            JobLimit::Cores => "cores",
-            JobLimit::Network => "network",
-            JobLimit::Latency => "latency",
-            JobLimit::Collecting => "collecting",
-        })
-    }
 }
 
 /// Predictor of jobs with several ranks.

@@ -158,7 +158,7 @@ impl Header {
         bytes.extend((header_bytes(slabs.len()) as u32).to_le_bytes());
         let [kind, role, bound] = self.identity.kind.tags();
         bytes.push(kind);
-        bytes.push(self.identity.orientation.tag());
+        bytes.push(self.identity.orientation as u8);
         bytes.push(self.identity.stones);
         bytes.push(self.codec.tag());
         bytes.push(self.range.low() as u8);
@@ -203,7 +203,8 @@ impl Header {
                 format!("{:?}", [body[16], body[22], body[23]]),
             )
         })?;
-        let orientation = FileOrientation::of_tag(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
+        let orientation =
+            FileOrientation::from_repr(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
         let codec = Codec::of_tag(body[19]).ok_or(DecodeError::new("codec 1 to 5", body[19]))?;
         let stones = body[18];
         if stones > STONES_MAX {

@@ -119,16 +119,6 @@ impl FileKind {
     }
 }
 
-impl FileOrientation {
-    pub(crate) fn tag(self) -> u8 {
-        self as u8
-    }
-
-    pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        FileOrientation::from_repr(tag)
-    }
-}
-
 impl fmt::Display for FileKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let role = match self {

@@ -26,8 +26,8 @@ pub struct Solver<W, U, E> {
     tables: Arc<Tables>,
     index: Index,
     kernel: BitKernel,
-    wins: W,
-    candidates: U,
+    pub(crate) wins: W,
+    pub(crate) candidates: U,
     wins_layout: PlaneLayout,
     layout: PlaneLayout,
     wins_units: Vec<PlaneUnit>,
@@ -176,16 +176,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// The storage of the candidates.
     pub fn candidates(&self) -> &U {
         &self.candidates
-    }
-
-    /// Mutable access to the storage of the wins, between calls.
-    pub(crate) fn wins_mut(&mut self) -> &mut W {
-        &mut self.wins
-    }
-
-    /// Mutable access to the storage of the candidates, between calls.
-    pub(crate) fn candidates_mut(&mut self) -> &mut U {
-        &mut self.candidates
     }
 
     /// Adds wins, given the words of a unit, and leaves only the new ones in `words`.

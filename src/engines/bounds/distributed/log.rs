@@ -54,7 +54,8 @@ impl DecisionLog {
 #[derive(Debug)]
 pub(super) struct OwnedCandidates {
     units: UnitsInMemory,
-    lost: DecisionLog,
+    /// Log of the candidates found lost.
+    pub(super) lost: DecisionLog,
 }
 
 impl OwnedCandidates {
@@ -62,11 +63,6 @@ impl OwnedCandidates {
     pub(super) fn none(layout: &PlaneLayout, units: &[PlaneUnit]) -> OwnedCandidates {
         let units = UnitsInMemory::zeroed(units.iter().map(|unit| unit.words.clone()));
         OwnedCandidates { units, lost: DecisionLog::new(layout) }
-    }
-
-    /// Log of the candidates found lost.
-    pub(super) fn lost_mut(&mut self) -> &mut DecisionLog {
-        &mut self.lost
     }
 }
 

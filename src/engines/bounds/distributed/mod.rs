@@ -171,8 +171,8 @@ impl RankPlanes {
         sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
     ) -> Result<bool> {
         match decided {
-            Decided::Won => collect_plane(self.solver.wins_mut().won_mut(), &self.wins_layout, communicator, sink),
-            Decided::Lost => collect_plane(self.solver.candidates_mut().lost_mut(), &self.layout, communicator, sink),
+            Decided::Won => collect_plane(&mut self.solver.wins.won, &self.wins_layout, communicator, sink),
+            Decided::Lost => collect_plane(&mut self.solver.candidates.lost, &self.layout, communicator, sink),
         }
     }
 

@@ -77,7 +77,8 @@ pub(super) struct KeptWins {
     is_logging: AtomicBool,
     /// Whether wins that are set were found by this rank, and are sent.
     is_sending: AtomicBool,
-    won: DecisionLog,
+    /// Log of the wins of the bound, in the rows that this rank reports.
+    pub(super) won: DecisionLog,
     outboxes: Vec<Mutex<Outbox>>,
 }
 
@@ -147,11 +148,6 @@ impl KeptWins {
     pub(super) fn expect_from(&self, source: WinSource) {
         self.is_logging.store(source != WinSource::Above, Relaxed);
         self.is_sending.store(source == WinSource::Own, Relaxed);
-    }
-
-    /// Log of the wins of the bound, in the rows that this rank reports.
-    pub(super) fn won_mut(&mut self) -> &mut DecisionLog {
-        &mut self.won
     }
 
     /// Whether any row of a unit is kept here.
