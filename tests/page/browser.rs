@@ -14,6 +14,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tests::Random;
 use tests::directory::TestDirectory;
 use tests::needs::Need;
 use tests::serve_process::ServeProcess;
@@ -323,9 +324,21 @@ impl<'a> Browser<'a> {
         entries.as_array().unwrap().clone()
     }
 
-    /// Plays the moves of the finished game on the page from its start, and asserts that all are legal and that the page
-    /// announces the right result. `what` describes the game in a failure.
-    pub(crate) async fn judged_game(&self, mut game: Game, what: &str) -> Game {
+    /// Plays the game on the page to its end, with random and best moves of South, by clicks and keys. Then repeats its moves
+    /// from the start, and asserts that all are legal and that the page announces the right result. `what` describes the
+    /// game in a failure.
+    pub(crate) async fn played_game(&self, mut game: Game, random: &mut Random, what: &str) -> Game {
+        while !self.text("#banner").await.starts_with("The game is over") {
+            let pit = *random.pick(&self.playable().await);
+            assert!(pit < 6, "{what}: it is South's turn, not that of {pit}");
+            match random.below(4) {
+                0 => self.click(&format!("[data-place='{pit}']")).await,
+                1 | 2 => self.push("Best").await,
+                _ => self.press(&(pit + 1).to_string()).await,
+            }
+            // A repeated position ends a game.
+            assert!(self.field("moves").await.unwrap().len() < 1000);
+        }
         for letter in self.field("moves").await.unwrap().chars() {
             let played: MoveText = letter.to_string().parse().unwrap();
             assert!(played.side == game.now().seats.side && game.outcome().is_none());
