@@ -255,7 +255,7 @@ mod tests {
     use pipeline::Counter;
     use std::path::Path;
 
-    const STONES: u32 = 12;
+    const STONES: u32 = 11;
     const BLOCK_BYTES: usize = 4 << 10;
 
     /// Returns passes, hits and misses of each bound of a build by one-bit-dual, the highest first.

@@ -12,13 +12,13 @@ const MUTANTS: [(&str, usize); 10] = [
     ("manifest", 4000),
     ("notation", 20_000),
     ("statistics", 10_000),
-    ("journal", 1500),
+    ("journal", 1000),
     ("database", 3000),
     ("scores", 300),
     ("pages", 5000),
     ("oracle", 1000),
-    ("run", 200),
-    ("snapshot", 150),
+    ("run", 120),
+    ("snapshot", 90),
 ];
 
 /// Prints the input when a property panics.

@@ -144,7 +144,7 @@ fn bounds_beyond_the_databases_are_correct() {
         let oracle = oracle(&disk);
         let (mut exact, mut bounded, mut unknown) = (0, 0, 0);
         for stones in 0..=7 {
-            for pits in boards(stones).into_iter().step_by(11) {
+            for pits in boards(stones).into_iter().step_by(29) {
                 let right = SOLVED[usize::from(stones)][&pits];
                 let answer = match oracle.answer(&Board(pits)) {
                     Ok(answer) => answer,
@@ -168,7 +168,7 @@ fn bounds_beyond_the_databases_are_correct() {
                 }
             }
         }
-        assert!(exact > 1000 && bounded > 100, "{missing:?}: {exact} {bounded} {unknown}");
+        assert!(exact > 400 && bounded > 40, "{missing:?}: {exact} {bounded} {unknown}");
     }
 }
 

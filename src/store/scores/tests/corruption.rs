@@ -235,7 +235,7 @@ fn forged_blocks_are_refused_or_differ_in_digest() {
     }
     let example = Example::strips();
     let bytes = Parts::of(&example, Codec::Rans).data.len();
-    for at in 0..bytes {
+    for at in (0..bytes).step_by(3) {
         lie(&example, Codec::Rans, |data| data[at] ^= 1 << (at % 8));
     }
 }
