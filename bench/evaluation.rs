@@ -10,7 +10,7 @@
 
 use clap::Parser;
 use disk::RealDisk;
-use game::{Board, Orientation, Score};
+use game::{Board, Orientation, Rules, Score};
 use oracle::Oracle;
 use search::{Evaluation, GameSampler, Training};
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ fn main() {
         directory
     });
     let oracle = bench::oracle(&directory, CACHE_BYTES);
-    let sampler = GameSampler::new(arguments.seed).expect("there is memory for a small table");
+    let sampler = GameSampler::new(Rules::AWARI, arguments.seed).expect("there is memory for a small table");
     let positions = |games: std::ops::Range<u64>| -> Vec<(Board, Score)> {
         scored(&oracle, games.flat_map(|game| sampler.game(game, arguments.stones)).collect())
     };

@@ -26,6 +26,20 @@ pub(crate) fn stats(stones: u32) -> ArtifactName {
     name(format!("stats/{stones:02}.json"))
 }
 
+/// Returns the name of the evaluation of the engine.
+pub(crate) fn evaluation() -> ArtifactName {
+    name(EVALUATION.to_owned())
+}
+
+/// Returns the name of its errors.
+pub(crate) fn evaluation_errors() -> ArtifactName {
+    name(EVALUATION_ERRORS.to_owned())
+}
+
+/// The evaluation of the engine, relative to the run directory.
+pub const EVALUATION: &str = "evaluation/network.bin";
+const EVALUATION_ERRORS: &str = "evaluation/errors.json";
+
 /// Returns the name of the fact that a database was verified.
 pub(crate) fn verification(stones: u32) -> ArtifactName {
     name(format!("verified/{stones:02}"))
@@ -57,6 +71,7 @@ pub(crate) fn is_name(name: &ArtifactName) -> bool {
         "databases" => numbered("awari", rest.next()),
         "captures" => numbered("cap", rest.next()),
         "stats" => numbered("json", rest.next()),
+        "evaluation" => return [EVALUATION, EVALUATION_ERRORS].contains(&name.as_str()),
         "planes" => {
             let is_stones = rest.next().is_some_and(is_number);
             let file = rest.next();

@@ -2,7 +2,7 @@
 //!
 //! For each number of stones: capture, solve, verify, statistics; the next number waits for the verification.
 
-use crate::{bounds, capture, database_file, stats, verify};
+use crate::{bounds, capture, database_file, evaluation, stats, verify};
 use pipeline::Graph;
 use planner::{BuildPlan, Method, Verify};
 
@@ -27,6 +27,11 @@ pub(crate) fn graph(build: &BuildPlan) -> Graph {
             declare(verify::declare(settings, plan));
         }
         declare(stats::declare(settings, plan));
+    }
+    if let (Some(fit), Some(largest)) = (settings.evaluation, build.databases().last()) {
+        let (stage, made) = evaluation::declare(settings, largest, fit);
+        stages.push(stage);
+        artifacts.extend(made);
     }
     Graph::new(stages, artifacts).expect("stages are declared in the order in which they read each other")
 }

@@ -6,7 +6,8 @@
 //! A stage decides only what depends on the content of the stage cache and of files: where the previous plane is
 //! (`bounds`), in which direction captures are computed (`capture`), whether files are mapped (`verify`).
 //!
-//! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk` or `bounds`, then `verify` and `stats`.
+//! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk` or `bounds`, then `verify` and `stats`. After all
+//!   databases, `evaluation`.
 //! * [`distributed`] runs stages on all ranks of a job.
 //! * `graph` lists all stages of a build, `files` names and opens their files, `stage_cache` keeps arrays from one
 //!   stage to the next, `snapshot_timer` decides when a long stage saves its state.
@@ -20,6 +21,7 @@ mod database_file;
 mod declaration;
 pub mod distributed;
 mod engine_progress;
+mod evaluation;
 pub mod files;
 mod graph;
 mod opening;
@@ -224,7 +226,7 @@ impl Work for Awari {
     }
 
     fn folders(&self) -> Vec<PathBuf> {
-        ["captures", "databases", "planes", "stats"].map(PathBuf::from).into()
+        ["captures", "databases", "evaluation", "planes", "stats"].map(PathBuf::from).into()
     }
 
     fn is_name(&self, name: &ArtifactName) -> bool {
@@ -283,6 +285,7 @@ impl Work for Awari {
             ("verify", _) => verify::run(build, stones, context),
             ("stats", _) if let Some(job) = all_ranks_if_large => distributed::stats(build, job, stones, context),
             ("stats", _) => stats::run(build, stones, context),
+            ("evaluation", _) => evaluation::run(build, stones, context),
             (kind, _) => bounds::run(build, kind, parameters, context),
         })
     }

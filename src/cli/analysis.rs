@@ -1,13 +1,16 @@
 //! Answers about positions: from the databases where they hold the position, by a search elsewhere.
 
 use crate::args::{SearchArgs, TableArgs};
+use crate::databases::{UsedEvaluation, evaluation};
 use crate::error::{CliError, Result};
-use disk::{clock, heap};
+use crate::terminal::say;
+use disk::{RealDisk, clock, heap};
 use game::play::Game;
 use game::{Board, HALF_PITS, Rules};
 use oracle::{Bounds, Oracle};
-use search::{Evaluation, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
+use search::{SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
 use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An oracle with a search for the positions that it does not hold.
@@ -17,12 +20,21 @@ pub(crate) struct Analyst {
     searcher: OnceCell<Searcher>,
     table: TableArgs,
     limits: SearchLimits,
+    /// The run directory.
+    dir: Option<PathBuf>,
 }
 
 impl Analyst {
-    /// Makes an analyst; `otherwise` is the time of a search if the arguments limit nothing.
-    pub(crate) fn new(oracle: Oracle, args: &SearchArgs, otherwise: Duration) -> Analyst {
-        Analyst { oracle, searcher: OnceCell::new(), table: args.table.clone(), limits: args.limits(otherwise) }
+    /// Makes an analyst with the databases of a run directory; `otherwise` is the time of a search if the arguments limit
+    /// nothing.
+    pub(crate) fn new(oracle: Oracle, dir: Option<&Path>, args: &SearchArgs, otherwise: Duration) -> Analyst {
+        Analyst {
+            oracle,
+            searcher: OnceCell::new(),
+            table: args.table.clone(),
+            limits: args.limits(otherwise),
+            dir: dir.map(Path::to_path_buf),
+        }
     }
 
     /// Whether the databases answer for a position, so that nothing is searched.
@@ -35,7 +47,11 @@ impl Analyst {
         let searcher = match self.searcher.get() {
             Some(searcher) => searcher,
             None => {
-                let made = searcher(*self.oracle.rules(), &self.table)?;
+                let evaluation = evaluation(&RealDisk::default(), self.dir.as_deref())?;
+                if evaluation.path.is_some() {
+                    say(evaluation.text());
+                }
+                let made = searcher(*self.oracle.rules(), &self.table, &evaluation)?;
                 self.searcher.get_or_init(|| made)
             }
         };
@@ -52,14 +68,14 @@ impl Analyst {
 }
 
 /// Makes a searcher by some rules, with an empty table.
-pub(crate) fn searcher(rules: Rules, args: &TableArgs) -> Result<Searcher> {
+pub(crate) fn searcher(rules: Rules, args: &TableArgs, evaluation: &UsedEvaluation) -> Result<Searcher> {
     let bytes = args.hash.bytes();
     let refused = |error| CliError::SearchTable { bytes, error };
     // The system may promise more memory than it has.
     if clock::available_bytes().is_some_and(|available| bytes > available) {
         return Err(refused(std::io::ErrorKind::OutOfMemory.into()));
     }
-    Searcher::by(rules, bytes, Evaluation::default()).map_err(refused)
+    Searcher::by(rules, bytes, evaluation.evaluation.clone()).map_err(refused)
 }
 
 /// Returns the positions since the last capture of a game, without the present one. A move back to one of them ends the

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let oracle = oracle(&disk, args.dir.as_deref(), CACHE_BYTES_MAX)?;
     let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
-    let moves = analyze(&Analyst::new(oracle, &args.search, TIME_DEFAULT), &transcript.game)?;
+    let moves = analyze(&Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT), &transcript.game)?;
     let mut players = [PlayerRecord::default(), PlayerRecord::default()];
     for one in &moves {
         players[usize::from(one.judged.turn.side == Side::North)].add(one);

@@ -11,7 +11,7 @@ use stages::Awari;
 use std::path::PathBuf;
 
 /// The kinds of stages of every method.
-const KINDS: [&str; 4] = ["capture", "sweep", "verify", "stats"];
+const KINDS: [&str; 5] = ["capture", "sweep", "verify", "stats", "evaluation"];
 
 /// Returns the kernels that this processor supports.
 pub(crate) fn kernels() -> Vec<CompletionCandidate> {

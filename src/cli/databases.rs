@@ -12,6 +12,8 @@ use exchange::Exported;
 use oracle::{Library, LibraryFile, Oracle};
 use pipeline::{ArtifactName, Exit, Plan};
 use planner::Method;
+use search::Evaluation;
+use stages::files::EVALUATION;
 use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -77,6 +79,40 @@ pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>, cache_bytes_max: u64) 
         None => Library::new([])?,
     };
     Ok(Oracle::new(library, cache_bytes_max))
+}
+
+/// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the program contains.
+pub(crate) fn evaluation(disk: &dyn Disk, dir: Option<&Path>) -> Result<UsedEvaluation> {
+    let path = dir.map(|dir| dir.join(EVALUATION));
+    let read = path.as_ref().map(|path| disk.read(path, Evaluation::FILE_BYTES + 1));
+    match (path, read) {
+        (Some(path), Some(Ok(bytes))) => match Evaluation::from_bytes(&bytes) {
+            Ok(evaluation) => Ok(UsedEvaluation { evaluation, path: Some(path) }),
+            Err(error) => Err(CliError::Evaluation { path, error: error.to_string() }),
+        },
+        (Some(path), Some(Err(error))) if !error.is_not_found() => {
+            Err(CliError::Evaluation { path, error: error.to_string() })
+        }
+        _ => Ok(UsedEvaluation { evaluation: Evaluation::default(), path: None }),
+    }
+}
+
+/// An evaluation and the file that it was read from.
+#[derive(Clone)]
+pub(crate) struct UsedEvaluation {
+    pub(crate) evaluation: Evaluation,
+    /// None if the program contains it.
+    pub(crate) path: Option<PathBuf>,
+}
+
+impl UsedEvaluation {
+    /// Says where the evaluation comes from.
+    pub(crate) fn text(&self) -> String {
+        match &self.path {
+            Some(path) => format!("estimates by the evaluation {}", path.display()),
+            None => "estimates by the evaluation of the program".to_owned(),
+        }
+    }
 }
 
 /// Whether a directory holds databases or captures, sound or damaged.

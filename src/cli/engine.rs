@@ -14,7 +14,7 @@ mod time;
 
 use crate::analysis::{positions_since_capture, searcher};
 use crate::args::{EngineArgs, TableArgs};
-use crate::databases::oracle;
+use crate::databases::{UsedEvaluation, evaluation, oracle};
 use crate::error::{CliError, Result};
 use crate::lines::{Lines, RejectedLine};
 use crate::output::print;
@@ -58,6 +58,7 @@ enum EngineEvent {
 
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), CACHE_BYTES_MAX)?;
+    let evaluation = evaluation(&RealDisk::default(), args.dir.as_deref())?;
     let (sender, events) = sync_channel(EVENTS_MAX);
     let lines = sender.clone();
     heap::room_for_threads(2).map_err(CliError::Thread)?;
@@ -66,6 +67,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
         game: Game::new(*oracle.rules()),
         oracle: Arc::new(oracle),
         searcher: None,
+        evaluation,
         options: EngineOptions::new(args),
         chance: RandomChoices(clock::now_seconds()),
         events: sender,
@@ -104,6 +106,7 @@ struct EngineSession {
     oracle: Arc<Oracle>,
     /// Made at the first search, and again when its size changes or a game begins.
     searcher: Option<Arc<Searcher>>,
+    evaluation: UsedEvaluation,
     options: EngineOptions,
     game: Game,
     chance: RandomChoices,
@@ -214,9 +217,10 @@ impl EngineSession {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let reply = match command {
             "uci" | "ugi" => format!(
-                "id name awari {}\nid author the awari authors\n{}{command}ok\n",
+                "id name awari {}\nid author the awari authors\n{}{}{command}ok\n",
                 env!("CARGO_PKG_VERSION"),
-                self.options.text()
+                self.options.text(),
+                remark(self.evaluation.text())
             ),
             "isready" => "readyok\n".to_owned(),
             "ucinewgame" | "uginewgame" => {
@@ -298,7 +302,7 @@ impl EngineSession {
     fn searcher(&mut self) -> Result<Option<Arc<Searcher>>> {
         if self.searcher.is_none() {
             let table = TableArgs { threads: 1, hash: Budget::new(self.options.hash << 20) };
-            match searcher(*self.oracle.rules(), &table) {
+            match searcher(*self.oracle.rules(), &table, &self.evaluation) {
                 Ok(searcher) => self.searcher = Some(Arc::new(searcher)),
                 Err(error) => print(&remark(error.to_string()))?,
             }

@@ -229,6 +229,9 @@ pub(crate) enum CliError {
         Budget::show(*.bytes), reason(.error)
     )]
     SearchTable { bytes: u64, error: std::io::Error },
+    /// The evaluation of a run directory cannot be read.
+    #[error("{}: {error} (`awari run` makes it again if it is damaged; without the file, the program uses its own)", path.display())]
+    Evaluation { path: PathBuf, error: String },
     /// Signals cannot be caught.
     #[error("cannot install signal handlers: {}", reason(.0))]
     Signals(std::io::Error),
@@ -285,7 +288,7 @@ impl CliError {
             | CliError::NoSmaller { .. }
             | CliError::NoArchives { .. } => Exit::NoAnswer,
             CliError::OtherDatabase { .. } => Exit::PreflightFailed,
-            CliError::Damaged { .. } => Exit::Integrity,
+            CliError::Damaged { .. } | CliError::Evaluation { .. } => Exit::Integrity,
             CliError::Oracle(error) if error.is_damage() => Exit::Integrity,
             CliError::Oracle(OracleError::Missing { .. }) => Exit::NoAnswer,
             CliError::Oracle(_) => Exit::PreflightFailed,

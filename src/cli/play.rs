@@ -37,7 +37,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
         Some(text) => position(text, &mut chance)?,
     };
     let game = Game::from(*oracle.rules(), &start);
-    let mut table = PlayedGame { game, analyst: Analyst::new(oracle, &args.search, TIME_DEFAULT), args, chance };
+    let mut table = PlayedGame { game, analyst: Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT), args, chance };
     table.show()?;
     let mut lines = Lines::new(std::io::stdin().lock());
     loop {

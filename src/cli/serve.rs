@@ -1,7 +1,7 @@
 //! `awari serve`: the oracle over HTTP.
 
 use crate::args::ServeArgs;
-use crate::databases::{cache_bytes, library};
+use crate::databases::{UsedEvaluation, cache_bytes, evaluation, library};
 use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::terminal::say;
@@ -10,7 +10,6 @@ use disk::{RealDisk, clock, machine};
 use game::Rules;
 use oracle::Oracle;
 use pipeline::Exit;
-use search::Evaluation;
 use server::{Catalogue, Server, ServerLimits, ServerStop, Site, SiteEngine, router};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -28,7 +27,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     });
     let mut limits = ServerLimits::default();
     limits.analyses_max = args.analyses.map_or(limits.analyses_max, usize::from);
-    let engine = engine(library.rules(), args.hash.bytes())?;
+    let evaluation = evaluation(&disk, Some(&args.dir))?;
+    if evaluation.path.is_some() {
+        say(evaluation.text());
+    }
+    let engine = engine(library.rules(), args.hash.bytes(), evaluation)?;
     let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, engine, limits);
     // Threads for reading, for searching, for analyses and moves, and two for the server; checked before clients can connect.
     let threads = clock::cores() + limits.searches_max + 2 * limits.analyses_max + 2;
@@ -45,11 +48,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
 }
 
 /// Makes the engine of the server by the rules of the databases, with a table of a number of bytes.
-fn engine(rules: Rules, table_bytes: u64) -> Result<SiteEngine> {
+fn engine(rules: Rules, table_bytes: u64, evaluation: UsedEvaluation) -> Result<SiteEngine> {
     // The system commits memory at first touch, and would end the process if it had none left then.
     let made = match clock::available_bytes() {
         Some(available) if table_bytes > available => Err(io::ErrorKind::OutOfMemory.into()),
-        _ => SiteEngine::new(rules, table_bytes, Evaluation::default(), machine::lower_thread_priority),
+        _ => SiteEngine::new(rules, table_bytes, evaluation.evaluation, machine::lower_thread_priority),
     };
     made.map_err(|error| CliError::SearchTable { bytes: table_bytes, error })
 }

@@ -48,6 +48,14 @@ const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 const STRIPES_READ: f64 = 0.65;
 const STRIPES_NANOSECONDS: f64 = 0.6;
 
+/// Fit of an evaluation: positions of a game for each stone of the largest database; nanoseconds to play a game, to read the
+/// score of a position (its block is decoded for it), and to fit to it once; bytes read for a score.
+const SAMPLES_A_STONE: f64 = 2.9;
+const GAME_NANOSECONDS: f64 = 5e6;
+const READ_NANOSECONDS: f64 = 20_000.0;
+const FIT_NANOSECONDS: f64 = 4_000.0;
+const SAMPLE_READ: f64 = 16e3;
+
 /// Nanoseconds of a miss of the page cache: a block read, often another written, and the copies. 1.9 µs at 17 stones,
 /// 3.4 at 18, 3.1 at 19, with 1 MiB.
 const MISS_NANOSECONDS: f64 = 3_000.0;
@@ -158,6 +166,8 @@ const fn measured(class: StageClass) -> Rates {
         StageClass::Verify => Rates { cpu: Ramp::constant(1.7), read: NONE, written: NONE },
         // The stage `sweep` counts these.
         StageClass::Stats => Rates { cpu: Ramp::constant(0.03), read: NONE, written: NONE },
+        // Not by the positions of a database: see `fixed_load`.
+        StageClass::Evaluation => Rates { cpu: NONE, read: NONE, written: NONE },
     }
 }
 
@@ -257,6 +267,12 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             };
             let read_bytes = STATS_READ.at(stones) * positions + captures + scores(stones);
             ((STATS_NANOSECONDS + decode + decode_captures) * positions, read_bytes, 0.0, 0.0)
+        }
+        StageClass::Evaluation => {
+            let (games, rounds) = settings.evaluation.map_or((0.0, 0.0), |fit| (fit.games as f64, fit.rounds.into()));
+            let samples = games * f64::from(stones) * SAMPLES_A_STONE;
+            let nanoseconds = games * GAME_NANOSECONDS + samples * (READ_NANOSECONDS + rounds * FIT_NANOSECONDS);
+            (nanoseconds, (samples * SAMPLE_READ).min(settings.stones().map(scores).sum()), 0.0, 0.0)
         }
         _ => (0.0, 0.0, 0.0, 0.0),
     };

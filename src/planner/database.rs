@@ -19,6 +19,9 @@ const COMPRESSED_MARGIN: f64 = 1.05;
 /// Bytes of a file of statistics, at most.
 const STATS_FILE_BYTES: u64 = 4096;
 
+/// Bytes of the evaluation and of its errors, at most.
+const EVALUATION_FILES_BYTES: u64 = 64 << 10;
+
 /// Plans of all databases of a build.
 #[derive(Clone, Debug)]
 pub struct BuildPlan {
@@ -260,6 +263,7 @@ impl Estimate<'_> {
             StageClass::Merge => (planes + database, database),
             StageClass::Verify => (0, 0),
             StageClass::Stats => (STATS_FILE_BYTES, STATS_FILE_BYTES),
+            StageClass::Evaluation => (EVALUATION_FILES_BYTES, EVALUATION_FILES_BYTES),
             StageClass::PreprocessTwoBit
             | StageClass::PreprocessOneBit
             | StageClass::ProcessTwoBit

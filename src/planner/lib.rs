@@ -30,5 +30,5 @@ pub use load::Load;
 pub use memory::{CAPTURE_PIECES_AHEAD, CaptureMemory, SEEDS_GROUP_WORDS, StageMemory};
 pub use method::Method;
 pub use ramp::Ramp;
-pub use settings::{Dual, DualIndex, Intermediates, Settings, Verify, schema};
+pub use settings::{Dual, DualIndex, EvaluationFit, Intermediates, Settings, Verify, schema};
 pub use stage_class::StageClass;

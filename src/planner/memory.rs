@@ -46,6 +46,13 @@ const CAPTURE_PIECES_BYTES: u64 = (CAPTURE_PIECES_AHEAD + 2) * engines::capture:
 /// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
 
+/// Positions of a game for each stone of the largest database, at most: 2.9 at 32 stones. Bytes of each, with its place in
+/// the database, and in the fit.
+const SAMPLES_A_STONE: u64 = 4;
+const SAMPLE_BYTES: u64 = 72;
+/// Memory of a thread that plays the games: its transposition table.
+const SAMPLER_BYTES: u64 = 5 << 20;
+
 /// Upper bound on the rows that a rank holds, in shares of a database times the root of the number of ranks: of 16
 /// stones 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
 const HELD_SHARES_MAX: f64 = 2.1;
@@ -187,6 +194,11 @@ impl StageMemory {
             },
             StageClass::Verify => cached,
             StageClass::Stats => cached + self.stats_stripe_bytes.saturating_sub(STRIPE_BYTES_MIN),
+            StageClass::Evaluation => {
+                let games = settings.evaluation.map_or(0, |fit| fit.games);
+                let sampled = games * u64::from(self.stones) * SAMPLES_A_STONE * SAMPLE_BYTES;
+                cached + settings.threads as u64 * SAMPLER_BYTES + sampled
+            }
             StageClass::Counting
             | StageClass::Sweep
             | StageClass::Seeds

@@ -49,6 +49,8 @@ pub struct Settings {
     pub verify: Verify,
     /// Whether counts are compared with published ones.
     pub published: bool,
+    /// The fit of an evaluation for the engine, if one is wanted.
+    pub evaluation: Option<EvaluationFit>,
     /// The run directory.
     pub dir: PathBuf,
     /// Directory on a local disk of each rank for files that only this rank reads; `None` is the run directory.
@@ -102,6 +104,15 @@ pub enum DualIndex {
     Dual,
     /// By the mover's half, as the baseline for `Dual`.
     Single,
+}
+
+/// The fit of an evaluation to databases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvaluationFit {
+    /// Games from which positions are taken.
+    pub games: u64,
+    /// How many times the fit goes over all positions.
+    pub rounds: u32,
 }
 
 /// Extent of the verification of a database.
@@ -245,6 +256,20 @@ pub fn schema() -> Schema {
             "true",
             "Whether to compare counts with the published ones, which exist for all positions of up to 34 stones.",
         ))
+        .table("evaluation", "Evaluation of the engine, fitted to the databases.")
+        .key(ManifestKey::new(
+            "evaluation.games",
+            ValueType::Integer(0, 1_000_000),
+            "0",
+            "Games of the engine to whose positions its evaluation is fitted, when all databases are built; 0 fits none, \
+             and 40000 is enough for 32 stones.",
+        ))
+        .key(ManifestKey::new(
+            "evaluation.rounds",
+            ValueType::Integer(1, 1000),
+            "12",
+            "How many times the fit goes over all positions.",
+        ))
         .table("cluster", "Resources of each rank of a job.")
         .key(ManifestKey::new(
             "cluster.scratch",
@@ -299,6 +324,9 @@ impl Settings {
                 .find(|verify| verify.to_string() == word("check.verify"))
                 .expect("the schema lists the kinds of verification"),
             published: manifest.boolean("check.published"),
+            evaluation: Some(manifest.integer("evaluation.games") as u64)
+                .filter(|&games| games > 0)
+                .map(|games| EvaluationFit { games, rounds: manifest.integer("evaluation.rounds") as u32 }),
             dir: PathBuf::from(word("run.dir")),
             scratch: Some(word("cluster.scratch")).filter(|dir| !dir.is_empty()).map(PathBuf::from),
             hardware: Hardware::this(),

@@ -31,6 +31,8 @@ pub enum StageClass {
     Verify,
     /// `stats:n`.
     Stats,
+    /// `evaluation:n`.
+    Evaluation,
 }
 
 impl StageClass {
@@ -53,6 +55,7 @@ impl StageClass {
             ("merge", _) => StageClass::Merge,
             ("verify", _) => StageClass::Verify,
             ("stats", _) => StageClass::Stats,
+            ("evaluation", _) => StageClass::Evaluation,
             _ => return None,
         })
     }

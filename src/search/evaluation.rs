@@ -9,7 +9,7 @@
 //! Little-endian numbers without padding:
 //!
 //! ```text
-//! "awari-eval\0\1"                           magic and version
+//! "awari-eval\0\2"                           magic and version
 //! u16 columns, u16 wide, u16 narrow          308, 64, 16
 //! i16 rows[columns][wide]                    the first layer, 512 = 1
 //! i16 first_bias[wide]
@@ -18,13 +18,17 @@
 //! i32 second_bias[narrow]                    2^18 = 1
 //! i16 last[narrow]                           the output, 512 = 1 stone
 //! i32 last_bias                              2^18 = 1 stone
+//! u64 checksum                               XXH3 of all bytes before it
 //! ```
+//!
+//! Version 1 had no checksum.
 
 use crate::board::PackedBoard;
 use crate::features::{COLUMNS, FEATURES, columns};
 use crate::table::STONE;
 use game::Board;
 use std::sync::LazyLock;
+use twox_hash::XxHash3_64;
 
 /// The width of the first layer.
 pub(crate) const WIDE: usize = 64;
@@ -39,11 +43,17 @@ const ONE_BITS: u32 = 9;
 /// A stone in the direct part.
 pub(crate) const DIRECT_STONE: i32 = 64;
 
-const MAGIC: &[u8; 12] = b"awari-eval\0\x01";
+const MAGIC: &[u8; 12] = b"awari-eval\0\x02";
 
 /// The length of the file.
-const BYTES: usize =
-    MAGIC.len() + 6 + 2 * (COLUMNS * WIDE + WIDE + COLUMNS + NARROW * WIDE + NARROW) + 4 * (NARROW + 1);
+const BYTES: usize = MAGIC.len()
+    + 6
+    + 2 * (COLUMNS * WIDE + WIDE + COLUMNS + NARROW * WIDE + NARROW)
+    + 4 * (NARROW + 1)
+    + CHECKSUM_BYTES;
+
+/// The length of the checksum.
+const CHECKSUM_BYTES: usize = 8;
 
 /// The bound of each weight of the first layer: with it, no sum overflows.
 pub(crate) const ROW_MAX: i32 = i16::MAX as i32 / (FEATURES as i32 + 1);
@@ -93,6 +103,14 @@ pub enum EvaluationError {
         /// The length that its shape requires.
         expected: usize,
     },
+    /// The checksum is wrong.
+    #[error("the evaluation is damaged: its checksum is {found:016x}, expected {expected:016x}")]
+    Checksum {
+        /// The checksum in the file.
+        found: u64,
+        /// The checksum of its bytes.
+        expected: u64,
+    },
     /// A weight is so large that sums could overflow.
     #[error("the evaluation has a weight that is out of range")]
     Range,
@@ -111,6 +129,9 @@ impl Default for Evaluation {
 }
 
 impl Evaluation {
+    /// The length of a file, in bytes.
+    pub const FILE_BYTES: u64 = BYTES as u64;
+
     /// An evaluation without fitted weights: a sixth of the difference of stones, and a stone for the move.
     pub const MATERIAL: Evaluation = Evaluation { network: None };
 
@@ -135,6 +156,11 @@ impl Evaluation {
         }
         if bytes.len() != BYTES {
             return Err(EvaluationError::Length { found: bytes.len(), expected: BYTES });
+        }
+        let (summed, checksum) = bytes.split_at(BYTES - CHECKSUM_BYTES);
+        let (found, expected) = (Numbers(checksum).next_u64(), XxHash3_64::oneshot(summed));
+        if found != expected {
+            return Err(EvaluationError::Checksum { found, expected });
         }
         let network = EvaluationNetwork {
             rows: (0..COLUMNS).map(|_| numbers.row()).collect(),
@@ -167,6 +193,7 @@ impl Evaluation {
         bytes.extend(network.second_bias.iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend(network.last.iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend(network.last_bias.to_le_bytes());
+        bytes.extend(XxHash3_64::oneshot(&bytes).to_le_bytes());
         bytes
     }
 
@@ -245,6 +272,10 @@ impl Numbers<'_> {
         i32::from_le_bytes(self.next())
     }
 
+    fn next_u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.next())
+    }
+
     fn row(&mut self) -> Row {
         Row(std::array::from_fn(|_| self.next_i16()))
     }
@@ -289,8 +320,16 @@ mod tests {
         let mut other = bytes.clone();
         other[MAGIC.len()] ^= 1;
         assert!(matches!(refused(&other), Some(EvaluationError::Shape { .. })));
-        let mut large = bytes;
+        let mut large = bytes.clone();
         large[MAGIC.len() + 7] = 0x7f;
+        assert!(matches!(refused(&large), Some(EvaluationError::Checksum { .. })));
+        let checksum = XxHash3_64::oneshot(&large[..BYTES - CHECKSUM_BYTES]);
+        large[BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum.to_le_bytes());
         assert_eq!(refused(&large), Some(EvaluationError::Range));
+        for at in (0..BYTES).step_by(97) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x10;
+            assert!(refused(&changed).is_some(), "byte {at}");
+        }
     }
 }

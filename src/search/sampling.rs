@@ -35,17 +35,21 @@ pub struct GameSampler {
 }
 
 impl GameSampler {
-    /// Makes a sampler. Games depend on the seed and on their number alone.
+    /// Makes a sampler of games by some rules. Games depend on the rules, on the seed and on their number alone.
     ///
     /// # Errors
     /// If the system refuses the memory of a small transposition table.
-    pub fn new(seed: u64) -> io::Result<GameSampler> {
-        Ok(GameSampler { searcher: Searcher::new(0, Evaluation::MATERIAL)?, seed })
+    ///
+    /// # Panics
+    /// As [`Searcher::by`].
+    pub fn new(rules: Rules, seed: u64) -> io::Result<GameSampler> {
+        Ok(GameSampler { searcher: Searcher::by(rules, 0, Evaluation::MATERIAL)?, seed })
     }
 
     /// Returns positions of at most `stones_max` stones, of the game of this number and beside it.
     pub fn game(&self, number: u64, stones_max: u32) -> Vec<Board> {
         self.searcher.table().clear();
+        let rules = self.searcher.rules();
         let mut random = SplitMix::new(self.seed, number);
         let noise = NOISE[number as usize % NOISE.len()];
         let mut found = Vec::new();
@@ -58,13 +62,13 @@ impl GameSampler {
         };
         let mut board = Board::OPENING;
         for _ in 0..MOVES_MAX {
-            let moves: Vec<(_, Board)> = board.moves(&Rules::AWARI).map(|(pit, played)| (pit, played.child)).collect();
+            let moves: Vec<(_, Board)> = board.moves(rules).map(|(pit, played)| (pit, played.child)).collect();
             if moves.is_empty() {
                 break;
             }
             take(board, &mut random);
             if board.stones() <= stones_max {
-                take(beside(board, &mut random), &mut random);
+                take(beside(rules, board, &mut random), &mut random);
             }
             let at = match random.unit() < noise {
                 true => random.below(moves.len() as u64) as usize,
@@ -83,9 +87,9 @@ impl GameSampler {
 }
 
 /// Returns the position after a few random moves.
-fn beside(mut board: Board, random: &mut SplitMix) -> Board {
+fn beside(rules: &Rules, mut board: Board, random: &mut SplitMix) -> Board {
     for _ in 0..=random.below(BESIDE_MAX) {
-        let moves: Vec<Board> = board.moves(&Rules::AWARI).map(|(_, played)| played.child).collect();
+        let moves: Vec<Board> = board.moves(rules).map(|(_, played)| played.child).collect();
         match moves.len() {
             0 => break,
             count => board = moves[random.below(count as u64) as usize],
@@ -132,13 +136,13 @@ mod tests {
 
     #[test]
     fn games_depend_on_seed_and_number_alone() {
-        let sampler = GameSampler::new(1).unwrap();
+        let sampler = GameSampler::new(Rules::AWARI, 1).unwrap();
         let game = sampler.game(3, 24);
         assert!(game.len() > 10, "{}", game.len());
         assert!(game.iter().all(|board| (3..=24).contains(&board.stones()) && !board.mover_starves()));
         assert_ne!(sampler.game(4, 24), game);
         assert_eq!(sampler.game(3, 24), game);
-        assert_eq!(GameSampler::new(1).unwrap().game(3, 24), game);
-        assert_ne!(GameSampler::new(2).unwrap().game(3, 24), game);
+        assert_eq!(GameSampler::new(Rules::AWARI, 1).unwrap().game(3, 24), game);
+        assert_ne!(GameSampler::new(Rules::AWARI, 2).unwrap().game(3, 24), game);
     }
 }

@@ -54,6 +54,9 @@ impl Training {
         Training { columns, scores }
     }
 
+    /// The number of samples that a fit needs at least.
+    pub const SAMPLES_MIN: usize = BATCH;
+
     /// Fits an evaluation: `rounds` times over all samples, on `threads` threads. `progress` receives the finished batches
     /// of all, and says whether to continue; the result is `None` if not.
     ///

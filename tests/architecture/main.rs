@@ -26,7 +26,7 @@ const MAY_USE: [(&str, &str, &str); 21] = [
     ("messaging", "src/messaging", ""),
     ("mpi-messaging", "src/mpi", "messaging"),
     ("planner", "src/planner", "game disk store pipeline engines check"),
-    ("stages", "stages", "game disk messaging store pipeline planner engines check"),
+    ("stages", "stages", "game disk messaging store pipeline planner engines check search"),
     (
         "awari",
         "src/cli",

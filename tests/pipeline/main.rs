@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod commands;
+mod evaluation;
 mod foreign_plans;
 mod golden;
 mod guide_commands;

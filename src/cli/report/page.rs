@@ -162,6 +162,8 @@ fn part(kind: &str) -> usize {
         "capture" => 0,
         "verify" => 2,
         "stats" => 3,
+        // Not a part of a database.
+        "evaluation" => PARTS.len(),
         _ => 1,
     }
 }
