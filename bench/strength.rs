@@ -43,6 +43,9 @@ struct StrengthArguments {
     /// Size of the table in MiB.
     #[arg(long, default_value_t = 256)]
     table: u64,
+    /// Size of the cache of decoded blocks in MiB.
+    #[arg(long, default_value_t = 1024)]
+    cache: u64,
     /// Draws positions at random from all of the databases instead of from games.
     #[arg(long)]
     uniform: bool,
@@ -57,9 +60,6 @@ struct StrengthArguments {
     seed: u64,
 }
 
-/// The cache of decoded blocks.
-const CACHE_BYTES: u64 = 1 << 30;
-
 fn main() {
     let arguments = bench::arguments(|tiny: &mut StrengthArguments| {
         (tiny.known, tiny.from, tiny.to) = (4, 5, 6);
@@ -72,7 +72,7 @@ fn main() {
         bench::build(&RealDisk::default(), &directory, disk::clock::cores(), &overrides);
         directory
     });
-    let oracle = bench::oracle(&directory, CACHE_BYTES);
+    let oracle = bench::oracle(&directory, arguments.cache << 20);
     let truth = |board: &Board| -> Score { oracle.score(board).expect("the databases answer").low() };
     let boards = if arguments.uniform { uniform(&arguments) } else { boards(&arguments) };
     let time = |millis: &u64| SearchLimits { time: Some(Duration::from_millis(*millis)), ..SearchLimits::default() };

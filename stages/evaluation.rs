@@ -30,11 +30,7 @@ const GAMES_A_ROUND: u64 = 512;
 const POSITIONS_A_READ: usize = 4096;
 
 /// Declares the stage: it reads all databases, and makes an evaluation and its errors.
-pub(crate) fn declare(
-    settings: &Settings,
-    plan: &DatabasePlan,
-    fit: EvaluationFit,
-) -> (StageSpec, Vec<ArtifactSpec>) {
+pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan, fit: EvaluationFit) -> (StageSpec, Vec<ArtifactSpec>) {
     let stones = plan.stones();
     let outputs = [(files::evaluation(), "evaluation"), (files::evaluation_errors(), "evaluation-errors")];
     let databases = settings.stones().map(files::database).collect();
@@ -223,7 +219,8 @@ impl EvaluationErrors {
         let of_stones = |stones| {
             let group: Vec<_> = left_out.iter().filter(|sample| sample.board.stones() == stones).collect();
             let mean = |estimate: &dyn Fn(&Board) -> i32| {
-                let error = |sample: &&EvaluationSample| (estimate(&sample.board) - 100 * i32::from(sample.score)).abs();
+                let error =
+                    |sample: &&EvaluationSample| (estimate(&sample.board) - 100 * i32::from(sample.score)).abs();
                 let hundredths: i64 = group.iter().map(|sample| i64::from(error(sample))).sum();
                 // Thousandths of a stone.
                 (hundredths as f64 * 10.0 / group.len() as f64).round() / 1000.0

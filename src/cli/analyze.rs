@@ -26,9 +26,6 @@ use std::time::Duration;
 /// The longest text of a game.
 const GAME_BYTES_MAX: u64 = 1 << 20;
 
-/// The memory limit of the cache of decoded blocks; a game reads some hundred blocks.
-const CACHE_BYTES_MAX: u64 = 64 << 20;
-
 /// The time to search a position, if no limit is given.
 const TIME_DEFAULT: Duration = Duration::from_millis(100);
 
@@ -99,7 +96,7 @@ fn right(moves: u32, errors: u32) -> Option<f64> {
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
-    let oracle = oracle(&disk, args.dir.as_deref(), CACHE_BYTES_MAX)?;
+    let oracle = oracle(&disk, args.dir.as_deref())?;
     let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
     let moves = analyze(&Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT), &transcript.game)?;
     let mut players = [PlayerRecord::default(), PlayerRecord::default()];

@@ -12,9 +12,9 @@ use exchange::Exported;
 use oracle::{Library, LibraryFile, Oracle};
 use pipeline::{ArtifactName, Exit, Plan};
 use planner::Method;
+use rayon::ThreadPool;
 use search::Evaluation;
 use stages::files::EVALUATION;
-use rayon::ThreadPool;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -72,13 +72,14 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library> {
     Ok(library)
 }
 
-/// Makes an oracle of the databases of a directory; without a directory it has none.
-pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>, cache_bytes_max: u64) -> Result<Oracle> {
+/// Makes an oracle of the databases of a directory; without a directory it has none. A search decodes thousands of blocks,
+/// which the cache keeps.
+pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>) -> Result<Oracle> {
     let library = match dir {
         Some(dir) => library(disk, dir)?,
         None => Library::new([])?,
     };
-    Ok(Oracle::new(library, cache_bytes_max))
+    Ok(Oracle::new(library, cache_bytes()))
 }
 
 /// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the program contains.

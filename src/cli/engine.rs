@@ -37,9 +37,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// The cache of decoded blocks.
-const CACHE_BYTES_MAX: u64 = 256 << 20;
-
 /// The most commands that follow a search.
 const DEFERRED_MAX: usize = 1000;
 
@@ -57,7 +54,7 @@ enum EngineEvent {
 }
 
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
-    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), CACHE_BYTES_MAX)?;
+    let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
     let evaluation = evaluation(&RealDisk::default(), args.dir.as_deref())?;
     let (sender, events) = sync_channel(EVENTS_MAX);
     let lines = sender.clone();

@@ -19,9 +19,6 @@ use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
-/// The cache of decoded blocks.
-const CACHE_BYTES_MAX: u64 = 64 << 20;
-
 /// The time to search a position, if no limit is given.
 const TIME_DEFAULT: Duration = Duration::from_secs(1);
 
@@ -30,14 +27,19 @@ const HELP: &str =
     "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, undo, board, save FILE, quit\n";
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
-    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), CACHE_BYTES_MAX)?;
+    let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
     let mut chance = RandomChoices(args.seed.unwrap_or_else(clock::now_seconds));
     let start = match &args.position {
         None => Game::from(*oracle.rules(), &PositionText::of_board(oracle.set().start().board())).start().text(),
         Some(text) => position(text, &mut chance)?,
     };
     let game = Game::from(*oracle.rules(), &start);
-    let mut table = PlayedGame { game, analyst: Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT), args, chance };
+    let mut table = PlayedGame {
+        game,
+        analyst: Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT),
+        args,
+        chance,
+    };
     table.show()?;
     let mut lines = Lines::new(std::io::stdin().lock());
     loop {

@@ -19,9 +19,6 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// The cache of decoded blocks; an answer reads a dozen at most.
-const CACHE_BYTES_MAX: u64 = 1 << 20;
-
 /// The most moves of the principal line.
 const LINE_MOVES_MAX: usize = 40;
 
@@ -30,7 +27,7 @@ const TIME_DEFAULT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     let position: PositionText = args.pits.join(" ").parse()?;
-    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), CACHE_BYTES_MAX)?;
+    let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
     let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
     if !analyst.holds(&position.board()) {
         let report = analyst.analyze(position.board(), &[], HALF_PITS)?;
