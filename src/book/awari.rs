@@ -101,6 +101,13 @@ impl BookGame for AwariGame {
         AwariGame::hundredths((position >> RANK_BITS) as i32)
     }
 
+    /// The captured stones of both players add up to the stones on the board, so a score is even if their number is.
+    fn nearest_value(&self, position: u64, estimate: Hundredths) -> Hundredths {
+        let odd = i32::from(self.level(position) % 2);
+        let steps = (f64::from(i32::from(estimate) - 100 * odd) / 200.0).round() as i32;
+        AwariGame::hundredths(2 * steps + odd)
+    }
+
     fn text(&self, position: u64) -> String {
         PositionText::of_board(AwariGame::board(position)).to_string()
     }

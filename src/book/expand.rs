@@ -74,7 +74,9 @@ impl<G: BookGame> Book<G> {
     pub fn choose(&mut self) -> Option<NodeId> {
         let waiting = &self.waiting;
         let is_waiting = |id: NodeId| waiting.contains(&id);
-        let found = self.selector.select(&self.graph, &self.roots, self.sides, &is_waiting, self.chosen)?;
+        let (game, graph) = (&self.game, &self.graph);
+        let nearest = |id: NodeId| game.nearest_value(graph.node(id).key, graph.value(id).estimate);
+        let found = self.selector.select(graph, &self.roots, self.sides, &nearest, &is_waiting, self.chosen)?;
         self.chosen += 1;
         self.waiting.insert(found);
         let waiting = &self.waiting;

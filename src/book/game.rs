@@ -15,6 +15,12 @@ pub trait BookGame {
     /// Returns the largest value that a position can have for either player.
     fn value_max(&self, position: u64) -> Hundredths;
 
+    /// Returns the possible value of a position that is nearest to an estimate. By default every number is possible.
+    fn nearest_value(&self, position: u64, estimate: Hundredths) -> Hundredths {
+        let _ = position;
+        estimate
+    }
+
     /// Returns the text of a position.
     fn text(&self, position: u64) -> String;
 

@@ -92,6 +92,10 @@ impl BookGame for HexGame {
         WON
     }
 
+    fn nearest_value(&self, _: u64, estimate: Hundredths) -> Hundredths {
+        if estimate > 0 { WON } else { -WON }
+    }
+
     fn text(&self, position: u64) -> String {
         let is_second = position & SECOND != 0;
         let cell = |at: u32| match (position >> at & 1, position >> (at + 16) & 1) {

@@ -27,6 +27,7 @@ mod graph;
 mod hex;
 mod partial_values;
 mod priorities;
+mod proof;
 pub mod refresh;
 mod report;
 mod storage;

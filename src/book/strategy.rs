@@ -5,7 +5,8 @@
 
 use crate::conspiracy::{self, ConspiracyNumbers};
 use crate::priorities::{self, DropOut, Priorities, Priority};
-use crate::{BookGraph, NodeId};
+use crate::proof;
+use crate::{BookGraph, Hundredths, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
@@ -18,7 +19,9 @@ pub enum Strategy {
     BestFirst,
     /// The leaf nearest to a root.
     BreadthFirst,
-    /// The leaf most likely to change the estimate of a root, by conspiracy numbers. It solves positions.
+    /// The leaf most likely to change the estimate of a root (Lincke 2002, section 3.4.3).
+    Conspiracy,
+    /// A leaf that the proof of a root's value needs.
     Proof,
 }
 
@@ -41,7 +44,8 @@ pub(crate) enum Selector {
     DropOut { rule: DropOut, found: Vec<Priorities> },
     BestFirst,
     BreadthFirst { depths: Vec<u32>, queue: BinaryHeap<Reverse<(u32, u32)>> },
-    Proof { found: Vec<ConspiracyNumbers> },
+    Conspiracy { found: Vec<ConspiracyNumbers> },
+    Proof,
 }
 
 impl Selector {
@@ -50,7 +54,8 @@ impl Selector {
             Strategy::DropOut(rule) => Selector::DropOut { rule, found: Vec::new() },
             Strategy::BestFirst => Selector::BestFirst,
             Strategy::BreadthFirst => Selector::BreadthFirst { depths: Vec::new(), queue: BinaryHeap::new() },
-            Strategy::Proof => Selector::Proof { found: Vec::new() },
+            Strategy::Conspiracy => Selector::Conspiracy { found: Vec::new() },
+            Strategy::Proof => Selector::Proof,
         }
     }
 
@@ -61,7 +66,8 @@ impl Selector {
             Selector::DropOut { rule, .. } => Strategy::DropOut(*rule),
             Selector::BestFirst => Strategy::BestFirst,
             Selector::BreadthFirst { .. } => Strategy::BreadthFirst,
-            Selector::Proof { .. } => Strategy::Proof,
+            Selector::Conspiracy { .. } => Strategy::Conspiracy,
+            Selector::Proof => Strategy::Proof,
         }
     }
 
@@ -73,8 +79,8 @@ impl Selector {
             (Selector::BreadthFirst { depths, .. }, Selector::BreadthFirst { depths: other, .. }) => {
                 assert_eq!(depths, other);
             }
-            (Selector::Proof { found }, Selector::Proof { found: other }) => assert_eq!(found, other),
-            _ => assert!(matches!((self, other), (Selector::BestFirst, Selector::BestFirst))),
+            (Selector::Conspiracy { found }, Selector::Conspiracy { found: other }) => assert_eq!(found, other),
+            _ => assert_eq!(self.strategy(), other.strategy()),
         }
     }
 
@@ -88,7 +94,7 @@ impl Selector {
     ) {
         match self {
             Selector::DropOut { rule, found } => priorities::update(graph, rule, found, is_waiting, changed),
-            Selector::BestFirst => {}
+            Selector::BestFirst | Selector::Proof => {}
             Selector::BreadthFirst { depths, queue } => {
                 depths.resize(graph.len(), u32::MAX);
                 let mut shorter: Vec<(NodeId, u32)> = roots.iter().map(|&root| (root, 0)).collect();
@@ -107,16 +113,18 @@ impl Selector {
                         .extend(moves.filter(|edge| next < depths[edge.child.index()]).map(|edge| (edge.child, next)));
                 }
             }
-            Selector::Proof { found } => conspiracy::update(graph, found, is_waiting, changed),
+            Selector::Conspiracy { found } => conspiracy::update(graph, found, is_waiting, changed),
         }
     }
 
-    /// Returns the next leaf. `round` counts the choices.
+    /// Returns the next leaf. `nearest_value` returns the possible value of a position that is nearest to its estimate,
+    /// and `round` counts the choices.
     pub(crate) fn select(
         &mut self,
         graph: &BookGraph,
         roots: &[NodeId],
         sides: BookSides,
+        nearest_value: &dyn Fn(NodeId) -> Hundredths,
         is_waiting: &dyn Fn(NodeId) -> bool,
         round: u64,
     ) -> Option<NodeId> {
@@ -147,10 +155,15 @@ impl Selector {
                 queue.extend(skipped);
                 found
             }
-            Selector::Proof { found } => {
+            Selector::Conspiracy { found } => {
                 let counted = roots.iter().find_map(|&root| conspiracy::select(graph, found, root));
                 // Values that rest on a cycle may have no number although they are not proved.
                 counted.or_else(|| select_best_of(graph, roots, is_waiting, round))
+            }
+            Selector::Proof => {
+                let open = |&root: &NodeId| proof::select(graph, root, nearest_value(root), is_waiting, round);
+                // A refuted claim leaves a root with bounds that exclude its estimate's nearest value.
+                roots.iter().find_map(open).or_else(|| select_best_of(graph, roots, is_waiting, round))
             }
         }
     }

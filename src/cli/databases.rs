@@ -43,7 +43,12 @@ pub(crate) struct DamagedDatabase {
 impl OpenedDatabases {
     /// Indexes the databases of a library. Their decoded blocks share a bounded cache.
     pub(crate) fn new(library: Library) -> Result<OpenedDatabases> {
-        let cache = BlockCache::new(cache_bytes());
+        OpenedDatabases::with_cache(library, cache_bytes())
+    }
+
+    /// As [`new`](Self::new), with a cache of a number of bytes.
+    pub(crate) fn with_cache(library: Library, bytes: u64) -> Result<OpenedDatabases> {
+        let cache = BlockCache::new(bytes);
         let mut databases =
             OpenedDatabases { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
         for (stones, held) in library.into_files() {

@@ -3,6 +3,7 @@
 use super::DIR_VARIABLE;
 use super::values;
 use clap::{Args, Subcommand, ValueEnum};
+use pipeline::Budget;
 use std::path::PathBuf;
 
 /// Builds opening books, and answers questions from them
@@ -75,6 +76,17 @@ pub(crate) struct BookFileArgs {
     pub(crate) name: String,
 }
 
+/// The databases that a book uses.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BookDatabasesArgs {
+    /// Use no database with more stones than this
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(0..=48))]
+    pub(crate) databases: Option<u32>,
+    /// Memory of the cache of decoded blocks of databases [default: a quarter of the available memory, at most 4 GiB]
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE")]
+    pub(crate) cache: Option<Budget>,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -93,8 +105,10 @@ Strategies:
                  soonest and cheapest
   best-first     the leaf that best moves lead to
   breadth-first  the leaf nearest to the root
-  proof          the leaf most likely to change the estimate
-                 of the root; it solves positions
+  conspiracy     the leaf most likely to change the estimate
+                 of the root
+  proof          a leaf that the proof of the value of the
+                 root needs
 
 Ctrl-C ends after the current leaf; the same command goes on. A book that is expanded by one process can be read by \
 others.")]
@@ -127,9 +141,8 @@ pub(crate) struct BookExpandArgs {
     /// Number of positions that a search visits [default: 20,000]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
     pub(crate) nodes: Option<u64>,
-    /// Use no database with more stones than this
-    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(0..=48))]
-    pub(crate) databases: Option<u32>,
+    #[command(flatten)]
+    pub(crate) databases: BookDatabasesArgs,
     /// Number of threads; 0 is one a core
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u16>(0..=1024))]
     pub(crate) threads: u16,
@@ -145,6 +158,8 @@ pub(crate) enum BookStrategy {
     /// Nearest to the root
     BreadthFirst,
     /// Most likely to change the estimate of the root
+    Conspiracy,
+    /// Needed for the proof of the value of the root
     Proof,
 }
 
@@ -209,9 +224,8 @@ Derives all values again by a slow method, and compares the scores of all databa
 pub(crate) struct BookVerifyArgs {
     #[command(flatten)]
     pub(crate) file: BookFileArgs,
-    /// Use no database with more stones than this
-    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(0..=48))]
-    pub(crate) databases: Option<u32>,
+    #[command(flatten)]
+    pub(crate) databases: BookDatabasesArgs,
     /// Derive the bounds of the root from databases and rules alone
     #[arg(long)]
     pub(crate) certify: bool,

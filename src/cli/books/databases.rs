@@ -1,10 +1,11 @@
 //! The databases of a run directory as exact scores for searches and books.
 
-use crate::args::BookFileArgs;
-use crate::databases::{OpenedDatabases, holds_artifacts, library};
+use crate::args::{BookDatabasesArgs, BookFileArgs};
+use crate::databases::{OpenedDatabases, cache_bytes, holds_artifacts, library};
 use crate::error::{CliError, Result};
 use disk::RealDisk;
 use game::{Board, Rules, STONES_MAX, Score};
+use pipeline::Budget;
 use search::ExactScores;
 use std::sync::Mutex;
 
@@ -17,11 +18,12 @@ pub(super) struct BookDatabases {
 
 impl BookDatabases {
     /// Opens the databases of a directory, none if it has none.
-    pub(super) fn open(args: &BookFileArgs, stones_max: Option<u32>) -> Result<BookDatabases> {
+    pub(super) fn open(args: &BookFileArgs, chosen: &BookDatabasesArgs) -> Result<BookDatabases> {
+        let (stones_max, cache) = (chosen.databases, chosen.cache.map_or_else(cache_bytes, Budget::bytes));
         let disk = RealDisk::default();
         let mut known = [false; STONES_MAX as usize + 1];
         let opened = match holds_artifacts(&disk, &args.dir) {
-            true => Some(OpenedDatabases::new(library(&disk, &args.dir)?)?),
+            true => Some(OpenedDatabases::with_cache(library(&disk, &args.dir)?, cache)?),
             false => None,
         };
         if let Some(opened) = &opened {

@@ -24,7 +24,7 @@ const SECONDS_BETWEEN_LINES: f64 = 10.0;
 const NODES: u64 = 20_000;
 
 pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
-    let databases = BookDatabases::open(&args.file, args.databases)?;
+    let databases = BookDatabases::open(&args.file, &args.databases)?;
     let root = match &args.root {
         Some(text) => text.parse::<PositionText>()?.board(),
         None => databases.opening(),
@@ -85,6 +85,7 @@ fn settings(args: &BookExpandArgs) -> BookSettings {
         }
         BookStrategy::BestFirst => Strategy::BestFirst,
         BookStrategy::BreadthFirst => Strategy::BreadthFirst,
+        BookStrategy::Conspiracy => Strategy::Conspiracy,
         BookStrategy::Proof => Strategy::Proof,
     };
     let sides = match args.sides {

@@ -53,7 +53,7 @@ pub(crate) fn diagram(args: &BookDiagramArgs) -> Result<Exit> {
 
 pub(crate) fn verify(args: &BookVerifyArgs) -> Result<Exit> {
     let (_, book) = open(&args.file)?;
-    let databases = BookDatabases::open(&args.file, args.databases)?;
+    let databases = BookDatabases::open(&args.file, &args.databases)?;
     let found = check_book(&book, &databases, args.certify);
     databases.failure()?;
     let BookCheck { wrong, looked_up, certified } = found;
