@@ -2,8 +2,11 @@
 //!
 //! What a move loses is proved where databases or a search give exact values. Elsewhere it is estimated, and counted apart.
 
+mod book_comparison;
+
 use crate::analysis::{self, Analyst, proved};
 use crate::args::AnalyzeArgs;
+use crate::books::opening_book;
 use crate::databases::oracle;
 use crate::error::{CliError, Result};
 use crate::output::{print_json, print_text};
@@ -11,6 +14,8 @@ use crate::probe::{estimate, pit_name};
 use crate::quantity;
 use crate::screen::Width;
 use crate::table::TextTable;
+use book::OpeningBook;
+use book_comparison::{BookComparison, ComparedMove};
 use disk::{Disk, RealDisk};
 use game::notation::Side;
 use game::play::Game;
@@ -37,6 +42,8 @@ struct AnalyzedMove {
     judged: JudgedMove,
     /// If its loss is not proved.
     estimate: Option<EstimatedMove>,
+    /// If the book has it.
+    book: Option<ComparedMove>,
 }
 
 /// Estimates about a move, for the player, in hundredths of a stone.
@@ -98,25 +105,33 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let oracle = oracle(&disk, args.dir.as_deref())?;
     let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
-    let moves = analyze(&Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT), &transcript.game)?;
+    let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
+    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
+    let moves = analyze(&analyst, book.as_ref(), &transcript.game)?;
+    let comparison = book.is_some().then(|| BookComparison::new(&moves));
     let mut players = [PlayerRecord::default(), PlayerRecord::default()];
     for one in &moves {
         players[usize::from(one.judged.turn.side == Side::North)].add(one);
     }
     if args.json {
-        print_json(&json(&transcript, &moves, &players))?;
+        print_json(&json(&transcript, &moves, &players, comparison.as_ref()))?;
     } else {
-        print_text(&text(&transcript, &moves, &players))?;
+        print_text(&text(&transcript, &moves, &players, comparison.as_ref()))?;
     }
     Ok(if moves.is_empty() { Exit::NoAnswer } else { Exit::Done })
 }
 
 /// Analyzes the moves of a game.
-fn analyze(analyst: &Analyst, game: &Game) -> Result<Vec<AnalyzedMove>> {
+fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result<Vec<AnalyzedMove>> {
     let review = analyst.oracle.review(game)?;
     let mut played = Game::from(*game.rules(), &game.start().text());
     let mut moves = Vec::new();
+    // Until the game is in a position that the book does not have.
+    let mut followed = book;
     for mut judged in review.turns {
+        let found = followed.and_then(|book| book.position(&judged.before.board));
+        let compared = found.and_then(|found| ComparedMove::new(&found, judged.turn.pit));
+        followed = followed.filter(|_| compared.is_some());
         let mut estimated = None;
         if judged.loss.is_none() {
             let report = analyst.analyze_all(&played)?;
@@ -135,7 +150,7 @@ fn analyze(analyst: &Analyst, game: &Game) -> Result<Vec<AnalyzedMove>> {
         }
         // A review holds legal moves only.
         let _ = played.play(judged.turn.pit);
-        moves.push(AnalyzedMove { judged, estimate: estimated });
+        moves.push(AnalyzedMove { judged, estimate: estimated, book: compared });
     }
     Ok(moves)
 }
@@ -164,7 +179,12 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn text(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord; 2]) -> String {
+fn text(
+    transcript: &Transcript,
+    moves: &[AnalyzedMove],
+    players: &[PlayerRecord; 2],
+    comparison: Option<&BookComparison>,
+) -> String {
     let mut text = String::new();
     for (name, value) in &transcript.tags {
         let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -179,9 +199,10 @@ fn text(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord
         let all = quantity::plural(moves.len() as u64, "move");
         let _ = writeln!(text, "{estimated} of {all} estimated by a search, not proved");
     }
-    let mut table =
-        TextTable::new(&["", "move", "stones", "value", "best", "loss", "better", ""]).numbers([0, 2, 3, 4, 5]);
-    for (number, AnalyzedMove { judged, estimate }) in moves.iter().enumerate() {
+    let mut headings = vec!["", "move", "stones", "value", "best", "loss", "better", ""];
+    headings.extend(comparison.map(|_| "book"));
+    let mut table = TextTable::new(&headings).numbers([0, 2, 3, 4, 5]);
+    for (number, AnalyzedMove { judged, estimate, book }) in moves.iter().enumerate() {
         let JudgedMove { turn, before, value, best, loss, better } = judged;
         let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
         let better: Vec<String> = better.iter().map(|pit| pit_name(*pit, turn.side)).collect();
@@ -197,7 +218,7 @@ fn text(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord
                 (analysis::stones(found.value), analysis::stones(found.best), loss, "estimated")
             }
         };
-        table.add_row([
+        let mut cells = vec![
             format!("{}.", number + 1),
             format!("{}{}{captured}", turn.text(), turn.sown),
             before.board.stones().to_string(),
@@ -206,9 +227,14 @@ fn text(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord
             loss,
             better.join(" "),
             source.to_owned(),
-        ]);
+        ];
+        cells.extend(comparison.map(|_| book.as_ref().map_or_else(String::new, ComparedMove::text)));
+        table.add_row(cells);
     }
     let _ = writeln!(text, "{}", table.fit(Width::stdout()));
+    if let Some(comparison) = comparison {
+        text += &comparison.text(moves);
+    }
     for (side, player) in [Side::South, Side::North].into_iter().zip(players) {
         let Player { moves, judged, errors, lost } = player.proved;
         let average = player.proved.average_loss().map_or_else(String::new, |loss| format!(", {loss:.2} a move"));
@@ -241,7 +267,12 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(String::new, |share| format!(", {:.0} % right", 100.0 * share))
 }
 
-fn json(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord; 2]) -> Value {
+fn json(
+    transcript: &Transcript,
+    moves: &[AnalyzedMove],
+    players: &[PlayerRecord; 2],
+    comparison: Option<&BookComparison>,
+) -> Value {
     let value = |bounds: Option<Bounds>| match bounds {
         None => Value::Null,
         Some(bounds) => match bounds.score() {
@@ -250,7 +281,7 @@ fn json(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord
         },
     };
     let stones = |hundredths: i32| f64::from(hundredths) / 100.0;
-    let turns = moves.iter().map(|AnalyzedMove { judged: one, estimate }| {
+    let turns = moves.iter().map(|AnalyzedMove { judged: one, estimate, book }| {
         let better: Vec<String> = one.better.iter().map(|pit| pit_name(*pit, one.turn.side)).collect();
         let estimate = estimate.as_ref().map(
             |found| json!({ "value": stones(found.value), "best": stones(found.best), "loss": stones(found.loss()) }),
@@ -265,6 +296,7 @@ fn json(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord
             "loss": one.loss,
             "better": better,
             "estimate": estimate,
+            "book": book.as_ref().map(ComparedMove::json),
         })
     });
     let players = players.iter().map(|player| {
@@ -291,5 +323,6 @@ fn json(transcript: &Transcript, moves: &[AnalyzedMove], players: &[PlayerRecord
         "moves": turns.collect::<Vec<Value>>(),
         "south": players[0],
         "north": players[1],
+        "book": comparison.map(BookComparison::json),
     })
 }

@@ -10,10 +10,12 @@
 mod go;
 mod info;
 mod options;
+mod own_book;
 mod time;
 
 use crate::analysis::{positions_since_capture, searcher};
 use crate::args::{EngineArgs, TableArgs};
+use crate::books::opening_book;
 use crate::databases::{UsedEvaluation, evaluation, oracle};
 use crate::error::{CliError, Result};
 use crate::lines::{Lines, RejectedLine};
@@ -29,6 +31,7 @@ use go::GoCommand;
 use info::SearchInfo;
 use options::EngineOptions;
 use oracle::{Level, Oracle};
+use own_book::EngineBook;
 use pipeline::{Budget, Exit};
 use search::{SearchReport, SearchRequest, SearchStop, Searcher};
 use std::collections::VecDeque;
@@ -56,6 +59,7 @@ enum EngineEvent {
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
     let evaluation = evaluation(&RealDisk::default(), args.dir.as_deref())?;
+    let book = EngineBook::new(opening_book(args.dir.as_deref(), &args.book, oracle.rules())?);
     let (sender, events) = sync_channel(EVENTS_MAX);
     let lines = sender.clone();
     heap::room_for_threads(2).map_err(CliError::Thread)?;
@@ -66,6 +70,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
         searcher: None,
         evaluation,
         options: EngineOptions::new(args),
+        book,
         chance: RandomChoices(clock::now_seconds()),
         events: sender,
         running: None,
@@ -105,6 +110,7 @@ struct EngineSession {
     searcher: Option<Arc<Searcher>>,
     evaluation: UsedEvaluation,
     options: EngineOptions,
+    book: EngineBook,
     game: Game,
     chance: RandomChoices,
     events: SyncSender<EngineEvent>,
@@ -222,13 +228,17 @@ impl EngineSession {
             "isready" => "readyok\n".to_owned(),
             "ucinewgame" | "uginewgame" => {
                 self.game = Game::new(*self.oracle.rules());
+                self.book.begin_game();
                 // A new table costs nothing until it is used.
                 self.searcher = None;
                 String::new()
             }
             "setoption" => {
-                let hash = self.options.hash;
-                let refused = self.options.set(rest).err();
+                let (hash, book_file) = (self.options.hash, self.options.book_file.clone());
+                let mut refused = self.options.set(rest).err();
+                if self.options.book_file != book_file {
+                    refused = self.book.change(&self.options.book_file, self.oracle.rules()).err();
+                }
                 if self.options.hash != hash {
                     self.searcher = None;
                 }
@@ -261,6 +271,14 @@ impl EngineSession {
         if self.game.outcome().is_some() {
             return print("info string the game is over\nbestmove 0000\n");
         }
+        if self.options.own_book && self.options.level == Level::Perfect && go.is_due() {
+            let is_known = self.oracle.stones().any(|stones| stones == self.game.now().board.stones());
+            let reply = self.book.reply(&self.game, is_known, self.options.ponders);
+            print(&reply.text)?;
+            if reply.is_move {
+                return Ok(());
+            }
+        }
         let Some(searcher) = self.searcher()? else { return self.reply_without_search() };
         let now = self.game.now();
         let threads = self.options.threads;
@@ -290,7 +308,7 @@ impl EngineSession {
             // The engine may have ended.
             let _ = events.send(EngineEvent::Found(found));
         })?;
-        let is_due = !go.is_infinite && !go.is_ponder;
+        let is_due = go.is_due();
         self.running = Some(RunningSearch { stop, go, is_due, is_hit: false, found: None });
         Ok(())
     }

@@ -2,16 +2,18 @@
 
 use crate::analysis::{self, Analyst, positions_since_capture, proved};
 use crate::args::{PlayArgs, PlaySide};
+use crate::books::{book_worth, opening_book, position_text};
 use crate::databases::oracle;
 use crate::error::{CliError, Result};
 use crate::lines::Lines;
 use crate::output::print;
 use crate::probe::{board, estimate, line, searched_line, searched_text, text};
+use book::OpeningBook;
 use disk::{RealDisk, clock};
 use game::notation::{MoveText, PositionText, Side};
 use game::play::{Game, GameEnd, GameOutcome, GameTurn};
 use game::transcript::{Transcript, WrittenMove, side_name};
-use game::{HALF_PITS, Index, Orientation, PositionSet};
+use game::{HALF_PITS, Index, Orientation, Pit, PositionSet};
 use oracle::{Bounds, Level};
 use pipeline::Exit;
 use search::SearchReport;
@@ -23,8 +25,7 @@ use std::time::Duration;
 const TIME_DEFAULT: Duration = Duration::from_secs(1);
 
 /// The reply to unknown commands.
-const HELP: &str =
-    "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, undo, board, save FILE, quit\n";
+const HELP: &str = "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, book, undo, board, save FILE, quit\n";
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
@@ -34,12 +35,9 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
         Some(text) => position(text, &mut chance)?,
     };
     let game = Game::from(*oracle.rules(), &start);
-    let mut table = PlayedGame {
-        game,
-        analyst: Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT),
-        args,
-        chance,
-    };
+    let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
+    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
+    let mut table = PlayedGame { game, analyst, book, is_book_followed: false, args, chance };
     table.show()?;
     let mut lines = Lines::new(std::io::stdin().lock());
     loop {
@@ -68,6 +66,9 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
 struct PlayedGame<'a> {
     game: Game,
     analyst: Analyst,
+    book: Option<OpeningBook>,
+    /// Whether the last move of the program came from the book.
+    is_book_followed: bool,
     args: &'a PlayArgs,
     chance: RandomChoices,
 }
@@ -92,6 +93,10 @@ impl PlayedGame<'_> {
     /// Plays the move of the program, and says what it rests on unless that is a database.
     fn reply(&mut self) -> Result<()> {
         let now = self.game.now();
+        if let Some(pit) = self.book_move()? {
+            let turn = self.game.play(pit);
+            return self.played(turn);
+        }
         let lines = if self.args.level == Level::Perfect { 1 } else { HALF_PITS };
         let report = self.analyst.analyze(now.board, &positions_since_capture(&self.game), lines)?;
         let Some(pit) = self.args.level.choose(&report, self.chance.next()) else { return Ok(()) };
@@ -111,6 +116,32 @@ impl PlayedGame<'_> {
         }
         let turn = self.game.play(pit);
         self.played(turn)
+    }
+
+    /// Returns a best move of the book, if a perfect player has one and no database knows the position. Says what it is worth,
+    /// and where the book ends.
+    fn book_move(&mut self) -> Result<Option<Pit>> {
+        let now = self.game.now();
+        let book = self.book.as_ref().filter(|_| self.args.level == Level::Perfect && !self.analyst.holds(&now.board));
+        let best = book.and_then(|book| book.position(&now.board)).and_then(|found| found.moves.first().copied());
+        if let Some(best) = best {
+            let name = MoveText { pit: best.pit, side: now.seats.side };
+            print(&format!("{name} is the book's move, worth {}\n", book_worth(best.value)))?;
+        } else if self.is_book_followed {
+            print("the book ends here\n")?;
+        }
+        self.is_book_followed = best.is_some();
+        Ok(best.map(|best| best.pit))
+    }
+
+    /// Shows what the book has of the position.
+    fn show_book(&self) -> Result<()> {
+        let now = self.game.now();
+        match self.book.as_ref().map(|book| book.position(&now.board)) {
+            None => print("there is no book; awari book expand makes one\n"),
+            Some(None) => print("the book does not have this position\n"),
+            Some(Some(found)) => print(&position_text(&found, now.seats.side)),
+        }
     }
 
     /// Shows a played move, or the reason why it is illegal.
@@ -149,6 +180,7 @@ impl PlayedGame<'_> {
                     print(&format!("{}\n", if names.is_empty() { "not known".to_owned() } else { names.join(" ") }))?;
                 }
             },
+            "book" => self.show_book()?,
             "undo" => {
                 // Back to the previous turn of the person.
                 match self.game.take_back() {

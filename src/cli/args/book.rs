@@ -76,6 +76,14 @@ pub(crate) struct BookFileArgs {
     pub(crate) name: String,
 }
 
+/// The book that a command answers from.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BookUseArgs {
+    /// Opening book to answer from, or none [default: books/opening.sqlite of the run directory, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) book: Option<PathBuf>,
+}
+
 /// The databases that a book uses.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BookDatabasesArgs {

@@ -1,5 +1,6 @@
 //! The arguments of commands that read databases.
 
+use super::book::BookUseArgs;
 use super::search::{SearchArgs, TableArgs};
 use super::values::{self, Listen};
 use super::{DIR_VARIABLE, ProgressMode};
@@ -298,6 +299,8 @@ pub(crate) struct ServeArgs {
     /// Run directory
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) book: BookUseArgs,
     /// Address to listen on: HOST:PORT, HOST or :PORT (this machine only); port 0 takes any free port
     #[arg(long, value_name = "HOST:PORT", default_value_t)]
     pub(crate) listen: Listen,
@@ -322,11 +325,14 @@ A game is a list of moves such as F4 f4 B5 d5 E5x2, or a file in the Oware Game 
 for South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out.
 
 A position that no database holds is searched, for a tenth of a second unless a limit is given. Losses that follow from \
-estimates are counted apart from those that are proved. Without --dir there are no databases.")]
+estimates are counted apart from those that are proved. With an opening book, moves are compared with it up to its end, and \
+the first player who does not play a best move of the book leaves it. Without --dir there are no databases.")]
 pub(crate) struct AnalyzeArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) book: BookUseArgs,
     /// File, the moves themselves, or - for stdin
     #[arg(value_name = "GAME", required = true, num_args = 1..)]
     pub(crate) game: Vec<String>,
@@ -346,14 +352,17 @@ Examples:
     --side north --position random:12
   awari play --level good --nodes 10000
 
-A move is its pit, with or without the number of stones in it: F or F4 for South, f or f4 for North. Other commands: values, best, line, undo, board, save FILE, quit.
+A move is its pit, with or without the number of stones in it: F or F4 for South, f or f4 for North. Other commands: values, best, line, book, undo, board, save FILE, quit.
 
 Positions that no database holds are searched, for one second a move unless a limit is given; the program says when its move \
-rests on an estimate. Without --dir there are no databases.")]
+rests on an estimate. At level perfect it plays the best moves of an opening book first, and says when it leaves the book; book \
+shows what the book has. Without --dir there are no databases.")]
 pub(crate) struct PlayArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) book: BookUseArgs,
     /// Playing strength of the program
     #[arg(long, value_name = "LEVEL", default_value_t = Level::Perfect, value_parser = values::levels())]
     pub(crate) level: Level,
@@ -394,14 +403,17 @@ Examples:
 
 Commands: uci, ugi, isready, ucinewgame, uginewgame, setoption name NAME value VALUE, position startpos|fen POS [moves \
 FfBd], go, stop, ponderhit, quit. Limits of go: depth, nodes, movetime, wtime, btime, winc, binc, movestogo, infinite and \
-ponder; without any the engine thinks for a second. White is South. Options: Hash, Threads, MultiPV, Level and Ponder.
+ponder; without any the engine thinks for a second. White is South. Options: Hash, Threads, MultiPV, Level, Ponder, OwnBook and BookFile.
 
 Scores count stones for the player to move, in hundredths (cp). They are estimates; what is proved follows in lines `info \
-string proved LOW HIGH`. Without --dir there are no databases.")]
+string proved LOW HIGH`. At level perfect, go without infinite or ponder is answered from the opening book, if it has the \
+position; OwnBook turns that off, and BookFile opens another book. Without --dir there are no databases.")]
 pub(crate) struct EngineArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) book: BookUseArgs,
     /// Playing strength of the program
     #[arg(long, value_name = "LEVEL", default_value_t = Level::Perfect, value_parser = values::levels())]
     pub(crate) level: Level,

@@ -1,22 +1,21 @@
 //! `awari book play`: a game against a book.
 
-use super::open;
-use super::show::{best_moves, game_of};
+use super::path;
+use super::show::game_of;
 use crate::args::{BookPlayArgs, BookSeat};
 use crate::error::{CliError, Result};
 use crate::lines::Lines;
 use crate::output::print;
 use crate::play::outcome;
 use crate::probe::board;
-use book::{AwariGame, stones};
-use game::Pit;
+use book::{OpeningBook, stones};
+use game::Rules;
 use game::notation::Side;
 use game::transcript::{WrittenMove, side_name};
 use pipeline::Exit;
 
 pub(crate) fn run(args: &BookPlayArgs) -> Result<Exit> {
-    let (_, book) = open(&args.file)?;
-    let graph = book.graph();
+    let book = OpeningBook::open(&path(&args.file), &Rules::AWARI)?;
     let person = match args.side {
         BookSeat::South => Side::South,
         BookSeat::North => Side::North,
@@ -53,16 +52,12 @@ pub(crate) fn run(args: &BookPlayArgs) -> Result<Exit> {
             }
             continue;
         }
-        let found = graph.find(AwariGame::key(&now.board)).filter(|&id| graph.is_interior(id));
-        let Some(best) = found.and_then(|id| best_moves(&book, id).into_iter().next()) else {
+        let best = book.position(&now.board).and_then(|found| found.moves.first().copied());
+        let Some((best, turn)) = best.and_then(|best| Some((best, game.play(best.pit).ok()?))) else {
             print("the book ends here\n")?;
             return Ok(Exit::Done);
         };
-        let value = stones(graph.estimate(&best));
-        let Some(turn) = Pit::new(best.number).and_then(|pit| game.play(pit).ok()) else {
-            print("the book ends here\n")?;
-            return Ok(Exit::Done);
-        };
+        let value = stones(best.value.estimate);
         print(&format!("{} plays {}, value {value}\n", side_name(side), turn.text()))?;
         print(&board(&game.now().text()))?;
     }

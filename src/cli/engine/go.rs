@@ -84,6 +84,11 @@ impl GoCommand {
         limits
     }
 
+    /// Whether the reply is due when the search ends, and not at another command.
+    pub(super) fn is_due(&self) -> bool {
+        !self.is_infinite && !self.is_ponder
+    }
+
     /// Returns the same search with the clock running, after `ponderhit`.
     pub(super) fn after_hit(&self) -> GoCommand {
         GoCommand { is_ponder: false, ..self.clone() }

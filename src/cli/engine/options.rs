@@ -14,6 +14,9 @@ const HASH_MAX: u64 = 1 << 20;
 /// The most threads.
 const THREADS_MAX: usize = 256;
 
+/// An empty string, as the protocol writes it.
+const EMPTY: &str = "<empty>";
+
 /// The values of the options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EngineOptions {
@@ -25,6 +28,10 @@ pub(super) struct EngineOptions {
     pub(super) level: Level,
     /// Whether the reply names the expected move of the opponent.
     pub(super) ponders: bool,
+    /// Whether positions that the book has are answered from it.
+    pub(super) own_book: bool,
+    /// The file of the book; empty if there is none, or if it is that of the command line.
+    pub(super) book_file: String,
 }
 
 impl EngineOptions {
@@ -35,12 +42,14 @@ impl EngineOptions {
             lines: 1,
             level: args.level,
             ponders: false,
+            own_book: true,
+            book_file: String::new(),
         }
     }
 
     /// Describes the options, a line for each.
     pub(super) fn text(&self) -> String {
-        let EngineOptions { hash, threads, lines, level, ponders } = self;
+        let EngineOptions { hash, threads, lines, level, ponders, own_book, book_file } = self;
         let mut text = String::new();
         let _ = writeln!(text, "option name Hash type spin default {hash} min {HASH_MIN} max {HASH_MAX}");
         let _ = writeln!(text, "option name Threads type spin default {threads} min 1 max {THREADS_MAX}");
@@ -48,6 +57,9 @@ impl EngineOptions {
         let levels: Vec<String> = Level::ALL.iter().map(|level| format!("var {level}")).collect();
         let _ = writeln!(text, "option name Level type combo default {level} {}", levels.join(" "));
         let _ = writeln!(text, "option name Ponder type check default {ponders}");
+        let _ = writeln!(text, "option name OwnBook type check default {own_book}");
+        let shown = if book_file.is_empty() { EMPTY } else { book_file };
+        let _ = writeln!(text, "option name BookFile type string default {shown}");
         text
     }
 
@@ -59,7 +71,7 @@ impl EngineOptions {
         let unknown = || {
             let text: String = text.chars().take(60).collect();
             format!(
-                "there is no such option: {text}; expected name Hash, Threads, MultiPV, Level or Ponder, and value VALUE"
+                "there is no such option: {text}; expected name Hash, Threads, MultiPV, Level, Ponder, OwnBook or BookFile, and value VALUE"
             )
         };
         let (name, value) =
@@ -70,13 +82,17 @@ impl EngineOptions {
             "threads" => self.threads = number("Threads", value, 1, THREADS_MAX as u64)? as usize,
             "multipv" => self.lines = number("MultiPV", value, 1, HALF_PITS as u64)? as usize,
             "level" => self.level = value.parse().map_err(|error: oracle::LevelError| error.to_string())?,
-            "ponder" => {
-                self.ponders = value.parse().map_err(|_| "Ponder: expected true or false".to_owned())?;
-            }
+            "ponder" => self.ponders = switch("Ponder", value)?,
+            "ownbook" => self.own_book = switch("OwnBook", value)?,
+            "bookfile" => self.book_file = if value == EMPTY { String::new() } else { value.to_owned() },
             _ => return Err(unknown()),
         }
         Ok(())
     }
+}
+
+fn switch(name: &str, value: &str) -> Result<bool, String> {
+    value.parse().map_err(|_| format!("{name}: expected true or false"))
 }
 
 fn number(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
@@ -90,7 +106,15 @@ mod tests {
 
     #[test]
     fn options_are_set_or_refused() {
-        let first = EngineOptions { hash: 64, threads: 1, lines: 1, level: Level::Perfect, ponders: false };
+        let first = EngineOptions {
+            hash: 64,
+            threads: 1,
+            lines: 1,
+            level: Level::Perfect,
+            ponders: false,
+            own_book: true,
+            book_file: String::new(),
+        };
         let mut options = first.clone();
         for text in [
             "name Hash value 8",
@@ -98,10 +122,20 @@ mod tests {
             "name MultiPV value 6",
             "name Level value fair",
             "name Ponder value true",
+            "name OwnBook value false",
+            "name BookFile value a file.sqlite",
         ] {
             options.set(text).unwrap();
         }
-        let expected = EngineOptions { hash: 8, threads: 2, lines: 6, level: Level::Fair, ponders: true };
+        let expected = EngineOptions {
+            hash: 8,
+            threads: 2,
+            lines: 6,
+            level: Level::Fair,
+            ponders: true,
+            own_book: false,
+            book_file: "a file.sqlite".to_owned(),
+        };
         assert_eq!(options, expected);
         for (text, part) in [
             ("name Hash value 3", "within 4.."),
@@ -110,7 +144,8 @@ mod tests {
             ("name MultiPV value 0", "within 1..6"),
             ("name Level value weak", "there is no level"),
             ("name Ponder value maybe", "true or false"),
-            ("name OwnBook value true", "no such option"),
+            ("name OwnBook value yes", "OwnBook: expected true or false"),
+            ("name Book value true", "no such option"),
             ("name Hash", "no such option"),
             ("", "no such option"),
         ] {
