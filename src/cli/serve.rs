@@ -1,6 +1,7 @@
 //! `awari serve`: the oracle over HTTP.
 
 use crate::args::ServeArgs;
+use crate::books::opening_book;
 use crate::databases::{UsedEvaluation, cache_bytes, evaluation, library};
 use crate::error::{CliError, Result};
 use crate::output::print;
@@ -32,7 +33,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
         say(evaluation.text());
     }
     let engine = engine(library.rules(), args.hash.bytes(), evaluation)?;
-    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, engine, limits);
+    let book = opening_book(Some(&args.dir), &args.book, &library.rules())?;
+    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, engine, book, limits);
     // Threads for reading, for searching, for analyses and moves, and two for the server; checked before clients can connect.
     let threads = clock::cores() + limits.searches_max + 2 * limits.analyses_max + 2;
     machine::probe_threads(threads).map_err(CliError::Thread)?;

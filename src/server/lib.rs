@@ -18,6 +18,7 @@
 mod analysis;
 mod batch;
 mod body;
+mod book_tree;
 mod catalogue;
 mod client;
 mod engine;

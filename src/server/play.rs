@@ -120,6 +120,8 @@ struct ChosenMove {
     /// `None` if the player to move cannot move.
     #[serde(rename = "move")]
     chosen: Option<LineStep>,
+    /// What the move rests on: a database, a search, or the book.
+    source: &'static str,
 }
 
 /// `GET /v1/choose`.
@@ -136,7 +138,18 @@ pub(super) async fn choose(
     })?;
     let seed = query.seed.map_or_else(|| site.seed(), |QueryNumber(seed)| seed);
     let board = from.board();
-    let chosen = if board.mover_starves() || site.oracle.stones().any(|stones| stones == board.stones()) {
+    let is_known = board.mover_starves() || site.oracle.stones().any(|stones| stones == board.stones());
+    // A player by the book plays its best moves only.
+    let by_book = site.book.as_ref().filter(|_| !is_known && level == Level::Perfect);
+    let by_book = by_book.and_then(|book| book.position(&board)).and_then(|found| found.moves.first().copied());
+    let source = match by_book {
+        _ if is_known => "database",
+        Some(_) => "book",
+        None => "search",
+    };
+    let chosen = if let Some(best) = by_book {
+        Some((best.pit, best.captured, best.child))
+    } else if is_known {
         let choose = move |site: &Site| -> Result<_, OracleError> {
             let answer = site.oracle.answer(&board)?;
             let pit = site.oracle.choose(&answer, level, fraction(seed))?;
@@ -149,8 +162,8 @@ pub(super) async fn choose(
         played.map(|(pit, played)| (pit, played.captured, played.child))
     };
     let chosen = chosen.map(|(pit, captured, child)| LineStep::new(&from, pit, captured, child));
-    let response =
-        reply::json(StatusCode::OK, &ChosenMove { position: from.to_string(), level: level.word(), seed, chosen });
+    let shown = ChosenMove { position: from.to_string(), level: level.word(), seed, chosen, source };
+    let response = reply::json(StatusCode::OK, &shown);
     Ok(if query.seed.is_none() { reply::not_kept(response) } else { response })
 }
 

@@ -4,7 +4,7 @@ use super::middleware::around;
 use super::probe::Probed;
 use super::refusal::Refusal;
 use super::site::{OPENAPI, Site};
-use super::{analysis, batch, play, reply, transcript};
+use super::{analysis, batch, book_tree, play, reply, transcript};
 use crate::page::{self, assets};
 use axum::Router;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -34,6 +34,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .route("/v1/analysis", get(analysis::analyze))
         .route("/v1/mainline", get(play::mainline))
         .route("/v1/choose", get(play::choose))
+        .route("/v1/book", get(book_tree::show))
         .route("/v1/transcript", get(transcript::write).post(transcript::read))
         .route("/v1/databases", get(databases))
         .route("/v1/databases/{stones}", get(database))

@@ -7,6 +7,7 @@ use super::metrics::Metrics;
 use super::refusal::Refusal;
 use crate::page::assets;
 use axum::http::header::HeaderValue;
+use book::OpeningBook;
 use game::Board;
 use oracle::{Answer, Oracle, PrincipalLine};
 use std::collections::hash_map::RandomState;
@@ -31,6 +32,8 @@ pub struct Site {
     /// One permit for each concurrent search.
     searches: Arc<Semaphore>,
     pub(super) engine: SiteEngine,
+    /// The opening book, if there is one.
+    pub(super) book: Option<OpeningBook>,
     /// Analyses.
     pub(super) analyses: SearchQueue,
     /// Searches for the moves of players.
@@ -40,16 +43,25 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes the site of an oracle, the catalogue of its databases, and an engine for positions beyond them.
-    pub fn new(oracle: Oracle, catalogue: Catalogue, engine: SiteEngine, limits: ServerLimits) -> Arc<Site> {
+    /// Makes the site of an oracle, the catalogue of its databases, an engine for positions beyond them, and an opening
+    /// book.
+    pub fn new(
+        oracle: Oracle,
+        catalogue: Catalogue,
+        engine: SiteEngine,
+        book: Option<OpeningBook>,
+        limits: ServerLimits,
+    ) -> Arc<Site> {
         let scripts = assets::SCRIPTS.map(|(_, script)| script);
-        let tag = catalogue.tag(&[&scripts[..], &[assets::STYLE, OPENAPI]].concat());
+        let read = book.as_ref().map_or_else(String::new, book_tag);
+        let tag = catalogue.tag(&[&scripts[..], &[assets::STYLE, OPENAPI, &read]].concat());
         Arc::new(Site {
             oracle,
             tag: HeaderValue::try_from(tag).expect("a tag is made of digits and quotes"),
             catalogue,
             searches: Arc::new(Semaphore::new(limits.searches_max)),
             engine,
+            book,
             analyses: SearchQueue::new(&limits),
             moves: SearchQueue::new(&limits),
             limits,
@@ -108,4 +120,9 @@ impl Site {
         let (state, count) = &self.random;
         state.hash_one(count.fetch_add(1, Ordering::Relaxed)) as u32
     }
+}
+
+/// Describes what a book holds, for the entity tag.
+fn book_tag(book: &OpeningBook) -> String {
+    format!("{:?} {} {:?}", book.root(), book.positions(), book.position(&book.root()))
 }

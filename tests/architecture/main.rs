@@ -21,7 +21,7 @@ const MAY_USE: [(&str, &str, &str); 21] = [
     ("oracle", "src/oracle", "game search store"),
     ("book", "src/book", "disk game search"),
     ("awari-db", "src/db", "game disk store oracle"),
-    ("server", "src/server", "game store search oracle"),
+    ("server", "src/server", "game store search oracle book"),
     ("exchange", "src/exchange", "game disk store engines"),
     ("messaging", "src/messaging", ""),
     ("mpi-messaging", "src/mpi", "messaging"),

@@ -30,11 +30,17 @@ pub(crate) const NINE: &str = "2-0-1-1-2-0-1-0-0-0-1-1-19-20-S";
 
 /// Runs a scenario in a new browser, and checks the logs of the browser.
 pub(crate) fn browse(scenario: impl AsyncFnOnce(&Browser<'_>)) {
+    browse_prepared(|_| {}, scenario);
+}
+
+/// As [`browse`], after a change of the directory that is served.
+pub(crate) fn browse_prepared(prepare: impl FnOnce(&TestDirectory), scenario: impl AsyncFnOnce(&Browser<'_>)) {
     if !Need::Chromium.is_met() {
         return;
     }
     let driver = Driver::start();
     let place = TestDirectory::built(STONES_MAX);
+    prepare(&place);
     let served = ServeProcess::start(&place);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -36,7 +36,7 @@ pub(crate) fn site(codec: Codec, damaged: bool, limits: ServerLimits) -> Arc<Sit
     let library = library(&disk).unwrap();
     let catalogue = Catalogue::new(&library).with_histogram(1, [(-1, 10), (1, 2)]);
     let engine = SiteEngine::new(library.rules(), 1 << 20, Evaluation::default(), || {}).unwrap();
-    Site::new(Oracle::new(library, 1 << 20), catalogue, engine, limits)
+    Site::new(Oracle::new(library, 1 << 20), catalogue, engine, None, limits)
 }
 
 pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
@@ -430,6 +430,9 @@ fn the_server_matches_its_description() {
             (&plain, "/v1/choose", get(&long.replace("probe", "choose")), 414),
             (&damaged, "/v1/choose", get(&format!("/v1/choose?{spoilt}&level=good")), 503),
             (&busy, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 503),
+            (&plain, "/v1/book", get(&format!("/v1/book?{unknown}")), 200),
+            (&plain, "/v1/book", get(&format!("/v1/book?{unknown}&depth=5")), 400),
+            (&plain, "/v1/book", get(&long.replace("probe", "book")), 414),
             (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FfBd")), 200),
             (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FF")), 400),
             (&plain, "/v1/transcript", get(&long.replace("probe", "transcript")), 414),

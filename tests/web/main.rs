@@ -8,5 +8,6 @@ mod games;
 mod http;
 mod load;
 mod matches;
+mod opening_book;
 mod oracle;
 mod serve_command;

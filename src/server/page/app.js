@@ -5,9 +5,10 @@
 
 import { estimated, evaluationElements, proved, provedText, showEvaluation } from "./analysis.js";
 import { drawBoard, hasMotion, showMove, showValues } from "./board.js";
+import { DEPTH, bookElements, showBook } from "./book.js";
 import { byId, count, el, sideName, signed, stonesOfHundredths, text, worth } from "./format.js";
 import { OPENING, STONES_MAX, moves, ownPits, pitName, pitOf, playBy, read, replay, stonesOf, written } from "./game.js";
-import { PARTS, analyze, chosen, note, partsOf, posted, probed, rendered } from "./requests.js";
+import { PARTS, analyze, booked, chosen, note, partsOf, posted, probed, rendered } from "./requests.js";
 import { LEVELS, THINKING, address, fromAddress, game, played, state } from "./state.js";
 
 playBy(document.documentElement.dataset);
@@ -28,6 +29,8 @@ let databases = [];
 let asked = 0;
 let notice = "";
 let lastChange = "";
+/** Whether the last move of the computer came from the book. */
+let isBookFollowed = false;
 /** Ends the search of the server for the last position, and the motion of the last move. */
 let [searching, moving] = [new AbortController(), new AbortController()];
 
@@ -98,7 +101,13 @@ async function answerOfComputer(ticket) {
   if (ticket !== asked) return undefined;
   const found = await chosen(state.level, searching.signal);
   if (ticket !== asked) return undefined;
-  if (found.move) return play(pitOf(found.move.pit), "reply");
+  if (found.move) {
+    play(pitOf(found.move.pit), "reply");
+    if (found.source === "book") notice = `${found.move.pit} is a move of the book.`;
+    else if (isBookFollowed && found.source === "search") notice = `The book ended before ${found.move.pit}.`;
+    isBookFollowed = found.source === "book";
+    return banner();
+  }
   notice = `${found.message ?? "The computer cannot move"}.`;
   return banner();
 }
@@ -184,6 +193,7 @@ function build() {
       button("Clear", "Remove all stones", () => begin({ pits: Array(12).fill(0), stores: [0, 0], side: "S" })),
     ),
     el("p", { class: "history", id: "history" }),
+    bookElements(),
     ...PARTS.map((id) => el("div", { id })),
     el("details", { open: true },
       el("summary", {}, "Positions and players"),
@@ -281,6 +291,9 @@ async function refresh(letter = "") {
     if (ticket !== asked) return;
     answer = found;
     show();
+    const inBook = state.hidden || outcome ? null : await booked(position, DEPTH);
+    if (ticket !== asked) return;
+    showBook(inBook, (letters) => address(played() + letters));
     // Bounds of the short search are shown unless a longer one follows.
     const isShown = !state.hidden && !outcome && (typeof found.score === "number" || (found.score !== undefined && !state.thinking));
     const parts = isShown ? await rendered(position) : {};

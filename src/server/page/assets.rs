@@ -1,10 +1,11 @@
 //! Scripts and style sheet of the page.
 
 /// The scripts, by their routes. The page loads the first, which imports the others.
-pub(crate) const SCRIPTS: [(&str, &str); 7] = [
+pub(crate) const SCRIPTS: [(&str, &str); 8] = [
     ("/app.js", include_str!("app.js")),
     ("/analysis.js", include_str!("analysis.js")),
     ("/board.js", include_str!("board.js")),
+    ("/book.js", include_str!("book.js")),
     ("/format.js", include_str!("format.js")),
     ("/game.js", include_str!("game.js")),
     ("/requests.js", include_str!("requests.js")),

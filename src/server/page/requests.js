@@ -33,6 +33,12 @@ export const probed = (position) => remembered(`probe ${written(position)}`, asy
   return found.answers ? (found.answers[0].error ?? found.answers[0]) : found;
 });
 
+/** Requests what the opening book has of a position. */
+export const booked = (position, depth) => remembered(`book ${written(position)}`, async () => {
+  const response = await fetch(`v1/book?pos=${written(position)}&depth=${depth}`);
+  return response.ok ? response.json() : { code: "busy" };
+});
+
 export const partsOf = (page) => Object.fromEntries(PARTS.map((id) => [id, page.getElementById(id)]));
 
 /** Requests the rendered parts for a position. */
