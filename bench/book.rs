@@ -50,6 +50,7 @@ fn expansions(arguments: &BookArguments) {
         ("drop-out", Strategy::DropOut(DropOut { omega: arguments.omega, forced: None, solves: false })),
         ("best-first", Strategy::BestFirst),
         ("breadth-first", Strategy::BreadthFirst),
+        ("conspiracy", Strategy::Conspiracy),
         ("proof", Strategy::Proof),
     ];
     for (name, strategy) in strategies {

@@ -1,7 +1,9 @@
 //! Tests of books of small games. Random games come from seeds, which a failing test prints.
 
 mod awari;
+mod pictures;
 mod priorities;
+mod proofs;
 mod random;
 mod scenarios;
 mod values;

@@ -18,8 +18,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 pub(crate) use book::{
-    BookArgs, BookCommand, BookDatabasesArgs, BookDiagramArgs, BookExpandArgs, BookFileArgs, BookPlayArgs, BookSeat,
-    BookShowArgs, BookSide, BookStrategy, BookUseArgs, BookVerifyArgs, DiagramFormat,
+    BookArgs, BookCommand, BookDatabasesArgs, BookDiagramArgs, BookExpandArgs, BookFileArgs, BookPicture, BookPlayArgs,
+    BookSeat, BookShowArgs, BookSide, BookStrategy, BookUseArgs, BookVerifyArgs, DiagramFormat,
 };
 pub(crate) use build::{
     DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,

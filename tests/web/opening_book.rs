@@ -113,7 +113,8 @@ fn an_analysis_says_who_left_the_book() {
     let positions = exported(&place);
     let value = |pit| -positions.iter().find(|(pits, ..)| *pits == sown_from_opening(pit)).unwrap().1;
     let answer = |pit: usize| {
-        let game = format!("{}4 f4 A4 a4 B", name(pit));
+        let third = (0..6).find(|&other| other != pit).unwrap();
+        let game = format!("{} f {}", name(pit), name(third));
         place.awari(&format!("analyze --dir run --nodes 10 --json '{game}'")).is(0).json()
     };
     let left = answer(worse);
@@ -201,7 +202,7 @@ fn the_page_shows_the_tree_of_the_book() {
             // A move of the tree is played, and the tree is that of the position after it.
             browser.click("#book-tree > li a").await;
             assert_eq!(browser.field("moves").await.as_deref(), Some(&*best));
-            browser.until("[...document.querySelectorAll('#book-tree > li a')].every((one) => 'abcdef'.includes(one.textContent[0]))").await;
+            browser.until("[...document.querySelectorAll('#book-tree > li > a, #book-tree > li > details > summary > a')].every((one) => 'abcdef'.includes(one.textContent[0]))").await;
             // At the end of the line, the page says that the book ends.
             let letters = expected.join("");
             browser.visit(&format!("/?think=0&pos=4-4-4-4-4-4-4-4-4-4-4-4-0-0-S&moves={letters}")).await;

@@ -29,10 +29,11 @@ impl ExactScores for EndsAt {
     }
 }
 
-const STRATEGIES: [Strategy; 4] = [
+const STRATEGIES: [Strategy; 5] = [
     Strategy::DropOut(DropOut { omega: 100, forced: Some(200), solves: true }),
     Strategy::BestFirst,
     Strategy::BreadthFirst,
+    Strategy::Conspiracy,
     Strategy::Proof,
 ];
 
@@ -63,7 +64,7 @@ fn bounds_of_awari_contain_the_score() {
         let databases = EndsAt([5, 4, 2][at % 3]);
         let assessor = Assessor::new(game, &databases, AssessmentLimits::Nodes(1 + at as u64 % 2 * 30)).unwrap();
         let assess = |key| assessor.assess(key, &SearchStop::new()).map(|found| found.assessment);
-        let mut book = Book::new(game, STRATEGIES[at % 4], BookSides::Both);
+        let mut book = Book::new(game, STRATEGIES[at % 5], BookSides::Both);
         let root = AwariGame::key(&Board(*pits));
         book.add_root(root, assess(root).unwrap());
         for round in 0..150 {

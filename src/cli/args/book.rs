@@ -47,7 +47,7 @@ Example:
 Depth is the least number of moves from a root, degree the mean number of legal moves, and predecessors are the moves that lead \
 to the positions of a depth.")]
     Stats(BookFileArgs),
-    /// Draw the drop-out diagram of a book: where an opponent can leave it, and at what price
+    /// Draw a book: where an opponent can leave it and at what price, its depths, its first plies, or a cycle
     Diagram(BookDiagramArgs),
 }
 
@@ -244,10 +244,24 @@ pub(crate) struct BookVerifyArgs {
 Examples:
   awari book diagram --dir runs/quickstart > drop-out.svg
   awari book diagram --dir runs/quickstart --format csv \\
-    --sides second > drop-out.csv")]
+    --sides second > drop-out.csv
+  awari book diagram --dir runs/quickstart \\
+    --picture tree > first-plies.svg
+
+Pictures:
+  drop-out  a dot for each end of the book: the price for the
+            opponent to the right, the depth downwards
+  depths    the positions of each depth, proved ones in grey
+  tree      all first moves, three replies to each and the best
+            move after these, with values for the first player
+  cycle     a shortest cycle, with the best move that leaves it
+            from each position")]
 pub(crate) struct BookDiagramArgs {
     #[command(flatten)]
     pub(crate) file: BookFileArgs,
+    /// What to draw
+    #[arg(long, value_name = "PICTURE", default_value = "drop-out")]
+    pub(crate) picture: BookPicture,
     /// Player that plays from the book; the other may play any move
     #[arg(long, value_name = "SIDES", default_value = "first")]
     pub(crate) sides: BookSide,
@@ -259,11 +273,24 @@ pub(crate) struct BookDiagramArgs {
     pub(crate) format: DiagramFormat,
 }
 
-/// An output format of a drop-out diagram.
+/// A picture of a book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BookPicture {
+    /// The ends of the book, by price and depth
+    DropOut,
+    /// The positions by depth
+    Depths,
+    /// The first plies with values
+    Tree,
+    /// A cycle with the moves that leave it
+    Cycle,
+}
+
+/// An output format of a diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiagramFormat {
     /// A picture
     Svg,
-    /// `depth,price,state`: a line for each end of the book
+    /// Lines of numbers
     Csv,
 }

@@ -2,7 +2,7 @@
 
 use super::databases::BookDatabases;
 use super::{expand, is_book_first, open};
-use crate::args::{BookDiagramArgs, BookFileArgs, BookVerifyArgs, DiagramFormat};
+use crate::args::{BookDiagramArgs, BookFileArgs, BookPicture, BookVerifyArgs, DiagramFormat};
 use crate::error::{CliError, Result};
 use crate::output::print;
 use crate::quantity::{grouped, plural};
@@ -24,7 +24,7 @@ pub(crate) fn stats(args: &BookFileArgs) -> Result<Exit> {
     for row in book.depth_table() {
         let counts = [row.nodes, row.solved, row.predecessors].map(grouped);
         let [nodes, solved, predecessors] = counts;
-        let degree = format!("{:.1}", row.degree());
+        let degree = format!("{:.2}", row.degree());
         table.add_row([row.depth.to_string(), nodes, solved, predecessors, degree, grouped(row.expanded)]);
     }
     print(&format!("{}\n\n{}\n", table.fit(Width::stdout()), expand::line(&book)))?;
@@ -43,6 +43,20 @@ pub(crate) fn stats(args: &BookFileArgs) -> Result<Exit> {
 
 pub(crate) fn diagram(args: &BookDiagramArgs) -> Result<Exit> {
     let (_, book) = open(&args.file)?;
+    let is_svg = args.format == DiagramFormat::Svg;
+    let picture = match (args.picture, is_svg) {
+        (BookPicture::DropOut, _) => None,
+        (BookPicture::Depths, true) => Some(book::depth_histogram(&book.depth_table())),
+        (BookPicture::Depths, false) => Some(book::depth_csv(&book.depth_table())),
+        (BookPicture::Tree, true) => Some(book::tree(&book)),
+        (BookPicture::Tree, false) => Some(book::tree_csv(&book)),
+        (BookPicture::Cycle, true) => Some(book::cycle(&book)),
+        (BookPicture::Cycle, false) => Some(book::cycle_csv(&book)),
+    };
+    if let Some(picture) = picture {
+        print(&picture)?;
+        return Ok(Exit::Done);
+    }
     let (graph, root, is_book) = (book.graph(), book.roots()[0], is_book_first(args.sides));
     print(&match args.format {
         DiagramFormat::Svg => book::diagram(graph, root, is_book, args.omega),
