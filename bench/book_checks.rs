@@ -69,7 +69,7 @@ enum Check {
 struct ReferenceDatabases(Vec<ReferenceScores>);
 
 /// Databases that end at a number of stones.
-struct EndsAt<'a>(&'a dyn ExactScores, u32);
+struct DatabasesUpTo<'a>(&'a dyn ExactScores, u32);
 
 impl ExactScores for ReferenceDatabases {
     fn knows(&self, stones: u32) -> bool {
@@ -81,7 +81,7 @@ impl ExactScores for ReferenceDatabases {
     }
 }
 
-impl ExactScores for EndsAt<'_> {
+impl ExactScores for DatabasesUpTo<'_> {
     fn knows(&self, stones: u32) -> bool {
         stones <= self.1 && self.0.knows(stones)
     }
@@ -174,7 +174,7 @@ fn assert_true(book: &Book<AwariGame>, truth: &dyn ExactScores) {
     }
 }
 
-fn assessor<'a>(databases: &'a EndsAt<'a>, nodes: u64) -> Assessor<'a> {
+fn assessor<'a>(databases: &'a DatabasesUpTo<'a>, nodes: u64) -> Assessor<'a> {
     let game = AwariGame::new(Rules::AWARI);
     Assessor::new(game, databases, AssessmentLimits::Nodes(nodes)).expect("there is memory for a table")
 }
@@ -189,7 +189,7 @@ fn gap(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let mut table =
         bench::table("databases|strategy|even pits: expansions|value|random: solved|median expansions|CPU s", 2);
     for &most in &arguments.databases {
-        let databases = EndsAt(truth, most);
+        let databases = DatabasesUpTo(truth, most);
         let assessor = assessor(&databases, arguments.nodes);
         for (name, strategy) in strategies {
             let begun = cpu_seconds();
@@ -227,7 +227,7 @@ fn show(title: &str, table: &Table) {
 fn strategies(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let mut table = bench::table("databases|strategy|positions|D(0)|D(0.5)|D(1)|error of the root|closed|CPU s", 2);
     for &most in &arguments.databases {
-        let databases = EndsAt(truth, most);
+        let databases = DatabasesUpTo(truth, most);
         let assessor = assessor(&databases, arguments.nodes);
         for (name, strategy) in [
             ("drop-out", drop_out(100, false)),
@@ -274,7 +274,7 @@ fn mean_errors(book: &Book<AwariGame>, truth: &dyn ExactScores) -> (f64, f64) {
 fn convergence(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     const SIZES: [usize; 6] = [100, 300, 1_000, 3_000, 10_000, 30_000];
     let mut table = bench::table("omega|positions|error of the root|mean error of the book|of the searches", 0);
-    let databases = EndsAt(truth, arguments.databases[0]);
+    let databases = DatabasesUpTo(truth, arguments.databases[0]);
     let assessor = assessor(&databases, arguments.nodes);
     let mut refreshed = 0;
     for omega in [0, 50, 100, 200, 400, DropOut::OMEGA_MAX] {
@@ -322,7 +322,7 @@ fn loss(truth: &dyn ExactScores, board: &Board, pit: game::Pit) -> i32 {
 }
 
 fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
-    let databases = EndsAt(truth, arguments.databases[arguments.databases.len() - 1]);
+    let databases = DatabasesUpTo(truth, arguments.databases[arguments.databases.len() - 1]);
     let assessor = assessor(&databases, arguments.nodes);
     let limits = (arguments.positions, u64::MAX);
     let book = expand(&even(arguments.stones), drop_out(100, false), &assessor, limits, &mut |_| {});
@@ -376,7 +376,7 @@ fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
 }
 
 fn opponents(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
-    let databases = EndsAt(truth, arguments.databases[arguments.databases.len() - 1]);
+    let databases = DatabasesUpTo(truth, arguments.databases[arguments.databases.len() - 1]);
     let assessor = assessor(&databases, arguments.nodes);
     let limits = (arguments.positions, u64::MAX);
     let book = expand(&even(arguments.stones), drop_out(100, false), &assessor, limits, &mut |_| {});

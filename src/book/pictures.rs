@@ -4,7 +4,8 @@
 use crate::components::components;
 use crate::{AwariGame, Book, BookEdge, BookGame, BookGraph, DepthRow, Hundredths, NodeId, stones};
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
@@ -174,8 +175,8 @@ fn shortest_cycle(graph: &BookGraph) -> Vec<CycleStep<'_>> {
         let mut queue = VecDeque::from([start]);
         while let Some(id) = queue.pop_front().filter(|_| !reached.contains_key(&start)) {
             for edge in graph.moves(id).iter().filter(|edge| inside.binary_search(&edge.child.index()).is_ok()) {
-                if !reached.contains_key(&edge.child) {
-                    reached.insert(edge.child, edge);
+                if let Entry::Vacant(place) = reached.entry(edge.child) {
+                    place.insert(edge);
                     queue.push_back(edge.child);
                 }
             }

@@ -14,19 +14,19 @@ use std::collections::HashSet;
 
 /// What is claimed of a position, for the player to move there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Claim {
+enum ValueClaim {
     /// The value is at least this. The player to move defends the claim.
     AtLeast(Hundredths),
     /// The value is at most this. The opponent defends the claim.
     AtMost(Hundredths),
 }
 
-impl Claim {
+impl ValueClaim {
     /// Returns the claim of the position after a move, from that of the position before it.
-    fn after(self, edge: &BookEdge) -> Claim {
+    fn after(self, edge: &BookEdge) -> ValueClaim {
         match self {
-            Claim::AtLeast(value) => Claim::AtMost(edge.gain - value),
-            Claim::AtMost(value) => Claim::AtLeast(edge.gain - value),
+            ValueClaim::AtLeast(value) => ValueClaim::AtMost(edge.gain - value),
+            ValueClaim::AtMost(value) => ValueClaim::AtLeast(edge.gain - value),
         }
     }
 
@@ -34,8 +34,8 @@ impl Claim {
     fn is_open(self, graph: &BookGraph, id: NodeId) -> bool {
         let bounds = graph.value(id);
         match self {
-            Claim::AtLeast(value) => bounds.low < value && value <= bounds.high,
-            Claim::AtMost(value) => value < bounds.high && bounds.low <= value,
+            ValueClaim::AtLeast(value) => bounds.low < value && value <= bounds.high,
+            ValueClaim::AtMost(value) => value < bounds.high && bounds.low <= value,
         }
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn select(
     is_waiting: &dyn Fn(NodeId) -> bool,
     round: u64,
 ) -> Option<NodeId> {
-    let mut claims = [Claim::AtLeast(value), Claim::AtMost(value)];
+    let mut claims = [ValueClaim::AtLeast(value), ValueClaim::AtMost(value)];
     if !round.is_multiple_of(2) {
         claims.reverse();
     }
@@ -71,7 +71,7 @@ enum Defence {
 fn open_leaf(
     graph: &BookGraph,
     root: NodeId,
-    claim: Claim,
+    claim: ValueClaim,
     defence: Defence,
     is_waiting: &dyn Fn(NodeId) -> bool,
 ) -> Option<NodeId> {
@@ -91,7 +91,7 @@ fn open_leaf(
         let moves = graph.moves(id).iter().filter(is_possible);
         // Both players prefer the move with the best estimate. The last of the path is taken first.
         match (claim, defence) {
-            (Claim::AtLeast(_), Defence::BestMove) => {
+            (ValueClaim::AtLeast(_), Defence::BestMove) => {
                 let best = moves.min_by_key(|edge| Reverse(graph.estimate(edge)));
                 path.extend(best.map(|edge| (edge.child, claim.after(edge))));
             }

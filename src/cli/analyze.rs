@@ -6,9 +6,9 @@ mod book_comparison;
 
 use crate::analysis::{self, Analyst, proved};
 use crate::args::AnalyzeArgs;
-use crate::books::opening_book;
 use crate::databases::oracle;
 use crate::error::{CliError, Result};
+use crate::opening_book::opening_book;
 use crate::output::{print_json, print_text};
 use crate::probe::{estimate, pit_name};
 use crate::quantity;

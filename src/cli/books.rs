@@ -3,18 +3,15 @@
 mod databases;
 mod expand;
 mod play;
-mod position;
 mod reports;
 mod show;
 
-use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide, BookUseArgs};
+use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide};
 use crate::error::Result;
-use book::{AwariGame, Book, BookError, BookFile, BookSides, DropOut, OpeningBook, Strategy};
+use book::{AwariGame, Book, BookError, BookFile, BookSides, DropOut, Strategy};
 use game::Rules;
 use pipeline::Exit;
-use std::path::{Path, PathBuf};
-
-pub(crate) use position::{book_worth, position_text};
+use std::path::PathBuf;
 
 pub(crate) fn run(args: &BookArgs) -> Result<Exit> {
     match &args.command {
@@ -43,19 +40,6 @@ fn open(args: &BookFileArgs) -> Result<(BookFile, Book<AwariGame>)> {
         return Err(BookError::Missing(path(args)).into());
     }
     Ok((file, book))
-}
-
-/// Opens the book that a command answers from: the chosen one, or that of the run directory, if it has one.
-pub(crate) fn opening_book(dir: Option<&Path>, args: &BookUseArgs, rules: &Rules) -> Result<Option<OpeningBook>> {
-    let path = match &args.book {
-        Some(chosen) if chosen == Path::new("none") => return Ok(None),
-        Some(chosen) => chosen.clone(),
-        None => match dir.map(|dir| dir.join("books").join("opening.sqlite")).filter(|path| path.is_file()) {
-            Some(path) => path,
-            None => return Ok(None),
-        },
-    };
-    Ok(Some(OpeningBook::open(&path, rules)?))
 }
 
 /// Whether the book player is to move at the root.

@@ -15,10 +15,10 @@ mod time;
 
 use crate::analysis::{positions_since_capture, searcher};
 use crate::args::{EngineArgs, TableArgs};
-use crate::books::opening_book;
 use crate::databases::{UsedEvaluation, evaluation, oracle};
 use crate::error::{CliError, Result};
 use crate::lines::{Lines, RejectedLine};
+use crate::opening_book::opening_book;
 use crate::output::print;
 use crate::play::RandomChoices;
 use crate::signals;

@@ -29,6 +29,7 @@ mod lines;
 mod logs;
 mod method_table;
 mod observed_run;
+mod opening_book;
 mod output;
 mod plan;
 mod play;

@@ -2,10 +2,10 @@
 
 use crate::analysis::{self, Analyst, positions_since_capture, proved};
 use crate::args::{PlayArgs, PlaySide};
-use crate::books::{book_worth, opening_book, position_text};
 use crate::databases::oracle;
 use crate::error::{CliError, Result};
 use crate::lines::Lines;
+use crate::opening_book::{book_worth, opening_book, position_text};
 use crate::output::print;
 use crate::probe::{board, estimate, line, searched_line, searched_text, text};
 use book::OpeningBook;

@@ -1,9 +1,9 @@
 //! `awari serve`: the oracle over HTTP.
 
 use crate::args::ServeArgs;
-use crate::books::opening_book;
 use crate::databases::{UsedEvaluation, cache_bytes, evaluation, library};
 use crate::error::{CliError, Result};
+use crate::opening_book::opening_book;
 use crate::output::print;
 use crate::terminal::say;
 use crate::{signals, stats};

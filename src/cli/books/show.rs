@@ -1,8 +1,9 @@
 //! `awari book show`: a position of a book.
 
-use super::{path, position_text};
+use super::path;
 use crate::args::BookShowArgs;
 use crate::error::{CliError, Result};
+use crate::opening_book::position_text;
 use crate::output::print;
 use crate::probe::board;
 use book::OpeningBook;

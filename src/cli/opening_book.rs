@@ -1,11 +1,28 @@
-//! What a book has of a position, as text.
+//! The opening book that a command answers from, and what it has of a position, as text.
 
+use crate::args::BookUseArgs;
+use crate::error::Result;
 use crate::probe::pit_name;
 use crate::screen::Width;
 use crate::table::TextTable;
-use book::{Assessment, BookPosition, stones};
+use book::{Assessment, BookPosition, OpeningBook, stones};
+use game::Rules;
 use game::notation::Side;
 use std::fmt::Write;
+use std::path::Path;
+
+/// Opens the book that a command answers from: the chosen one, or that of the run directory, if it has one.
+pub(crate) fn opening_book(dir: Option<&Path>, args: &BookUseArgs, rules: &Rules) -> Result<Option<OpeningBook>> {
+    let path = match &args.book {
+        Some(chosen) if chosen == Path::new("none") => return Ok(None),
+        Some(chosen) => chosen.clone(),
+        None => match dir.map(|dir| dir.join("books").join("opening.sqlite")).filter(|path| path.is_file()) {
+            Some(path) => path,
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(OpeningBook::open(&path, rules)?))
+}
 
 /// Formats a value: `0.35, proved within -4..48`, or `0, proved`.
 pub(crate) fn book_worth(value: Assessment) -> String {
