@@ -92,12 +92,11 @@ impl ExactScores for DatabasesUpTo<'_> {
 }
 
 fn main() {
-    let (mut arguments, is_measuring) = bench::arguments::<BookCheckArguments>();
-    if !is_measuring {
-        (arguments.dir, arguments.stones, arguments.databases) = (None, 7, vec![5]);
-        (arguments.nodes, arguments.expansions, arguments.roots) = (30, 300, 3);
-        (arguments.positions, arguments.games) = (300, 20);
-    }
+    let arguments = bench::arguments(|tiny: &mut BookCheckArguments| {
+        (tiny.dir, tiny.stones, tiny.databases) = (None, 7, vec![5]);
+        (tiny.nodes, tiny.expansions, tiny.roots) = (30, 300, 3);
+        (tiny.positions, tiny.games) = (300, 20);
+    });
     let oracle = arguments.dir.as_ref().map(|dir| bench::oracle(dir, 512 << 20));
     match &oracle {
         Some(oracle) => checks(&arguments, &SearchProbes::new(oracle, arguments.stones).repeatable()),
