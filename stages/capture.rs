@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{BlockCache, CachedScores, FileKind, StoreError, Window};
+use store::{BlockCache, CachedScores, Scores, StoreError, Window};
 
 /// Version of capture databases, raised when the same inputs give another content.
 const VERSION: u32 = 1;
@@ -40,15 +40,12 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let index = Index::new(stones, settings.set);
     let cache_bytes = build.stage_cache().cache_bytes(plan);
     let cache = BlockCache::new(cache_bytes);
-    let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
-    let cached = |stones, digest| build.stage_cache().database(stones, digest);
-    let smaller = SmallerFiles::open(settings, context.disk(), smaller, &cache, cached)?;
     let path = context.output(&files::capture(stones));
     let mut writer = files::create(
         context.disk(),
         &path,
         settings,
-        FileKind::Capture,
+        files::capture_kind(&settings.rules),
         &index,
         settings.intermediates.captures_codec(),
     )?;
@@ -56,6 +53,14 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, stage_cache) = (build.tables(), build.stage_cache());
     let mut kept = None;
+    let (mut blocks, mut decoded) = (0, 0);
+    for &section in sections(settings) {
+    if let Some(captures) = kept.take() {
+        stage_cache.give_back(captures);
+    }
+    let paths = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
+    let cached = |stones, digest| build.stage_cache().database(stones, digest);
+    let smaller = SmallerFiles::open(settings, context.disk(), paths, &cache, cached, section)?;
     let captured = match plan.memory().captures {
         CaptureMemory::Whole => {
             let best = kept.insert(stage_cache.array(build.plans(), &index)?);
@@ -76,12 +81,23 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         CaptureError::Stopped(_) => StageError::Stopped,
         CaptureError::Failed(error) => error,
     })?;
-    let written = writer.finish().map_err(files::unwritable)?;
-    if let Some(captures) = kept {
-        stage_cache.keep_captures(written.digest, captures);
+    blocks += smaller.blocks();
+    decoded += smaller.decoded.load(Ordering::Relaxed);
     }
-    let decoded = cache.decoded() + smaller.decoded.load(Ordering::Relaxed);
-    Ok(StageReport::new(index.slab_positions()).with("blocks", smaller.blocks()).with("decoded", decoded))
+    let written = writer.finish().map_err(files::unwritable)?;
+    match kept {
+        Some(captures) if settings.rules.has_scores() => stage_cache.keep_captures(written.digest, captures),
+        Some(captures) => stage_cache.give_back(captures),
+        None => {}
+    }
+    let decoded = cache.decoded() + decoded;
+    Ok(StageReport::new(index.slab_positions()).with("blocks", blocks).with("decoded", decoded))
+}
+
+/// Returns the sections of smaller databases that captures are computed from, in the order of those of captures. A lower bound
+/// follows from the upper one of the child, and an upper one from the lower.
+fn sections(settings: &Settings) -> &'static [usize] {
+    if settings.rules.has_scores() { &[0] } else { &[1, 0] }
 }
 
 /// The databases that captures lead to, by number of stones.
@@ -100,20 +116,23 @@ struct SmallerDatabase {
 }
 
 impl SmallerFiles {
-    /// Opens the databases, in ascending order of stones; `cached` returns the scores of those in the stage cache, by digest.
+    /// Opens a section of the databases, in ascending order of stones; `cached` returns the scores of those in the stage cache,
+    /// by digest.
     pub(crate) fn open(
         settings: &Settings,
         disk: &dyn Disk,
         paths: impl IntoIterator<Item = PathBuf>,
         cache: &Arc<BlockCache>,
         cached: impl Fn(u32, Digest) -> Option<Arc<Bytes>>,
+        section: usize,
     ) -> Result<SmallerFiles> {
         let open = |(stones, path): (u32, PathBuf)| {
             let index = Index::new(stones, settings.set);
-            files::open_windowed(disk, &path, settings, FileKind::Database, &index)
+            let kind = files::database_kind(&settings.rules);
+            files::open_windowed(disk, &path, settings, kind, &index)
                 .map(|scores| SmallerDatabase {
                     cached: cached(stones, scores.digest()),
-                    scores: CachedScores::sharing(scores, Arc::clone(cache)),
+                    scores: section_of(scores, section, cache),
                     slabs: index.slabs().to_vec(),
                 })
                 .map_err(|error| files::unreadable(&files::database(stones), error))
@@ -129,7 +148,18 @@ impl SmallerFiles {
     /// Returns the positions of databases that are not in memory.
     fn read_positions(&self) -> u64 {
         let read = self.databases.iter().filter(|database| database.cached.is_none());
-        read.map(|database| database.scores.scores().shape().positions()).sum()
+        read.map(|database| database.scores.positions()).sum()
+    }
+}
+
+/// Returns a section of a file: its scores, or the lower or the upper bounds.
+pub(crate) fn section_of(scores: Scores, section: usize, cache: &Arc<BlockCache>) -> CachedScores {
+    match scores.identity().kind.has_pairs() {
+        true => {
+            let [low, high] = CachedScores::sections(scores, Arc::clone(cache));
+            if section == 0 { low } else { high }
+        }
+        false => CachedScores::sharing(scores, Arc::clone(cache)),
     }
 }
 
@@ -156,8 +186,9 @@ impl Sequential for SmallerFiles {
     type Error = StageError;
 
     fn run_end(&self, stones: u32, position: u64) -> u64 {
-        let scores = self.databases[stones as usize].scores.scores();
-        scores.block_range(scores.block_of(position)).end
+        let scores = &self.databases[stones as usize].scores;
+        let (first, scores) = (scores.first(), scores.scores());
+        scores.block_range(scores.block_of(first + position)).end - first
     }
 
     fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<()> {
@@ -166,7 +197,8 @@ impl Sequential for SmallerFiles {
             out.copy_from_slice(&cached[positions.start as usize..positions.end as usize]);
             return Ok(());
         }
-        let scores = database.scores.scores();
+        let (first, scores) = (database.scores.first(), database.scores.scores());
+        let positions = first + positions.start..first + positions.end;
         let blocks = scores.block_of(positions.end - 1) - scores.block_of(positions.start) + 1;
         self.decoded.fetch_add(blocks as u64, Ordering::Relaxed);
         scores.read_range(positions, out).map_err(|error| files::unreadable(&files::database(stones), error))

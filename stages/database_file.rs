@@ -31,7 +31,7 @@ impl<'d> DatabaseWriter<'d> {
         let (disk, stones) = (context.disk(), index.stones());
         let path = context.output(&files::database(stones));
         let writer = files::create(disk, &path, settings, FileKind::Database, index, settings.codec)?;
-        let capture = opening::best_capture(settings, stones, disk, |name| context.input(name))?;
+        let capture = opening::best_capture(settings, stones, disk, |name| context.input(name), 0)?;
         Ok(DatabaseWriter { writer, stones, opening: OpeningSolver::new(settings.rules, index, capture), received: 0 })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{Result, declaration};
 use disk::{Digest, Disk};
-use game::{Index, PositionSet, Slab};
+use game::{Index, PositionSet, Rules, Slab};
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError};
 use planner::Settings;
 use std::path::Path;
@@ -99,12 +99,26 @@ pub fn identity(rules: &str, set: PositionSet, kind: FileKind, stones: u32) -> I
     }
 }
 
+/// Returns the kind of databases by some rules: scores, or pairs of bounds.
+pub fn database_kind(rules: &Rules) -> FileKind {
+    if rules.has_scores() { FileKind::Database } else { FileKind::Bounds }
+}
+
+/// Returns the kind of captures by some rules.
+pub(crate) fn capture_kind(rules: &Rules) -> FileKind {
+    if rules.has_scores() { FileKind::Capture } else { FileKind::BoundCaptures }
+}
+
 fn orientation(kind: FileKind) -> FileOrientation {
     match kind {
-        FileKind::Capture | FileKind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => {
+        FileKind::Capture | FileKind::BoundCaptures | FileKind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => {
             FileOrientation::MoverMajor
         }
-        FileKind::Database | FileKind::Snapshot | FileKind::Plane { .. } => FileOrientation::OpponentMajor,
+        FileKind::Database
+        | FileKind::Snapshot
+        | FileKind::Bounds
+        | FileKind::BoundSnapshot
+        | FileKind::Plane { .. } => FileOrientation::OpponentMajor,
     }
 }
 
@@ -113,12 +127,14 @@ pub fn shape(index: &Index, kind: FileKind) -> Shape {
     shape_of(index.set(), kind, index.stones())
 }
 
-/// As [`shape`], without the tables of an index. Databases alone have the opening position, as a slab of its own.
+/// As [`shape`], without the tables of an index. Databases alone have the opening position, as a slab of its own. A
+/// file of pairs has all slabs twice.
 pub fn shape_of(set: PositionSet, kind: FileKind, stones: u32) -> Shape {
-    let opening = set.opening(stones).filter(|_| kind == FileKind::Database);
+    let opening = set.opening(stones).filter(|_| matches!(kind, FileKind::Database | FileKind::Bounds));
     let opening = opening.map(|_| SlabShape { rows: 1, columns: 1 });
-    let slabs = slab_shapes(&set.slabs(stones), orientation(kind)).chain(opening).collect();
-    Shape::new(slabs).expect("an index has 1 to 49 slabs, none of them empty")
+    let slabs: Vec<SlabShape> = slab_shapes(&set.slabs(stones), orientation(kind)).chain(opening).collect();
+    let sections = if kind.has_pairs() { 2 } else { 1 };
+    Shape::new(slabs.repeat(sections)).expect("an index has 1 to 49 slabs, none of them empty")
 }
 
 /// Returns the shapes of slabs in an orientation.
@@ -136,8 +152,8 @@ fn slab_shapes(slabs: &[Slab], orientation: FileOrientation) -> impl Iterator<It
 /// Returns the range of the values in a file.
 pub fn range(kind: FileKind, stones: u32) -> ValueRange {
     match kind {
-        FileKind::Capture => ValueRange::new(engines::capture::none(stones), stones as i8),
-        FileKind::Database | FileKind::Snapshot => ValueRange::new(-(stones as i8), stones as i8),
+        FileKind::Capture | FileKind::BoundCaptures => ValueRange::new(engines::capture::none(stones), stones as i8),
+        FileKind::Database | FileKind::Snapshot | FileKind::Bounds | FileKind::BoundSnapshot => ValueRange::new(-(stones as i8), stones as i8),
         FileKind::Plane { .. } => ValueRange::new(i8::MIN, i8::MAX),
     }
 }
@@ -235,7 +251,7 @@ pub(crate) fn write<'a>(
     let appended = runs.into_iter().try_for_each(|run| writer.append(run));
     let finished = appended.and_then(|()| writer.finish());
     let finished = finished.map_err(|error| match kind {
-        FileKind::Database => unwritable_scores(index.stones(), error),
+        FileKind::Database | FileKind::Bounds => unwritable_scores(index.stones(), error),
         _ => unwritable(error),
     });
     Ok(finished?.digest)

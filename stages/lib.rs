@@ -6,8 +6,8 @@
 //! A stage decides only what depends on the content of the stage cache and of files: where the previous plane is
 //! (`bounds`), in which direction captures are computed (`capture`), whether files are mapped (`verify`).
 //!
-//! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk` or `bounds`, then `verify` and `stats`. After all
-//!   databases, `evaluation`.
+//! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk`, `guarantees` or `bounds`, then `verify` and `stats`.
+//!   After all databases, `evaluation`.
 //! * [`distributed`] runs stages on all ranks of a job.
 //! * `graph` lists all stages of a build, `files` names and opens their files, `stage_cache` keeps arrays from one
 //!   stage to the next, `snapshot_timer` decides when a long stage saves its state.
@@ -24,6 +24,7 @@ mod engine_progress;
 mod evaluation;
 pub mod files;
 mod graph;
+mod guarantees;
 mod opening;
 mod snapshot_timer;
 mod stage_cache;
@@ -182,8 +183,8 @@ impl Work for Awari {
         }
         let number = |key| artifact.identity.get(key).and_then(|text: &String| text.parse().ok()).unwrap_or(0);
         let kind = match &*artifact.content {
-            "capture" => FileKind::Capture,
-            "database" => FileKind::Database,
+            "capture" => files::capture_kind(&self.settings().rules),
+            "database" => files::database_kind(&self.settings().rules),
             plane => bounds::PlaneFile::kind_of(plane, number("bound")).unwrap_or(FileKind::Database),
         };
         Ok(match Scores::open_windowed(disk, path) {
@@ -217,7 +218,7 @@ impl Work for Awari {
                 // The shape shows the opening, and was compared.
                 let set = self.build.settings().set;
                 let opening = set.opening(of.stones.into()).filter(|_| of.positions == set.to_string());
-                if let (FileKind::Database, Some(opening)) = (of.kind, opening) {
+                if let (FileKind::Database | FileKind::Bounds, Some(opening)) = (of.kind, opening) {
                     identity.insert("opening".to_owned(), opening.pit_stones().to_string());
                 }
                 Inspection::Header { digest: file.digest(), identity }
@@ -243,10 +244,10 @@ impl Work for Awari {
         let of = file.identity();
         let stones = u32::from(of.stones);
         let named = match of.kind {
-            FileKind::Database => files::database(stones),
-            FileKind::Capture => files::capture(stones),
+            FileKind::Database | FileKind::Bounds => files::database(stones),
+            FileKind::Capture | FileKind::BoundCaptures => files::capture(stones),
             FileKind::Plane { role, bound } => bounds::PlaneFile::of(role, bound.into()).name(stones),
-            FileKind::Snapshot => return Ok(false),
+            FileKind::Snapshot | FileKind::BoundSnapshot => return Ok(false),
         };
         Ok(*name == named)
     }
@@ -273,6 +274,7 @@ impl Work for Awari {
             ("capture", _) => capture::run(build, stones, context),
             ("counting" | "sweep", _) if let Some(job) = all_ranks => distributed::solve(build, job, stones, context),
             ("counting", _) => counting::run(build, stones, context),
+            ("sweep", _) if !self.settings().rules.has_scores() => guarantees::run(build, stones, context),
             ("sweep", _) if plan.memory().arena_bytes.is_some() => sweep_on_disk::run(build, stones, context),
             ("sweep", _) => sweep::run(build, stones, context),
             ("preprocess", &[_, bound]) if bounds_ranks.is_some() => {

@@ -11,7 +11,6 @@ use game::{Index, Orientation, PositionSet, Rules, Score};
 use pipeline::ArtifactName;
 use planner::Settings;
 use std::path::PathBuf;
-use store::FileKind;
 
 /// The best captures of the opening, and its other children.
 #[derive(Clone, Debug)]
@@ -45,19 +44,23 @@ pub(crate) fn inputs(settings: &Settings, stones: u32) -> Vec<ArtifactName> {
     inputs
 }
 
-/// Returns the best score of a capture of the opening, from the smaller databases at `path`.
+/// Returns the best score of a capture of the opening, from the smaller databases at `path`; of pairs, by the values of a
+/// section.
 pub(crate) fn best_capture(
     settings: &Settings,
     stones: u32,
     disk: &dyn Disk,
     path: impl Fn(&ArtifactName) -> PathBuf,
+    section: usize,
 ) -> Result<Option<Score>> {
     let mut best = None;
+    let kind = files::database_kind(&settings.rules);
     for (captured, child) in captures(settings.rules, settings.set, stones) {
         let name = files::database(stones - captured);
         let index = Index::new(stones - captured, settings.set);
         let mut score = [0];
-        files::open_windowed(disk, &path(&name), settings, FileKind::Database, &index)
+        let child = child + section as u64 * index.positions();
+        files::open_windowed(disk, &path(&name), settings, kind, &index)
             .and_then(|file| file.read_range(child..child + 1, &mut score))
             .map_err(|error| files::unreadable(&name, error))?;
         best = best.max(Some(captured as Score - score[0]));

@@ -5,7 +5,7 @@
 
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::{BuildContext, Result, declaration, files, opening};
-use check::{CaptureStatistics, Histogram, Statistics};
+use check::{CaptureStatistics, Histogram, PairStatistics, Statistics};
 use disk::{Digest, Disk, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
@@ -17,6 +17,9 @@ use store::{CachedScores, FileKind, Scores};
 
 /// Cache of decoded blocks: a block is needed while each thread reads the parts of its rows.
 const CACHE_BYTES: u64 = 8 << 20;
+
+/// Positions whose bounds are counted at a time.
+const PAIRS_AT_ONCE: u64 = 1 << 20;
 
 /// Version of statistics, raised when the same databases give other figures.
 const VERSION: u32 = 1;
@@ -36,6 +39,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let (settings, plan) = (build.settings(), build.plan(stones));
     let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| context.input(name))?;
     let opening = inputs.opening(settings, &index, context)?;
+    let pairs = inputs.pairs(stones)?;
     let counted = match inputs.cached(build) {
         Some(CountedDatabase { choice, histogram }) => {
             CountedDatabase { choice: opening.add_choice(choice), histogram }
@@ -45,7 +49,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
             opening.add(count(&build.tables(), &index, stripe_bytes, DatabasePart::WHOLE, inputs)?)
         }
     };
-    publish(&index, counted, context)
+    publish(&index, counted, pairs, context)
 }
 
 /// The files that the stage reads.
@@ -85,7 +89,7 @@ impl StatsInputs {
         path: impl Fn(&ArtifactName) -> PathBuf,
     ) -> Result<StatsInputs> {
         let stones = index.stones();
-        let scores = |name: ArtifactName, kind| {
+        let scores = |name: ArtifactName, kind: FileKind| {
             files::open_windowed(disk, &path(&name), settings, kind, index)
                 .map_err(|error| files::unreadable(&name, error))
         };
@@ -96,9 +100,12 @@ impl StatsInputs {
         };
         let captures = match has_seeds(plan) {
             true => CaptureSource::Seeds(Box::new([seeds(bounds::SEEDS[0])?, seeds(bounds::SEEDS[1])?])),
-            false => CaptureSource::Captures(Box::new(scores(files::capture(stones), FileKind::Capture)?)),
+            false => {
+                let captures = scores(files::capture(stones), files::capture_kind(&settings.rules))?;
+                CaptureSource::Captures(Box::new(captures))
+            }
         };
-        Ok(StatsInputs { captures, scores: scores(files::database(stones), FileKind::Database)? })
+        Ok(StatsInputs { captures, scores: scores(files::database(stones), files::database_kind(&settings.rules))? })
     }
 
     /// Counts the opening position, if the index has it.
@@ -108,8 +115,30 @@ impl StatsInputs {
         let mut score = [0];
         let read = self.scores.read_range(position..position + 1, &mut score);
         read.map_err(|error| files::unreadable(&files::database(stones), error))?;
-        let capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name))?;
+        // Of pairs, the lower bounds are counted.
+        let section = if settings.rules.has_scores() { 0 } else { 1 };
+        let capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name), section)?;
         Ok(CountedOpening(Some((score[0], opening::choice(settings.rules, index, capture, score[0])))))
+    }
+
+    /// Counts the bounds of all positions, if the database has pairs.
+    fn pairs(&self, stones: u32) -> Result<Option<PairStatistics>> {
+        if !self.scores.identity().kind.has_pairs() {
+            return Ok(None);
+        }
+        let (mut counted, [mut low, mut high]) = (PairStatistics::default(), [Vec::new(), Vec::new()]);
+        let positions = self.scores.shape().positions() / 2;
+        for first in (0..positions).step_by(PAIRS_AT_ONCE as usize) {
+            let end = positions.min(first + PAIRS_AT_ONCE);
+            for (bounds, section) in [(&mut low, 0), (&mut high, positions)] {
+                bounds.resize((end - first) as usize, 0);
+                self.scores
+                    .read_range(section + first..section + end, bounds)
+                    .map_err(|error| files::unreadable(&files::database(stones), error))?;
+            }
+            counted = counted.plus(PairStatistics::of_bounds(&low, &high));
+        }
+        Ok(Some(counted))
     }
 
     /// Returns what the stages that solved and verified the database have counted, if they ran in this process: choices
@@ -143,10 +172,16 @@ impl CountedOpening {
 }
 
 /// Publishes the statistics.
-pub(crate) fn publish(index: &Index, counted: CountedDatabase, context: &StageContext) -> Result<StageReport> {
+pub(crate) fn publish(
+    index: &Index,
+    counted: CountedDatabase,
+    pairs: Option<PairStatistics>,
+    context: &StageContext,
+) -> Result<StageReport> {
     let CountedDatabase { choice, histogram } = counted;
     let choice = CaptureStatistics { positions: index.positions(), offered: choice.offered, declined: choice.declined };
-    let text = Statistics::new(index.stones(), histogram, choice).json() + "\n";
+    let statistics = Statistics::new(index.stones(), histogram, choice);
+    let text = pairs.into_iter().fold(statistics, Statistics::with_pairs).json() + "\n";
     let name = files::stats(index.stones());
     let path = context.output(&name);
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;

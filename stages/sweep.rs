@@ -17,7 +17,7 @@ use store::{Codec, FileKind};
 
 /// Upper bound on the passes from a snapshot. A valid one needs no more passes than zeros do, which is some tens; other
 /// data may never converge.
-const PASSES_MAX: u64 = 1000;
+pub(crate) const PASSES_MAX: u64 = 1000;
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
@@ -82,13 +82,13 @@ pub(crate) fn read_captures(build: &BuildContext, index: &Index, context: &Stage
 }
 
 /// Progress that also stops an engine after a number of passes.
-struct PassLimit<'a> {
-    watch: &'a EngineProgress<'a>,
-    passes: AtomicU64,
+pub(crate) struct PassLimit<'a> {
+    pub(crate) watch: &'a EngineProgress<'a>,
+    pub(crate) passes: AtomicU64,
 }
 
 impl PassLimit<'_> {
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.passes.load(Ordering::Relaxed) == 0
     }
 }

@@ -38,6 +38,9 @@ pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, V
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
+    if !settings.rules.has_scores() {
+        return verify_pairs(build, stones, context);
+    }
     let stage_cache = build.stage_cache();
     let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
     let mut kept = BTreeMap::new();
@@ -80,6 +83,42 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     };
     let verified = databases.unchanged(&editions).and(verified).map_err(|error| wrong(error, stones, &paths))?;
     report(build, scores.digest(), &verified)
+}
+
+/// Runs the stage for a database of pairs: verifies the lower bounds against the upper ones of the children, the upper ones
+/// against the lower, and that none are crossed.
+fn verify_pairs(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+    let (settings, plan) = (build.settings(), build.plan(stones));
+    let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
+    let cache = BlockCache::new(build.stage_cache().cache_bytes(plan));
+    let bytes = paths.iter().map(|path| Ok(context.disk().bytes(path)?.unwrap_or(0))).sum::<Result<u64>>()?;
+    let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
+    let open = if maps { files::open } else { files::open_windowed };
+    let [mut low, mut high] = [(); 2].map(|()| Databases::new(settings.rules, settings.set));
+    for (smaller, path) in with_smaller(settings, stones).zip(&paths) {
+        let index = Index::new(smaller, settings.set);
+        let file = open(context.disk(), path, settings, FileKind::Bounds, &index);
+        let file = file.map_err(|error| files::unreadable(&files::database(smaller), error))?;
+        let [lows, highs] = CachedScores::sections(file, Arc::clone(&cache));
+        low.insert(smaller, lows).map_err(StageError::failed)?;
+        high.insert(smaller, highs).map_err(StageError::failed)?;
+    }
+    let extent = extent(settings);
+    context.progress().begin(2 * extent.count(settings.set.positions(stones)), "positions");
+    let watch = |more| {
+        context.progress().advance(more);
+        if context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let editions = low.editions();
+    let verified = || {
+        let scores = low.get(stones)?.scores().scores();
+        scores.verify_digest()?;
+        Ok((scores.digest(), check::verify_bounds_watched(&low, &high, stones, extent, &watch)?))
+    };
+    let verified = verified();
+    let verified = low.unchanged(&editions).and(verified);
+    let (digest, [lows, highs]) = verified.map_err(|error| wrong(error, stones, &paths))?;
+    Ok(report(build, digest, &lows)?.with("upper", highs.checked()))
 }
 
 /// Returns the databases that a verification reads, by number of stones; the last one is verified.

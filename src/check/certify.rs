@@ -59,7 +59,17 @@ pub fn certify_watched<L: ScoreSource>(
 /// As [`certify`], of the bounds of all positions: what the mover can force, and to what the opponent can hold the mover.
 /// The claims are that either player can force what the databases say.
 pub fn certify_bounds<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, stones: u32) -> Result<Certified> {
-    certify_claims(ForcedBounds { low, high }, stones, 1 - stones as Score, &|| ControlFlow::Continue(()))
+    certify_bounds_watched(low, high, stones, &|| ControlFlow::Continue(()))
+}
+
+/// As [`certify_bounds`], with the `watch` of [`certify_watched`].
+pub fn certify_bounds_watched<L: ScoreSource>(
+    low: &Databases<L>,
+    high: &Databases<L>,
+    stones: u32,
+    watch: &(dyn Fn() -> ControlFlow<()> + Sync),
+) -> Result<Certified> {
+    certify_claims(ForcedBounds { low, high }, stones, 1 - stones as Score, watch)
 }
 
 /// Derives the claims of all bounds from `bound_min` up.

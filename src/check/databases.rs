@@ -82,7 +82,7 @@ impl ScoreSource for Vec<Score> {
 /// A file of any codec, with a bounded cache of decoded blocks if its scores cannot be read in place.
 impl ScoreSource for CachedScores {
     fn positions(&self) -> u64 {
-        self.scores().shape().positions()
+        CachedScores::positions(self)
     }
 
     fn score(&self, position: u64) -> Result<Score> {

@@ -12,12 +12,16 @@
 //!  "scores":[{"score":-2,"positions":40},{"score":0,"positions":13},{"score":2,"positions":25}]}
 //! ```
 //!
+//! A database of pairs has besides `"pairs":{"exact":65,"distances":55}`: the positions whose bounds are equal, and the sum of
+//! the distances of the bounds of all positions. Its other figures are those of the lower bounds.
+//!
 //! `captures` counts the positions of the extent, those that offer both kinds of move, and those of these in which no
 //! best move captures. Shares and mean follow from the other fields.
 
 use crate::databases::{Databases, ScoreSource};
 use crate::error::Result;
-use crate::walk::{VisitedPosition, WalkTally, walk};
+use crate::verify::pairs_of;
+use crate::walk::{VisitedPosition, WalkTally, walk, walk_of};
 use crate::{CheckError, Extent, Histogram, ScoreShares};
 use game::quantity::plural;
 use game::{STONES_MAX, Score};
@@ -30,6 +34,34 @@ pub struct Statistics {
     stones: u32,
     histogram: Histogram,
     choice: CaptureStatistics,
+    pairs: Option<PairStatistics>,
+}
+
+/// How far the two bounds of boards are apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairStatistics {
+    /// Positions whose bounds are equal.
+    pub exact: u64,
+    /// The sum of the distances of the bounds over all positions.
+    pub distances: u64,
+}
+
+impl PairStatistics {
+    /// Counts positions from their lower and upper bounds.
+    pub fn of_bounds(low: &[Score], high: &[Score]) -> PairStatistics {
+        let one = |(&low, &high): (&Score, &Score)| PairStatistics {
+            exact: u64::from(low == high),
+            distances: (i64::from(high) - i64::from(low)).unsigned_abs(),
+        };
+        low.iter().zip(high).map(one).fold(PairStatistics::default(), PairStatistics::plus)
+    }
+
+    /// Adds the counts of other positions.
+    #[must_use]
+    pub fn plus(self, other: PairStatistics) -> PairStatistics {
+        PairStatistics { exact: self.exact + other.exact, distances: self.distances + other.distances }
+    }
 }
 
 /// How often no best move captures (Romein & Bal 2002, "New awari insights": 22 % over the databases up to 48 stones).
@@ -51,12 +83,36 @@ impl Statistics {
             stones,
             histogram: Histogram::of(databases.get(stones)?)?,
             choice: walk(databases, stones, extent, &|_| ControlFlow::Continue(()))?,
+            pairs: None,
         })
     }
 
     /// Makes the statistics of the `stones`-stone database from counts.
     pub fn new(stones: u32, histogram: Histogram, choice: CaptureStatistics) -> Statistics {
-        Statistics { stones, histogram, choice }
+        Statistics { stones, histogram, choice, pairs: None }
+    }
+
+    /// Computes the statistics of the bounds of all positions with `stones` stones. Those of scores are of the lower bounds.
+    pub fn of_bounds<L: ScoreSource>(
+        low: &Databases<L>,
+        high: &Databases<L>,
+        stones: u32,
+        extent: Extent,
+    ) -> Result<Statistics> {
+        let choice = walk_of(low.get(stones)?, high, extent, &|_| ControlFlow::Continue(()))?;
+        let statistics = Statistics::new(stones, Histogram::of(low.get(stones)?)?, choice);
+        Ok(statistics.with_pairs(pairs_of(low, high, stones)?))
+    }
+
+    /// Adds the counts of bounds. Then the other statistics are those of the lower bounds.
+    #[must_use]
+    pub fn with_pairs(self, pairs: PairStatistics) -> Statistics {
+        Statistics { pairs: Some(pairs), ..self }
+    }
+
+    /// The counts of bounds, if positions have two.
+    pub fn pairs(&self) -> Option<PairStatistics> {
+        self.pairs
     }
 
     /// Parses the output of [`Statistics::json`].
@@ -81,7 +137,10 @@ impl Statistics {
         if total != record.positions {
             return Err(refused(format!("scores of {total} of {}", plural(record.positions, "position"))));
         }
-        Ok(Statistics { stones: record.stones, histogram, choice: record.captures })
+        if let Some(PairStatistics { exact, .. }) = record.pairs.filter(|pairs| pairs.exact > record.positions) {
+            return Err(refused(format!("{exact} exact of {}", plural(record.positions, "position"))));
+        }
+        Ok(Statistics { stones: record.stones, histogram, choice: record.captures, pairs: record.pairs })
     }
 
     /// Returns the statistics as a JSON object on one line, without a line feed.
@@ -96,6 +155,7 @@ impl Statistics {
             drawn: rounded(drawn),
             lost: rounded(lost),
             captures: self.choice,
+            pairs: self.pairs,
             scores: scores.map(|(score, positions)| ScoreRecord { score, positions }).collect(),
         };
         serde_json::to_string(&record).expect("numbers and lists of them are JSON")
@@ -138,6 +198,8 @@ struct StatisticsRecord {
     drawn: f64,
     lost: f64,
     captures: CaptureStatistics,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pairs: Option<PairStatistics>,
     scores: Vec<ScoreRecord>,
 }
 

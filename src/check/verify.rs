@@ -12,9 +12,14 @@ use crate::databases::{Databases, ScoreSource};
 use crate::error::Result;
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_of, walk_portion};
 use crate::wrong_score::WrongScore;
-use crate::{CaptureStatistics, CheckError, Extent, Histogram};
+use crate::{CaptureStatistics, CheckError, Extent, Histogram, PairStatistics};
+use game::Score;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+
+/// Positions whose bounds are compared at a time: a block of a file.
+const PAIRED_POSITIONS: u64 = 1 << 16;
 
 /// The largest number of wrong positions that an error names.
 pub(crate) const MISTAKES_NAMED_MAX: usize = 8;
@@ -54,19 +59,53 @@ pub fn verify_watched<L: ScoreSource>(
 /// # Errors
 /// As [`verify`]; [`CheckError::Crossed`] where the lower bound exceeds the upper one.
 pub fn verify_bounds<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, stones: u32) -> Result<[Verified; 2]> {
-    let go_on = |_| ControlFlow::Continue(());
+    verify_bounds_watched(low, high, stones, Extent::Full, &|_| ControlFlow::Continue(()))
+}
+
+/// As [`verify_bounds`], of the positions of an extent; no position of the database may have crossed bounds. `watch` is that of
+/// [`verify_watched`].
+pub fn verify_bounds_watched<L: ScoreSource>(
+    low: &Databases<L>,
+    high: &Databases<L>,
+    stones: u32,
+    extent: Extent,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<[Verified; 2]> {
     let against = |bounds: &Databases<L>, children: &Databases<L>| {
         let histogram = Histogram::of(bounds.get(stones)?)?;
-        walk_of::<L, RuleCheckTally>(bounds.get(stones)?, children, Extent::Full, &go_on)?.verified(stones, histogram)
+        walk_of::<L, RuleCheckTally>(bounds.get(stones)?, children, extent, watch)?.verified(stones, histogram)
     };
-    let (lows, highs) = (low.get(stones)?, high.get(stones)?);
-    for position in 0..lows.positions() {
-        let bounds = (lows.scores().score(position)?, highs.scores().score(position)?);
-        if bounds.0 > bounds.1 {
-            return Err(CheckError::Crossed { stones, board: lows.board(position), low: bounds.0, high: bounds.1 });
-        }
-    }
+    pairs_of(low, high, stones)?;
     Ok([against(low, high)?, against(high, low)?])
+}
+
+/// Counts the bounds of all positions with `stones` stones.
+///
+/// # Errors
+/// [`CheckError::Crossed`] where the lower bound exceeds the upper one.
+pub(crate) fn pairs_of<L: ScoreSource>(
+    low: &Databases<L>,
+    high: &Databases<L>,
+    stones: u32,
+) -> Result<PairStatistics> {
+    let (lows, highs) = (low.get(stones)?, high.get(stones)?);
+    let positions = lows.positions();
+    let of_unit = |[low, high]: &mut [Vec<Score>; 2], unit: u64| {
+        let first = unit * PAIRED_POSITIONS;
+        for (database, bounds) in [(lows, &mut *low), (highs, &mut *high)] {
+            bounds.resize(PAIRED_POSITIONS.min(positions - first) as usize, 0);
+            database.scores().read(first, bounds)?;
+        }
+        match low.iter().zip(&*high).position(|(low, high)| low > high) {
+            Some(at) => {
+                let board = lows.board(first + at as u64);
+                Err(CheckError::Crossed { stones, board, low: low[at], high: high[at] })
+            }
+            None => Ok(PairStatistics::of_bounds(low, high)),
+        }
+    };
+    let units = (0..positions.div_ceil(PAIRED_POSITIONS)).into_par_iter();
+    units.map_init(Default::default, of_unit).try_reduce(PairStatistics::default, |a, b| Ok(a.plus(b)))
 }
 
 /// As [`verify_watched`], for a database whose histogram is known.
@@ -195,7 +234,7 @@ mod tests {
     use super::*;
     use crate::Sample;
     use crate::solved::solved;
-    use game::{Board, PositionSet, Rules, Score};
+    use game::{Board, PositionSet, Rules};
     use std::collections::BTreeSet;
 
     const SAMPLE: Extent = Extent::Sample(Sample { one_in: 10, at_least: 100, seed: 1 });

@@ -20,7 +20,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use store::{Archive, BlockCache, CachedScores, Codec, FileKind, Scores, StoreError, Unverified};
+use store::{Archive, BlockCache, CachedScores, Codec, Scores, StoreError, Unverified};
 
 /// The suffix of archives: `12.archive`.
 const SUFFIX: &str = ".archive";
@@ -74,9 +74,10 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit> {
     let mut others: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut is_new = false;
     for (stones, (path, file)) in chosen {
-        let identity = files::identity(rules.name, set, FileKind::Database, stones);
-        let shape = files::shape_of(set, FileKind::Database, stones);
-        let range = files::range(FileKind::Database, stones);
+        let kind = files::database_kind(&rules);
+        let identity = files::identity(rules.name, set, kind, stones);
+        let shape = files::shape_of(set, kind, stones);
+        let range = files::range(kind, stones);
         let archive = Archive::expect(file, &identity, &shape).map_err(|error| damaged_archive(error, &path))?;
         if archive.range() != range {
             let what = format!("{} has values in {}, expected {range}", path.display(), archive.range());
@@ -162,30 +163,42 @@ struct CaptureSources<'a> {
     rules: Rules,
     set: PositionSet,
     cache: Arc<BlockCache>,
-    open: Vec<CachedScores>,
+    /// By section.
+    open: [Vec<CachedScores>; 2],
 }
 
 impl<'a> CaptureSources<'a> {
     fn new(dir: &'a Path, rules: Rules, set: PositionSet) -> CaptureSources<'a> {
-        CaptureSources { dir, rules, set, cache: BlockCache::new(cache_bytes()), open: Vec::new() }
+        CaptureSources { dir, rules, set, cache: BlockCache::new(cache_bytes()), open: Default::default() }
     }
 
     /// Computes the best captures of the `stones`-stone database.
     fn captures(&mut self, disk: &RealDisk, tables: &Tables, stones: u32, stop: &AtomicBool) -> Result<BestCaptures> {
         let needed = self.rules.smaller(stones).end;
-        for smaller in self.open.len() as u32..needed {
+        for smaller in self.open[0].len() as u32..needed {
             let path = artifact(smaller).below(self.dir);
             if disk.bytes(&path)?.is_none() {
                 return Err(OracleError::Missing { stones: smaller, largest: None }.into());
             }
-            let identity = files::identity(self.rules.name, self.set, FileKind::Database, smaller);
-            let shape = files::shape_of(self.set, FileKind::Database, smaller);
+            let kind = files::database_kind(&self.rules);
+            let identity = files::identity(self.rules.name, self.set, kind, smaller);
+            let shape = files::shape_of(self.set, kind, smaller);
             let scores = Scores::open(disk, &path).and_then(|file| file.expect(&identity, &shape));
             let scores = scores.map_err(OracleError::from)?;
-            self.open.push(CachedScores::sharing(scores, Arc::clone(&self.cache)));
+            let cache = Arc::clone(&self.cache);
+            if kind.has_pairs() {
+                for (open, section) in self.open.iter_mut().zip(CachedScores::sections(scores, cache)) {
+                    open.push(section);
+                }
+            } else {
+                self.open[0].push(CachedScores::sharing(scores, cache));
+            }
         }
         let index = Index::new(stones, self.set);
-        Ok(BestCaptures::of(tables, index, &self.open[..needed as usize], stop)?)
+        let [first, second] = self.open.each_ref().map(|open| &open[..open.len().min(needed as usize)]);
+        // A lower bound follows from the upper ones of smaller databases, and the other way round.
+        let sections = if self.rules.has_scores() { vec![first] } else { vec![second, first] };
+        Ok(BestCaptures::of(tables, index, &sections, stop)?)
     }
 }
 

@@ -23,8 +23,10 @@ use store::{BlockCache, CachedScores, Scores};
 
 /// The databases of a library, with indices for checks.
 pub(crate) struct OpenedDatabases {
-    /// Databases with a sound header and block index.
+    /// Databases with a sound header and block index: their scores, or their lower bounds.
     pub(crate) sound: Databases<CachedScores>,
+    /// The upper bounds of the same databases, if they are of pairs.
+    pub(crate) upper: Option<Databases<CachedScores>>,
     /// The other databases by stones.
     pub(crate) damaged: BTreeMap<u32, DamagedDatabase>,
 }
@@ -49,13 +51,19 @@ impl OpenedDatabases {
     /// As [`new`](Self::new), with a cache of a number of bytes.
     pub(crate) fn with_cache(library: Library, bytes: u64) -> Result<OpenedDatabases> {
         let cache = BlockCache::new(bytes);
-        let mut databases =
-            OpenedDatabases { sound: Databases::new(library.rules(), library.set()), damaged: BTreeMap::new() };
+        let none = || Databases::new(library.rules(), library.set());
+        let upper = (!library.rules().has_scores()).then(none);
+        let mut databases = OpenedDatabases { sound: none(), upper, damaged: BTreeMap::new() };
         for (stones, held) in library.into_files() {
             match held {
-                LibraryFile::Sound(scores) => {
-                    databases.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?
-                }
+                LibraryFile::Sound(scores) => match &mut databases.upper {
+                    Some(upper) => {
+                        let [lows, highs] = CachedScores::sections(*scores, Arc::clone(&cache));
+                        databases.sound.insert(stones, lows)?;
+                        upper.insert(stones, highs)?;
+                    }
+                    None => databases.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?,
+                },
                 LibraryFile::Damaged { path, what, brief, is_damage } => {
                     databases.damaged.insert(stones, DamagedDatabase { path, message: what, what: brief, is_damage });
                 }

@@ -106,6 +106,9 @@ pub(crate) enum CliError {
     /// A command that compares two directories got another number of them.
     #[error("expected two directories to compare, found {0}; give --dir twice")]
     TwoDirectories(usize),
+    /// A job of several ranks by rules that one rank alone can solve.
+    #[error("databases by the rules {rules} have two bounds, which one rank solves in its memory; run without mpirun")]
+    OneRank { rules: &'static str },
     /// Databases of different position sets.
     #[error("the directories have different positions: {first} and {second}; build both with the same game.positions")]
     OtherPositions { first: String, second: String },
@@ -257,6 +260,7 @@ impl CliError {
             | CliError::Position(_)
             | CliError::Game(_)
             | CliError::TwoDirectories(_)
+            | CliError::OneRank { .. }
             | CliError::OtherPositions { .. }
             | CliError::NoGame(_)
             | CliError::TwoEngines { .. }

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::output::{print_json, print_text};
+use crate::plan::refusals;
 use crate::quantity;
 use crate::screen::Width;
 use crate::table::TextTable;
@@ -159,7 +160,7 @@ impl<'a> MethodTable<'a> {
         text += &self.table("time", |of| quantity::time(of.seconds));
         text += &self.table("peak memory", |of| Budget::show(of.memory_bytes));
         text += &self.table("peak disk, all smaller databases included", |of| Budget::show(of.disk_bytes));
-        print_text(&(text + &self.verdict()))
+        print_text(&(text + &self.verdict() + &refusals(self.settings)))
     }
 
     fn fits(&self, of: &MethodPrediction) -> bool {

@@ -8,6 +8,7 @@ use crate::job_table::JobTable;
 use crate::method_table::{JsonMachine, JsonPrediction, MethodTable, heading};
 use crate::output::{print_json, print_text};
 use crate::request::ResolvedBuild;
+use crate::run::refuse_job;
 use crate::screen::Width;
 use crate::table::TextTable;
 use crate::terminal::say;
@@ -16,7 +17,7 @@ use disk::{Disk, RealDisk};
 use pipeline::plan::PlannedStage;
 use pipeline::preflight::Resources;
 use pipeline::{Budget, Exit, Orchestrator, Plan, StageCounts};
-use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
+use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction, Settings};
 use serde::Serialize;
 use std::path::Path;
 
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         }
         let settings = settings.clone().for_machine(hardware, settings.memory_bytes, settings.threads);
         match args.ranks {
+            Some(ranks) if ranks > 1 && !settings.rules.has_scores() => return refuse_job(&settings).map(|()| Exit::Done),
             Some(ranks) => JobTable::new(&settings, stones, ranks.into()).show(machine, args.json)?,
             None => MethodTable::new(&settings, stones).show(machine, args.json)?,
         }
@@ -127,6 +129,9 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
     for &stones in &databases[shown..] {
         let chosen = build.database(stones).method();
         let cells = predictions(build, stones).map(|of| {
+            if of.method.refusal(&build.settings().rules).is_some() {
+                return "cannot".to_owned();
+            }
             let mark = match of.fits {
                 _ if of.method == chosen => "*",
                 true => " ",
@@ -137,10 +142,21 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
         table.add_row([stones.to_string()].into_iter().chain(cells));
     }
     format!(
-        "methods, by predicted memory and time (* is chosen, - does not fit {}):\n{}\n",
+        "methods, by predicted memory and time (* is chosen, - does not fit {}):\n{}\n{}",
         Budget::show(build.settings().memory_bytes),
-        table.fit(Width::stdout())
+        table.fit(Width::stdout()),
+        refusals(build.settings())
     )
+}
+
+/// Says which methods cannot solve databases by the rules, and why; nothing if all can.
+pub(crate) fn refusals(settings: &Settings) -> String {
+    let refused = Method::ALL.into_iter().filter_map(|method| Some((method, method.refusal(&settings.rules)?)));
+    let mut lines: Vec<String> = refused.map(|(method, why)| format!("{method} cannot: {why}\n")).collect();
+    if !settings.rules.has_scores() {
+        lines.push("sweep cannot on disk, nor on several ranks: it holds both bounds in the memory of one\n".to_owned());
+    }
+    lines.concat()
 }
 
 /// Groups steps by line: one step each, or those of one kind for all bounds of a database.

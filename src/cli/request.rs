@@ -6,7 +6,7 @@ use crate::shell::command_line;
 use disk::{Disk, DiskError};
 use pipeline::manifest::{Diagnostic, MANIFEST_BYTES_MAX, Origin};
 use pipeline::{Budget, Manifest, RunOptions, StageName};
-use planner::{Hardware, Settings, schema};
+use planner::{Hardware, Method, Settings, schema};
 use stages::Awari;
 use stages::distributed::JobLeader;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ impl ResolvedBuild {
         match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
                 let settings = Settings::new(&manifest);
-                if let Some(diagnostic) = beyond_the_game(&manifest, &settings) {
+                let refused = beyond_the_game(&manifest, &settings).or_else(|| other_method(&manifest, &settings));
+                if let Some(diagnostic) = refused {
                     return Err(mistaken(path, text, vec![diagnostic], overrides));
                 }
                 let work = Awari::new(adapt(settings));
@@ -133,6 +134,19 @@ fn beyond_the_game(manifest: &Manifest, settings: &Settings) -> Option<Diagnosti
         let message = format!("must end at {most}: the game has no more stones, since game.opening is {opening}");
         manifest.diagnose("build.stones", &message, Some("choose fewer stones, or positions = \"all\""))
     })
+}
+
+/// Returns the diagnostic for a method that cannot solve databases by the rules.
+pub(crate) fn other_method(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic> {
+    let rules = settings.rules;
+    let asked = |stones| settings.asked_method(stones).filter(|method| method.refusal(&rules).is_some());
+    let method = settings.stones().find_map(asked)?;
+    let key = if manifest.string("build.method") == method.word() { "build.method" } else { "build.methods" };
+    let why = method.refusal(&rules).unwrap_or_default();
+    let message = format!("must not be {method} where game.rules is {}: {why}", rules.name);
+    let can: Vec<&str> = Method::ALL.into_iter().filter(|of| of.refusal(&rules).is_none()).map(Method::word).collect();
+    let help = format!("choose {}, or auto: `--set build.method=auto`", can.join(" or "));
+    Some(manifest.diagnose(key, &message, Some(&help)))
 }
 
 /// Returns the options of a run of all stages that the settings request.

@@ -19,6 +19,7 @@ use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
 use pipeline::status::status;
 use pipeline::{Budget, Exit, HeartbeatObserver, Orchestrator, PipelineError, Plan};
+use planner::Settings;
 use stages::distributed::JobLeader;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -58,10 +59,19 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     Ok(Exit::Done)
 }
 
+/// Refuses a job of several ranks where only one can solve databases by the rules.
+pub(crate) fn refuse_job(settings: &Settings) -> Result<()> {
+    match settings.rules.has_scores() {
+        true => Ok(()),
+        false => Err(CliError::OneRank { rules: settings.rules.name }),
+    }
+}
+
 fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
     let mut request = ResolvedBuild::read(&disk, &args.manifest)?;
     if let Some(job) = job {
+        refuse_job(request.settings())?;
         request = request.led(Arc::clone(job));
     }
     let dir = request.dir();

@@ -100,7 +100,11 @@ fn count(opened: &OpenedDatabases, stones: u32) -> Result<Statistics> {
         few if few <= WEIGHED_POSITIONS_MAX => Extent::Full,
         _ => Extent::Sample(Sample::default()),
     };
-    match Statistics::of(&opened.sound, stones, extent) {
+    let counted = match &opened.upper {
+        Some(upper) => Statistics::of_bounds(&opened.sound, upper, stones, extent),
+        None => Statistics::of(&opened.sound, stones, extent),
+    };
+    match counted {
         Err(CheckError::Missing { stones: missing }) => {
             let with = plural(stones.into(), "stone");
             say(format_args!("cannot value captures with {with}: {} does not exist", artifact(missing)));

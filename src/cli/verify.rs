@@ -311,7 +311,16 @@ impl Verifier<'_> {
             false => ControlFlow::Continue(()),
         };
         let extent = self.extent();
-        let verified = match check::verify_watched(databases, stones, extent, &|_| watch()) {
+        let verified = match &self.opened.upper {
+            Some(upper) => check::verify_bounds_watched(databases, upper, stones, extent, &|_| watch())
+                .map(|[lows, _]| lows),
+            None => check::verify_watched(databases, stones, extent, &|_| watch()),
+        };
+        let (score, wins) = match self.opened.upper {
+            Some(_) => ("bound", "guarantees"),
+            None => ("score", "wins and losses"),
+        };
+        let verified = match verified {
             Ok(verified) => verified,
             Err(error) => return failed(error),
         };
@@ -320,13 +329,13 @@ impl Verifier<'_> {
                 "{} from the rules (if {} did not, the sample would have found one with a probability \
                  of {:.0} %)",
                 match verified.checked() {
-                    1 => "1 score follows".to_owned(),
-                    checked => format!("{} scores follow", quantity::grouped(checked)),
+                    1 => format!("1 {score} follows"),
+                    checked => format!("{} {score}s follow", quantity::grouped(checked)),
                 },
                 quantity::grouped(sample.detectable(verified.histogram().total(), CHANCE)),
                 CHANCE * 100.0
             ),
-            _ => "every score follows from the rules".to_owned(),
+            _ => format!("every {score} follows from the rules"),
         }];
         match Published::compare(databases.rules(), stones, databases.set(), verified.histogram()) {
             Published::Matches => parts.push("matches published counts".to_owned()),
@@ -340,11 +349,15 @@ impl Verifier<'_> {
         }
         let mut status = if verified.is_full() { VerifyStatus::Verified } else { VerifyStatus::Sampled };
         if self.args.certify {
-            let certified = match check::certify_watched(databases, stones, &watch) {
+            let certified = match &self.opened.upper {
+                Some(upper) => check::certify_bounds_watched(databases, upper, stones, &watch),
+                None => check::certify_watched(databases, stones, &watch),
+            };
+            let certified = match certified {
                 Ok(certified) => certified,
                 Err(error) => return failed(error),
             };
-            parts.push(format!("{} wins and losses derived", quantity::grouped(certified.claims())));
+            parts.push(format!("{} {wins} derived", quantity::grouped(certified.claims())));
             // Derived claims prove scores only if all scores are consistent and smaller databases are right.
             let unproved: Vec<u32> = self
                 .smaller(stones)

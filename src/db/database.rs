@@ -44,7 +44,7 @@ impl<'a> Database<'a> {
 
     /// Returns the number of positions.
     pub fn positions(&self) -> u64 {
-        self.scores.scores().shape().positions()
+        self.scores.positions()
     }
 
     /// Returns the slabs, in the order of their positions. The last one of the database of all stones of the game has the
@@ -123,6 +123,10 @@ impl<'a> Database<'a> {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn mapped(&self) -> Result<Option<MappedScores>, Error> {
-        Ok(self.scores.scores().mapped()?)
+        // Lower bounds are half of a file of pairs.
+        match self.scores.positions() == self.scores.scores().shape().positions() {
+            true => Ok(self.scores.scores().mapped()?),
+            false => Ok(None),
+        }
     }
 }

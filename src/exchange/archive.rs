@@ -23,8 +23,8 @@ const SQUARE: usize = 64;
 #[derive(Debug)]
 pub struct BestCaptures {
     index: Index,
-    /// `MoverMajor`.
-    scores: Bytes,
+    /// By section of the database, `MoverMajor`.
+    sections: Vec<Bytes>,
 }
 
 /// The smaller databases by number of stones, and the request to stop.
@@ -54,7 +54,7 @@ impl DriverObserver for OpenDatabases<'_> {
 
 impl BestCaptures {
     /// Derives the best captures from the databases of 0, 1, 2 stones and so on, up to two stones fewer than the index
-    /// has.
+    /// has: for each section of the database from a section of the smaller ones.
     ///
     /// # Errors
     /// [`ExchangeError::Store`] if one cannot be read, [`ExchangeError::Stopped`], [`ExchangeError::Memory`].
@@ -64,23 +64,35 @@ impl BestCaptures {
     pub fn of(
         tables: &Tables,
         index: Index,
-        databases: &[CachedScores],
+        sections: &[&[CachedScores]],
         stop: &AtomicBool,
     ) -> Result<BestCaptures, ExchangeError> {
         let positions = index.slab_positions() as usize;
-        let mut scores =
-            Bytes::zeroed(positions).map_err(|source| ExchangeError::Memory { bytes: positions, source })?;
-        let files = OpenDatabases { databases, stop };
-        match capture::capture_into(tables, &index, &files, &files, &mut scores, &mut |_| Ok(())) {
-            Ok(()) => Ok(BestCaptures { index, scores }),
-            Err(CaptureError::Stopped(_)) => Err(ExchangeError::Stopped),
-            Err(CaptureError::Failed(error)) => Err(error.into()),
-        }
+        let captures = |databases: &&[CachedScores]| {
+            let mut scores =
+                Bytes::zeroed(positions).map_err(|source| ExchangeError::Memory { bytes: positions, source })?;
+            let files = OpenDatabases { databases, stop };
+            match capture::capture_into(tables, &index, &files, &files, &mut scores, &mut |_| Ok(())) {
+                Ok(()) => Ok(scores),
+                Err(CaptureError::Stopped(_)) => Err(ExchangeError::Stopped),
+                Err(CaptureError::Failed(error)) => Err(error.into()),
+            }
+        };
+        let sections = sections.iter().map(captures).collect::<Result<_, ExchangeError>>()?;
+        Ok(BestCaptures { index, sections })
+    }
+
+    /// Returns the number of values in the database.
+    fn values(&self) -> u64 {
+        self.index.positions() * self.sections.len() as u64
     }
 
     /// Copies the captures of some whole rows of a slab, `OpponentMajor`. The opening counts as a position without
     /// captures.
     fn of_rows(&self, positions: &Range<u64>, out: &mut Vec<i8>) {
+        let section = positions.start / self.index.positions();
+        let first = section * self.index.positions();
+        let positions = positions.start - first..positions.end - first;
         if positions.start >= self.index.slab_positions() {
             out.clear();
             out.resize((positions.end - positions.start) as usize, capture::none(self.index.stones()));
@@ -90,7 +102,7 @@ impl BestCaptures {
         let (rows, columns) = slab.rows_columns(Orientation::OpponentMajor);
         let (rows, columns) = (rows as usize, columns as usize);
         let first = (positions.start - slab.offset) as usize / columns;
-        let scores = &self.scores[slab.offset as usize..][..rows * columns];
+        let scores = &self.sections[section as usize][slab.offset as usize..][..rows * columns];
         out.resize((positions.end - positions.start) as usize, 0);
         out.par_chunks_mut(SQUARE * columns).enumerate().for_each(|(band, out)| {
             let first = first + band * SQUARE;
@@ -129,7 +141,7 @@ pub fn archive(
     force: bool,
     stop: &AtomicBool,
 ) -> Result<Exported, ExchangeError> {
-    assert_eq!(scores.shape().positions(), captures.index.positions(), "captures of the same database");
+    assert_eq!(scores.shape().positions(), captures.values(), "captures of the same database");
     disk.check_replaceable(path)?;
     if !force && let Some(bytes) = disk.bytes(path)? {
         let there = Scores::open(disk, path).and_then(|file| Archive::expect(file, scores.identity(), scores.shape()));
@@ -183,7 +195,7 @@ pub fn restore(
     target: &RestoreTarget<'_>,
     stop: &AtomicBool,
 ) -> Result<Exported, ExchangeError> {
-    assert_eq!(target.shape.positions(), captures.index.positions(), "captures of the same database");
+    assert_eq!(target.shape.positions(), captures.values(), "captures of the same database");
     let mut writer = Writer::create(disk, path, target.identity, target.shape, target.range, target.codec)?;
     let (mut floors, mut band) = (Vec::new(), Vec::new());
     let mut hasher = blake3::Hasher::new();

@@ -74,10 +74,16 @@ pub fn export(
     directory: &Path,
     options: &Options<'_>,
 ) -> Result<Vec<Exported>, ExchangeError> {
-    let positions = scores.shape().positions();
-    assert_eq!(positions, index.positions(), "the database is of this index");
+    let positions = index.positions();
+    let has_pairs = scores.identity().kind.has_pairs();
+    let values = if has_pairs { 2 * positions } else { positions };
+    assert_eq!(scores.shape().positions(), values, "the database is of this index");
     let mut exporter = Exporter::new(disk, scores, index, directory, options);
     match options.format {
+        Format::Parquet | Format::Vu if has_pairs => {
+            let what = format!("the format {} has one value of each position, and the database two: choose raw or csv", options.format);
+            return Err(ExchangeError::Unsupported { what });
+        }
         Format::Raw => raw::write(&mut exporter)?,
         Format::Csv if positions > CSV_POSITIONS_MAX && !options.force => {
             return Err(ExchangeError::TooLarge {

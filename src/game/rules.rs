@@ -113,7 +113,7 @@ impl Rules {
         Rules { name: "oware", rest: RestOwner::OwnSide, repetition: RepetitionRule::OwnSide, ..Rules::WARI };
 
     /// The rules by which databases can be built.
-    pub const KNOWN: [Rules; 7] = [
+    pub const KNOWN: [Rules; 8] = [
         Rules::AWARI,
         Rules::WARI,
         Rules::SLAM_CAPTURE,
@@ -121,11 +121,19 @@ impl Rules {
         Rules::SLAM_ILLEGAL_OWN_SIDE,
         Rules::SLAM_LEAVE_FIRST,
         Rules::SLAM_LEAVE_LAST,
+        Rules::OWARE,
     ];
 
     /// The rules of this name, by which databases can be built.
     pub fn by_name(name: &str) -> Option<Rules> {
         Rules::KNOWN.into_iter().find(|rules| rules.name == name)
+    }
+
+    /// Whether a board has a score. Where a repetition gives each player the stones on the own side, what it yields depends on
+    /// where it happens, and a board has two bounds: what the player to move can force, and to what the opponent can hold
+    /// that player.
+    pub const fn has_scores(&self) -> bool {
+        matches!(self.repetition, RepetitionRule::Split)
     }
 
     /// Describes the rules in words.
@@ -151,7 +159,11 @@ impl Rules {
             RestOwner::OwnSide => "when a player cannot move, each gets the stones on the own side",
         };
         let Rules { capture_low, capture_high, .. } = self;
-        format!("Capture {capture_low} or {capture_high}; {slam}{feed}; {repetition}; {rest}")
+        let bounds = match self.has_scores() {
+            true => "",
+            false => "; so a board has two numbers: what the player to move can force, and to what the opponent can hold that player",
+        };
+        format!("Capture {capture_low} or {capture_high}; {slam}{feed}; {repetition}; {rest}{bounds}")
     }
 
     /// Whether a pit holding `stones` is captured when the last stone fell there.

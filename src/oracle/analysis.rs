@@ -44,14 +44,19 @@ impl<'a> SearchProbes<'a> {
     fn read(
         &self,
         board: &Board,
-        read: impl FnOnce(&CachedScores, u64) -> Option<Result<Score, StoreError>>,
-    ) -> Option<Score> {
+        read: impl Fn(&CachedScores, u64) -> Option<Result<Score, StoreError>>,
+    ) -> Option<(Score, Score)> {
         let (index, scores) = self.oracle.indexed(board.stones()).ok()?;
         if !self.oracle.set().contains(board) {
             return None;
         }
-        let found = read(scores, index.rank(board, Orientation::OpponentMajor)?)?;
-        found.map_err(|error| self.error.set(error.into())).ok()
+        let position = index.rank(board, Orientation::OpponentMajor)?;
+        let one = |scores| read(scores, position)?.map_err(|error| self.error.set(error.into())).ok();
+        let low = one(scores)?;
+        match self.oracle.upper(board.stones()) {
+            Some(high) => Some((low, one(high)?)),
+            None => Some((low, low)),
+        }
     }
 
     /// Returns the first error of a database, if there was one.
@@ -61,15 +66,23 @@ impl<'a> SearchProbes<'a> {
 }
 
 impl ExactScores for SearchProbes<'_> {
+    fn score(&self, board: &Board) -> Option<Score> {
+        self.bounds(board).filter(|(low, high)| low == high).map(|(low, _)| low)
+    }
+
+    fn ready_score(&self, board: &Board) -> Option<Score> {
+        self.ready_bounds(board).filter(|(low, high)| low == high).map(|(low, _)| low)
+    }
+
     fn knows(&self, stones: u32) -> bool {
         stones <= self.stones_max && self.oracle.indexed(stones).is_ok()
     }
 
-    fn score(&self, board: &Board) -> Option<Score> {
+    fn bounds(&self, board: &Board) -> Option<(Score, Score)> {
         self.read(board, |scores, position| Some(scores.get(position)))
     }
 
-    fn ready_score(&self, board: &Board) -> Option<Score> {
+    fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
         if self.is_repeatable {
             return None;
         }
@@ -118,6 +131,11 @@ impl Oracle {
         assert!(searcher.rules() == self.rules(), "a search by the rules of the databases");
         if request.board.moves(self.rules()).next().is_none() || stones <= probes.stones_max && self.has(stones) {
             let answer = self.answer(&request.board)?;
+            if !self.rules().has_scores() {
+                let mut report = self.report_bounds(answer, request.before)?;
+                report.time = start.elapsed();
+                return Ok(report);
+            }
             if answer.score.score().is_some() {
                 let is_late = || request.limits.time.is_some_and(|time| start.elapsed() >= time);
                 let mut report = self.report(answer, &|| stop.is_set() || is_late())?;
@@ -130,6 +148,47 @@ impl Oracle {
             Some(board) => Err(OracleError::Contradiction { board }),
             None => Ok(report),
         }
+    }
+
+    /// Makes the report of a position whose bounds are known, after the positions `before` of the game. The first move keeps
+    /// what the player is guaranteed, whatever the opponent does; the estimate of a move is the middle of its bounds.
+    fn report_bounds(&self, answer: Answer, before: &[Board]) -> Result<SearchReport, OracleError> {
+        let stones = answer.board.stones() as Score;
+        let mut moves = Vec::new();
+        for one in &answer.moves {
+            let value = self.value_in_game(one.captured, &one.child, before)?;
+            let middle = (i32::from(value.low()) + i32::from(value.high())) * 50;
+            moves.push(SearchedMove {
+                pit: one.pit,
+                captured: one.captured,
+                low: value.low(),
+                high: value.high(),
+                estimate: MoveEstimate::About(middle),
+                line: vec![one.pit],
+            });
+        }
+        let guarantee = moves.iter().map(|one| one.low).max();
+        let guaranteed = match guarantee.filter(|&guarantee| guarantee > -stones) {
+            Some(guarantee) => self.guaranteed_move(&answer.board, before, guarantee)?,
+            // Any move keeps it.
+            None => None,
+        };
+        moves.sort_by_key(|one| (guaranteed != Some(one.pit), -one.low, -one.estimate.hundredths()));
+        let terminal = answer.score;
+        let low = guarantee.unwrap_or(terminal.low());
+        let high = moves.iter().map(|one| one.high).max().unwrap_or(terminal.high());
+        Ok(SearchReport {
+            low,
+            high,
+            estimate: moves.first().map_or(i32::from(low) * 100, |one| one.estimate.hundredths()),
+            moves,
+            depth: 1,
+            nodes: 0,
+            probes: 1,
+            time: std::time::Duration::ZERO,
+            contradiction: None,
+            table_permille: 0,
+        })
     }
 
     /// Makes the report of a position whose score is known, from its answer. The line is shorter if `is_over` says so.

@@ -23,7 +23,10 @@ pub struct Oracle {
 struct IndexedDatabase {
     /// Built on first use: its tables take time, and most queries need few databases.
     index: OnceLock<Index>,
+    /// Scores, or lower bounds.
     scores: CachedScores,
+    /// The upper bounds of a database of pairs.
+    high: Option<CachedScores>,
 }
 
 /// The answer for a position.
@@ -114,10 +117,16 @@ impl Oracle {
         let mut databases: Vec<_> = (0..=STONES_MAX).map(|_| None).collect();
         for (stones, file) in library.into_files() {
             databases[stones as usize] = Some(match file {
-                LibraryFile::Sound(scores) => Ok(IndexedDatabase {
-                    index: OnceLock::new(),
-                    scores: CachedScores::sharing(*scores, Arc::clone(&cache)),
-                }),
+                LibraryFile::Sound(scores) => {
+                    let (scores, high) = match scores.identity().kind.has_pairs() {
+                        true => {
+                            let [low, high] = CachedScores::sections(*scores, Arc::clone(&cache));
+                            (low, Some(high))
+                        }
+                        false => (CachedScores::sharing(*scores, Arc::clone(&cache)), None),
+                    };
+                    Ok(IndexedDatabase { index: OnceLock::new(), scores, high })
+                }
                 LibraryFile::Damaged { what, .. } => Err(what),
             });
         }
@@ -151,7 +160,7 @@ impl Oracle {
     /// Whether [`answer`](Self::answer) takes microseconds: it decodes nothing, makes no tables and searches nothing.
     pub fn is_immediate(&self, board: &Board) -> bool {
         let is_ready = |stones: u32| match self.database(stones) {
-            Some(Ok(IndexedDatabase { index, scores })) => index.get().is_some() && scores.scores().is_in_place(),
+            Some(Ok(IndexedDatabase { index, scores, .. })) => index.get().is_some() && scores.scores().is_in_place(),
             Some(Err(_)) => true,
             None => false,
         };
@@ -163,7 +172,7 @@ impl Oracle {
         self.cache.decoded()
     }
 
-    /// Returns the index and the scores of a database.
+    /// Returns the index and the scores of a database, or its lower bounds.
     ///
     /// # Errors
     /// [`OracleError::Missing`] or [`OracleError::Damaged`].
@@ -171,10 +180,15 @@ impl Oracle {
         match self.database(stones) {
             None => Err(self.missing(stones)),
             Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
-            Some(Ok(IndexedDatabase { index, scores })) => {
+            Some(Ok(IndexedDatabase { index, scores, .. })) => {
                 Ok((index.get_or_init(|| Index::new(stones, self.set)), scores))
             }
         }
+    }
+
+    /// Returns the upper bounds of a database of pairs; `None` if it has scores, or is missing or damaged.
+    pub fn upper(&self, stones: u32) -> Option<&CachedScores> {
+        self.database(stones)?.as_ref().ok()?.high.as_ref()
     }
 
     /// Returns the bytes of decoded blocks in the cache.
@@ -317,7 +331,7 @@ impl Oracle {
     }
 
     /// Looks a position up in its database; `None` if the position set does not contain it.
-    fn stored(&self, board: &Board, read: &ReadEditions) -> Result<Option<Bounds>, OracleError> {
+    pub(crate) fn stored(&self, board: &Board, read: &ReadEditions) -> Result<Option<Bounds>, OracleError> {
         if !self.set.contains(board) {
             return Ok(None);
         }
@@ -325,7 +339,15 @@ impl Oracle {
         let (index, scores) = self.indexed(stones)?;
         read.note(stones, || scores.scores().edition());
         match index.rank(board, Orientation::OpponentMajor) {
-            Some(position) => Ok(Some(Bounds::exact(scores.get(position)?))),
+            Some(position) => {
+                let low = scores.get(position)?;
+                let high = self.upper(stones).map_or(Ok(low), |high| high.get(position))?;
+                if low > high {
+                    let (expected, found) = (Bounds::anything(stones), Bounds::exact(low));
+                    return Err(OracleError::Inconsistent { board: *board, expected, found });
+                }
+                Ok(Some(Bounds::new(low, high)))
+            }
             None => Ok(None),
         }
     }

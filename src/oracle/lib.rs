@@ -20,6 +20,7 @@ mod analysis;
 mod answer;
 mod bounds;
 mod error;
+mod guarantee;
 mod level;
 mod library;
 mod line;

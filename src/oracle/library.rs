@@ -169,7 +169,7 @@ impl Library {
 
     fn identity(&self, stones: u32) -> Identity {
         Identity {
-            kind: FileKind::Database,
+            kind: if self.rules.has_scores() { FileKind::Database } else { FileKind::Bounds },
             rules: self.rules.name.to_owned(),
             positions: self.set.to_string(),
             stones: stones as u8,
@@ -183,7 +183,8 @@ impl Library {
             columns: Halves::count(mover_stones),
         });
         let opening = self.set.opening(stones).map(|_| SlabShape { rows: 1, columns: 1 });
-        Shape::new(slabs.chain(opening).collect())
+        let sections = if self.rules.has_scores() { 1 } else { 2 };
+        Shape::new(slabs.chain(opening).collect::<Vec<_>>().repeat(sections))
     }
 }
 
@@ -204,7 +205,10 @@ fn with_opening<'a>(
     if set == PositionSet::All {
         return Ok(set);
     }
-    let has_opening = |stones: u32, file: &Unverified| file.shape().slabs().len() as u64 == u64::from(stones) + 2;
+    let has_opening = |stones: u32, file: &Unverified| {
+        let sections = if file.identity().kind.has_pairs() { 2 } else { 1 };
+        file.shape().slabs().len() == sections * (stones as usize + 2)
+    };
     let openings = files.clone().into_iter().filter(|(stones, _, file)| has_opening(*stones, file));
     let Some((opening, holder)) = openings
         .filter_map(|(stones, path, _)| Some((Opening::with_stones(stones)?, path)))

@@ -36,6 +36,7 @@ impl BuildPlan {
         let plan = |stones| DatabasePlan::new(&settings, stones);
         let databases: Vec<DatabasePlan> = settings.stones().map(plan).collect();
         let is_whole = |plan: &&DatabasePlan| plan.memory().captures == CaptureMemory::Whole;
+        // Values of pairs are in arrays of their own.
         let largest = databases.iter().rev().find(is_whole);
         let array_bytes_max = largest.map_or(0, |plan| engines::row_bytes(&settings.set.slabs(plan.stones())) as usize);
         BuildPlan { settings, databases, array_bytes_max }
@@ -89,7 +90,7 @@ pub struct MethodPrediction {
     pub memory_bytes: u64,
     /// The peak disk space, in bytes, including files that are removed afterwards.
     pub disk_bytes: u64,
-    /// Whether the memory is within the budget.
+    /// Whether the method can solve databases by the rules, and the memory is within the budget.
     pub fits: bool,
 }
 
@@ -176,9 +177,11 @@ impl DatabasePlan {
 /// fit the memory, otherwise the one that needs the least. Counting is never chosen: it needs as much memory as sweep.
 fn fastest(settings: &Settings, stones: u32) -> DatabasePlan {
     let plans = DatabasePlan::by_each_method(settings, stones).into_iter();
-    let fitting = plans.filter(|plan| plan.solving.fits && plan.method() != Method::Counting);
+    let is_possible = |method: Method| method != Method::Counting && method.refusal(&settings.rules).is_none();
+    let fitting = plans.filter(|plan| plan.solving.fits && is_possible(plan.method()));
     let fastest = fitting.min_by(|one, other| one.solving.seconds.total_cmp(&other.solving.seconds));
-    fastest.unwrap_or_else(|| DatabasePlan::by(settings, stones, Method::OneBitDual))
+    let smallest = if settings.rules.has_scores() { Method::OneBitDual } else { Method::Sweep };
+    fastest.unwrap_or_else(|| DatabasePlan::by(settings, stones, smallest))
 }
 
 /// The stages of one database by one method, under estimation.
@@ -299,7 +302,7 @@ impl Estimate<'_> {
             seconds: stages.iter().map(|(_, cost)| cost.seconds).sum::<f64>() + f64::from(bounds) * STAGE_SECONDS,
             memory_bytes,
             disk_bytes: most(|cost| cost.disk_bytes),
-            fits: memory_bytes <= budget_bytes,
+            fits: memory_bytes <= budget_bytes && method.refusal(&self.settings.rules).is_none(),
         }
     }
 

@@ -36,7 +36,7 @@ const PLANE_OVERHEAD_BYTES: u64 = 8 << 10;
 
 /// Returns the expected size in bytes of the database of `stones`, from the compression of databases that were measured.
 pub fn database_bytes(settings: &Settings, stones: u32) -> u64 {
-    (settings.set.positions(stones) as f64 * expected_bits(settings.codec, stones) / 8.0) as u64 + OVERHEAD_BYTES
+    bytes_of_bits(settings, stones, expected_bits(settings.codec, stones)) + OVERHEAD_BYTES
 }
 
 /// Returns the expected bits of a stored capture.
@@ -78,7 +78,7 @@ fn of_small(settings: &Settings, small: f64) -> f64 {
 }
 
 fn bytes_of_bits(settings: &Settings, stones: u32, bits: f64) -> u64 {
-    (settings.set.positions(stones) as f64 * bits / 8.0) as u64
+    (settings.set.positions(stones) as f64 * settings.values() as f64 * bits / 8.0) as u64
 }
 
 /// Returns an upper bound on the bytes of a file with a score for each position of `stones`.
@@ -88,7 +88,7 @@ pub(crate) fn file_bytes_max(settings: &Settings, codec: Codec, stones: u32) -> 
         // Compressed blocks are stored packed where that is smaller.
         Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors | Codec::SparseZstd => u64::from(packed_bits(stones)),
     };
-    settings.set.positions(stones) * bits / 8 + OVERHEAD_BYTES
+    settings.set.positions(stones) * settings.values() * bits / 8 + OVERHEAD_BYTES
 }
 
 /// Returns the bits of a packed score or capture.

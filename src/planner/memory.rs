@@ -132,12 +132,13 @@ impl StageMemory {
         let positions = set.positions(stones);
         let fixed_bytes = fixed_bytes(settings);
         let room = budget_bytes.saturating_sub(fixed_bytes);
-        let read: u64 = settings.smaller(stones).map(|stones| set.positions(stones)).sum();
-        let cache_bytes = (read + positions).min((room / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
+        let read: u64 = settings.smaller(stones).map(|stones| set.positions(stones)).sum::<u64>() * settings.values();
+        let cache_bytes = (read + positions * settings.values()).min((room / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
         let in_memory_bytes = fixed_bytes + cache_bytes + sweep_bytes(settings, stones);
         let on_disk = DiskSweepMemory::new(settings, stones);
         let is_on_disk = method == Method::Sweep
             && settings.ranks == 1
+            && settings.rules.has_scores()
             && in_memory_bytes > budget_bytes
             && on_disk.memory_bytes() < in_memory_bytes;
         let planes = Planes::new(settings, stones, fixed_bytes);
@@ -234,8 +235,8 @@ fn process_bytes(settings: &Settings) -> u64 {
 fn sweep_bytes(settings: &Settings, stones: u32) -> u64 {
     let positions = settings.set.positions(stones);
     let scores = engines::sweep::memory_bytes(&settings.set.slabs(stones));
-    if settings.ranks == 1 {
-        return positions + scores;
+    if settings.ranks == 1 || !settings.rules.has_scores() {
+        return (positions + scores) * settings.values();
     }
     let ranks = settings.ranks as u64;
     // Each score is held at most twice.

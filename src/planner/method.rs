@@ -1,5 +1,6 @@
 //! The methods that solve a database.
 
+use game::Rules;
 use std::str::FromStr;
 
 /// Algorithm that solves a database. All algorithms give the same scores.
@@ -25,6 +26,18 @@ impl Method {
     /// Returns the name in manifests.
     pub fn word(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns why the method cannot solve databases by some rules; `None` if it can.
+    pub fn refusal(self, rules: &Rules) -> Option<&'static str> {
+        match self {
+            _ if rules.has_scores() => None,
+            Method::Sweep => None,
+            Method::Counting => Some("a count of undecided moves ends at one score, and a board has two bounds by these rules"),
+            Method::TwoBit | Method::OneBit | Method::OneBitDual => {
+                Some("it decides each position at one score, and a board has two bounds by these rules")
+            }
+        }
     }
 
     /// Whether the method solves bound after bound, through planes.

@@ -353,6 +353,11 @@ impl Settings {
         Settings { hardware, memory_bytes, threads, ..self }
     }
 
+    /// Returns the number of values of a position in a database: one score, or two bounds.
+    pub fn values(&self) -> u64 {
+        if self.rules.has_scores() { 1 } else { 2 }
+    }
+
     /// Returns the databases that captures lead to from `stones` stones.
     pub fn smaller(&self, stones: u32) -> Range<u32> {
         self.rules.smaller(stones)

@@ -55,6 +55,16 @@ pub trait ExactScores: Sync {
     fn ready_score(&self, board: &Board) -> Option<Score> {
         self.score(board)
     }
+
+    /// Returns bounds of the score of a position, if any are known.
+    fn bounds(&self, board: &Board) -> Option<(Score, Score)> {
+        self.score(board).map(|score| (score, score))
+    }
+
+    /// As [`bounds`](Self::bounds), on the condition of [`ready_score`](Self::ready_score).
+    fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
+        self.ready_score(board).map(|score| (score, score))
+    }
 }
 
 /// No databases.

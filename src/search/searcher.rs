@@ -6,7 +6,7 @@ use crate::worker::{AlphaBeta, Outcome, PLY_MAX, SharedSearch, Worker};
 use crate::{
     Evaluation, ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchStop, SearchedMove, TranspositionTable,
 };
-use game::{Board, Pit, RepetitionRule, Rules, STONES_MAX};
+use game::{Board, Pit, Rules, STONES_MAX};
 use std::cmp::Reverse;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -84,10 +84,9 @@ impl Searcher {
     /// # Errors
     /// If the system refuses the memory.
     ///
-    /// # Panics
-    /// If a repetition does not share the stones out: a position then has no score.
+    /// Where a repetition does not share the stones out, a position has no score. The search then proves bounds that no
+    /// repetition changes, and estimates a repetition by what it yields.
     pub fn by(rules: Rules, table_bytes: u64, evaluation: Evaluation) -> io::Result<Searcher> {
-        assert!(rules.repetition == RepetitionRule::Split, "a repetition is worth 0");
         Ok(Searcher { table: TranspositionTable::new(table_bytes)?, evaluation, rules })
     }
 
@@ -152,7 +151,6 @@ struct Deepening<'a> {
     worker: Worker<'a>,
     shared: &'a SharedSearch<'a>,
     board: PackedBoard,
-    stones: i32,
     moves: Vec<RootMove>,
     depth: i32,
 }
@@ -171,7 +169,7 @@ impl<'a> Deepening<'a> {
             line: vec![one.pit],
         };
         let moves = board.moves(shared.rules).iter().map(root_move).collect();
-        Deepening { worker: Worker::new(shared, before), shared, board, stones, moves, depth: 0 }
+        Deepening { worker: Worker::new(shared, before), shared, board, moves, depth: 0 }
     }
 
     /// Deepens until a limit is reached or everything that is wanted is proved.
@@ -296,9 +294,9 @@ impl<'a> Deepening<'a> {
             let full = AlphaBeta { alpha: shifted(window.beta), beta: shifted(alpha) };
             let null = AlphaBeta { alpha: shifted(alpha + 1), beta: shifted(alpha) };
             let repeats = captured == 0 && self.worker.is_in_game(child);
-            let stones_of_root = self.stones;
+            let rules = self.shared.rules;
             let mut look = |window| match repeats {
-                true => Outcome::repetition(stones_of_root),
+                true => Outcome::repetition(rules, child),
                 false => self.worker.search(child, window, depth - 1, next),
             };
             let mut found = look(if best == i32::MIN { full } else { null });

@@ -13,7 +13,7 @@
 //! At the repeated position, if no repetition below leads further up, the assumed bounds become proved: the moves
 //! that gave the lower bound are a strategy that never leaves the searched tree except at its ends. Played again at each
 //! repetition, it reaches an end whose value the bound has counted, or goes on for ever, which is worth 0, and the bound
-//! has counted this as well. The same holds for the opponent and the upper bound.
+//! has counted this as well. (Where a repetition has no fixed value, nothing is assumed about it.) The same holds for the opponent and the upper bound.
 
 use crate::board::{PackedBoard, SearchMoves};
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
@@ -81,8 +81,14 @@ impl Outcome {
     }
 
     /// A repetition of the first position of the game.
-    pub(crate) fn repetition(stones: i32) -> Outcome {
-        Outcome { assumed_low: 0, assumed_high: 0, repeats: 0, ..Outcome::bounded(0, -stones, stones) }
+    pub(crate) fn repetition(rules: &Rules, board: PackedBoard) -> Outcome {
+        let stones = board.stones() as i32;
+        let value = i32::from(rules.repetition_score(&board.board()));
+        let unknown = Outcome { repeats: 0, ..Outcome::bounded(value * STONE, -stones, stones) };
+        match rules.has_scores() {
+            true => Outcome { assumed_low: 0, assumed_high: 0, ..unknown },
+            false => unknown,
+        }
     }
 
     /// An outcome that does not depend on the path.
@@ -238,17 +244,17 @@ impl<'a> Worker<'a> {
 
     /// Looks a position up in the databases. Near the root and above large trees it is worth waiting for the score.
     #[inline]
-    fn probe(&mut self, board: PackedBoard, stones: i32, at: usize, depth: i32) -> Option<i32> {
+    fn probe(&mut self, board: PackedBoard, stones: i32, at: usize, depth: i32) -> Option<(i32, i32)> {
         if !self.known[stones as usize] {
             return None;
         }
         let scores = self.shared.scores;
-        let score = match at - self.root <= PROBE_PLIES || depth >= PROBE_DEPTH {
-            true => scores.score(&board.board()),
-            false => scores.ready_score(&board.board()),
+        let (low, high) = match at - self.root <= PROBE_PLIES || depth >= PROBE_DEPTH {
+            true => scores.bounds(&board.board()),
+            false => scores.ready_bounds(&board.board()),
         }?;
         self.probes += 1;
-        Some(i32::from(score))
+        Some((i32::from(low), i32::from(high)))
     }
 
     /// Searches a position.
@@ -272,7 +278,7 @@ impl<'a> Worker<'a> {
         let table_place = table.place_of(number);
         table.prefetch(table_place);
         if let Some(repeated) = self.path[from..at].iter().rposition(|&earlier| earlier == number) {
-            return Outcome { repeats: (from + repeated) as u32, ..Outcome::repetition(stones) };
+            return Outcome { repeats: (from + repeated) as u32, ..Outcome::repetition(self.shared.rules, board) };
         }
         self.path[at] = number;
 
@@ -284,13 +290,15 @@ impl<'a> Worker<'a> {
             first = entry.pit;
         }
         if low < high
-            && let Some(score) = self.probe(board, stones, at, depth)
+            && let Some((least, most)) = self.probe(board, stones, at, depth)
         {
-            if score < low || high < score {
+            if most < low || high < least {
                 return self.contradicted(board);
             }
-            (low, high) = (score, score);
-            self.put(table_place, Outcome::exact(score), EstimateKind::Full, DEPTH_MAX, None);
+            (low, high) = (low.max(least), high.min(most));
+            if low == high {
+                self.put(table_place, Outcome::exact(low), EstimateKind::Full, DEPTH_MAX, None);
+            }
         }
         let bounded = |estimate: i32| Outcome::bounded(estimate, low, high);
         if low == high || low * STONE >= window.beta {
@@ -402,11 +410,11 @@ impl<'a> Worker<'a> {
     /// nothing of what they change; the mover may always make another move instead.
     fn leaf(&mut self, board: PackedBoard, window: AlphaBeta, place: PathPlace) -> Outcome {
         let stones = board.stones() as i32;
-        if let Some(score) = self.probe(board, stones, place.at, 0) {
-            return Outcome::exact(score);
-        }
-        let mut best = self.shared.evaluation.estimate(board).clamp(-stones * STONE, stones * STONE);
-        let mut low = -stones;
+        let (mut low, high) = match self.probe(board, stones, place.at, 0) {
+            Some((low, high)) if low == high => return Outcome::exact(low),
+            known => known.unwrap_or((-stones, stones)),
+        };
+        let mut best = self.shared.evaluation.estimate(board).clamp(low * STONE, high * STONE);
         if best < window.beta && place.at - self.root + 1 < PLY_MAX {
             let mut alpha = window.alpha.max(best);
             for one in board.moves(self.shared.rules).iter().filter(|one| one.captured > 0) {
@@ -421,7 +429,9 @@ impl<'a> Worker<'a> {
                 }
             }
         }
-        Outcome::bounded(best.max(low * STONE), low, stones)
+        // A wrong database may contradict itself here; the moves of the position say so when it is searched.
+        let low = low.min(high);
+        Outcome::bounded(best.clamp(low * STONE, high * STONE), low, high)
     }
 
     /// Stops the search: bounds of this position contradict each other, so a database is wrong.

@@ -232,12 +232,15 @@ impl Shard {
     }
 }
 
-/// Scores behind a cache of decoded blocks. Raw and packed files in a map are read in place and bypass the cache.
+/// Scores behind a cache of decoded blocks: those of a file, or of one section of a file of pairs. Raw and packed files in a
+/// map are read in place and bypass the cache.
 #[derive(Debug)]
 pub struct CachedScores {
-    scores: Scores,
+    scores: Arc<Scores>,
     cache: Arc<BlockCache>,
     file: u64,
+    /// The positions of the file that these are.
+    section: Range<u64>,
 }
 
 impl CachedScores {
@@ -249,10 +252,38 @@ impl CachedScores {
     /// Uses a cache that is shared with other files.
     pub fn sharing(scores: Scores, cache: Arc<BlockCache>) -> Self {
         let file = cache.files.fetch_add(1, Ordering::Relaxed);
-        CachedScores { scores, cache, file }
+        let section = 0..scores.shape().positions();
+        CachedScores { scores: Arc::new(scores), cache, file, section }
     }
 
-    /// The scores behind the cache.
+    /// Separates the sections of a file of pairs: the first values of all positions, and the second ones. Both share the
+    /// cache with other files.
+    ///
+    /// # Panics
+    /// If the file has no pairs.
+    pub fn sections(scores: Scores, cache: Arc<BlockCache>) -> [Self; 2] {
+        assert!(scores.identity().kind.has_pairs(), "{scores:?} has one section");
+        let all = CachedScores::sharing(scores, cache);
+        let positions = all.section.end / 2;
+        [0..positions, positions..2 * positions].map(|section| CachedScores {
+            scores: Arc::clone(&all.scores),
+            cache: Arc::clone(&all.cache),
+            file: all.file,
+            section,
+        })
+    }
+
+    /// The number of scores.
+    pub fn positions(&self) -> u64 {
+        self.section.end - self.section.start
+    }
+
+    /// The first position in the file: not 0 for the second section of a file of pairs.
+    pub fn first(&self) -> u64 {
+        self.section.start
+    }
+
+    /// The file behind the cache.
     pub fn scores(&self) -> &Scores {
         &self.scores
     }
@@ -271,6 +302,7 @@ impl CachedScores {
     /// If there is no such position.
     #[inline]
     pub fn get(&self, position: u64) -> Result<i8> {
+        let position = self.section.start + position;
         if !self.scores.codec().is_compressed()
             && let Some(score) = self.scores.get_in_place(position)
         {
@@ -293,6 +325,7 @@ impl CachedScores {
         if !self.scores.codec().is_compressed() {
             return Some(self.get(position));
         }
+        let position = self.section.start + position;
         let location = self.scores.locate(position, AccessPattern::Single);
         if location.part == BlockPart::InPlace {
             return Some(self.scores.get(position));
@@ -312,6 +345,8 @@ impl CachedScores {
     /// # Panics
     /// If the range exceeds the file, or `out` does not have its length.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
+        let positions = self.section.start + positions.start..self.section.start + positions.end;
+        assert!(positions.end <= self.section.end, "there are no positions {positions:?}");
         if self.scores.is_in_place() {
             return self.scores.read_range(positions, out);
         }

@@ -1,4 +1,4 @@
-//! The layout of a file, versions 1 to 3. All numbers are little-endian.
+//! The layout of a file, versions 1 to 5. All numbers are little-endian.
 //!
 //! A file is header, blocks, index, footer, without gaps. No byte is outside a checksum.
 //!
@@ -7,9 +7,9 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
-//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans, with floors or without, or 3 if it is a plane of codec zstd |
+//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans, with floors or without, or 3 if it is a plane of codec zstd, or 5 if it has pairs |
 //! | 12 | 4 | `header_bytes` |
-//! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane |
+//! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane, 5 to 7 as 1 to 3 with pairs |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
 //! | 18 | 1 | stones, at most 48 |
 //! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd, 4 rans, 5 rans with floors |
@@ -24,10 +24,13 @@
 //! | 80 | 8 | first position of this part, 0 |
 //! | 88 | 8 | positions in this part: all |
 //! | 96 | 4 | positions in a block, 65,536, or 0 if the codec is rans, with floors or without: see the module `layout` |
-//! | 100 | 4 | slabs, 1 to 50 |
+//! | 100 | 4 | slabs, 1 to 50, or twice as many with pairs |
 //! | 104 | 8 each | the slabs: rows (4), columns (4) |
 //! | | | zeros, up to a multiple of 64 less 8 |
 //! | last 8 | 8 | checksum of the header before it |
+//!
+//! A file of *pairs* has two values of every position, in two *sections*: the slabs of the first values, then as many of the
+//! second ones, of the same sizes.
 //!
 //! **Blocks**: see the module `layout` for their positions. Each has a form, see the module `codec`. In raw and packed
 //! files all blocks of a slab but its last are whole multiples of eight values, so they form one stream of bits.
@@ -58,7 +61,7 @@
 //! 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a block in the place of another is detected.
 //!
 //! Version history. 1: the first. 2: blocks of several frames, so that a probe decodes an eighth of a block, and of
-//! strips. 3: planes of codec zstd have sparse blocks. All versions are read, and a file is written in the first
+//! strips. 3: planes of codec zstd have sparse blocks. 5: pairs. All versions are read, and a file is written in the first
 //! version that has its forms.
 
 use crate::checksum;
@@ -69,12 +72,14 @@ use crate::error::{DecodeError, Result, StoreError};
 use crate::identity::{FileKind, FileOrientation, Identity, POSITIONS_BYTES, RULES_BYTES, is_name};
 use crate::layout::{BAND_COLUMNS_MAX, BlockLayout};
 use crate::little_endian::{u32_at, u64_at};
-use crate::shape::{SLABS_MAX, STONES_MAX, Shape, SlabShape};
+use crate::shape::{SECTION_SLABS_MAX, SLABS_MAX, STONES_MAX, Shape, SlabShape};
 use crate::value_range::ValueRange;
 use disk::Digest;
 
 /// The latest version; all are read.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
+/// The version of files of pairs.
+const PAIRS_VERSION: u32 = 5;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
 pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
 pub(crate) const INDEX_ENTRY_BYTES: usize = 24;
@@ -133,6 +138,7 @@ impl Header {
     /// The header of a new file.
     pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
         let version = match codec {
+            _ if identity.kind.has_pairs() => PAIRS_VERSION,
             Codec::Raw | Codec::Packed => 1,
             Codec::Zstd if matches!(identity.kind, FileKind::Plane { .. }) => 3,
             Codec::Zstd | Codec::Rans | Codec::Floors => 2,
@@ -199,7 +205,7 @@ impl Header {
         };
         let kind = FileKind::of_tags([body[16], body[22], body[23]]).ok_or_else(|| {
             DecodeError::new(
-                "a kind from 1 to 4, with a role and a bound if 4",
+                "a kind from 1 to 7, with a role and a bound if 4",
                 format!("{:?}", [body[16], body[22], body[23]]),
             )
         })?;
@@ -221,8 +227,9 @@ impl Header {
         check("first position", 0, u64_at(body, 80))?;
         check("block", block_positions(codec).into(), u32_at(body, 96).into())?;
         let slab_count = u32_at(body, 100) as usize;
-        if slab_count == 0 || slab_count > SLABS_MAX {
-            return Err(DecodeError::new(format!("1 to {SLABS_MAX} slabs"), slab_count));
+        let slabs_max = if kind.has_pairs() { SLABS_MAX } else { SECTION_SLABS_MAX };
+        if slab_count == 0 || slab_count > slabs_max {
+            return Err(DecodeError::new(format!("1 to {slabs_max} slabs"), slab_count));
         }
         check("header bytes", header_bytes(slab_count) as u64, bytes.len() as u64)?;
         let (slabs, padding) = body[HEADER_FIXED_BYTES..].split_at(slab_count * SLAB_BYTES);
@@ -235,6 +242,11 @@ impl Header {
             StoreError::Unsupported { expected, found } => DecodeError { expected, found },
             other => DecodeError::new("a shape", other),
         })?;
+        let sections = shape.slabs().split_at(slab_count / 2);
+        if kind.has_pairs() && (version < PAIRS_VERSION || sections.0 != sections.1) {
+            let expected = format!("two sections of the same slabs, in version {PAIRS_VERSION} or later");
+            return Err(DecodeError::new(expected, format!("{shape} in version {version}")));
+        }
         check("positions", shape.positions(), u64_at(body, 88))?;
         check_columns(&shape, codec).map_err(|columns| DecodeError::new(COLUMNS, columns))?;
         Ok(Header {

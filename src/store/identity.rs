@@ -13,6 +13,13 @@ pub enum FileKind {
     Capture,
     /// Intermediate scores: a state to resume from, not a result.
     Snapshot,
+    /// Two bounds of every position: all lower ones, then all upper ones.
+    Bounds,
+    /// As [`FileKind::Capture`], by the upper and by the lower bounds of smaller databases: the best lower bounds, then
+    /// the best upper ones.
+    BoundCaptures,
+    /// As [`FileKind::Snapshot`], of lower bounds, then of upper ones.
+    BoundSnapshot,
     /// Bits, eight positions a byte, of an unfinished database.
     Plane {
         /// The meaning of the bits.
@@ -98,12 +105,20 @@ fn check_name(field: &str, text: &str, field_bytes: usize) -> Result<()> {
 }
 
 impl FileKind {
+    /// Whether the file has two values of every position, in two sections of the same slabs.
+    pub const fn has_pairs(self) -> bool {
+        matches!(self, FileKind::Bounds | FileKind::BoundCaptures | FileKind::BoundSnapshot)
+    }
+
     /// The tags of the kind and the role, and the bound.
     pub(crate) fn tags(self) -> [u8; 3] {
         match self {
             FileKind::Database => [1, 0, 0],
             FileKind::Capture => [2, 0, 0],
             FileKind::Snapshot => [3, 0, 0],
+            FileKind::Bounds => [5, 0, 0],
+            FileKind::BoundCaptures => [6, 0, 0],
+            FileKind::BoundSnapshot => [7, 0, 0],
             FileKind::Plane { role, bound } => [4, role as u8, bound],
         }
     }
@@ -113,6 +128,9 @@ impl FileKind {
             [1, 0, 0] => Some(FileKind::Database),
             [2, 0, 0] => Some(FileKind::Capture),
             [3, 0, 0] => Some(FileKind::Snapshot),
+            [5, 0, 0] => Some(FileKind::Bounds),
+            [6, 0, 0] => Some(FileKind::BoundCaptures),
+            [7, 0, 0] => Some(FileKind::BoundSnapshot),
             [4, role, bound] => Role::from_repr(role).map(|role| FileKind::Plane { role, bound }),
             _ => None,
         }
@@ -125,6 +143,9 @@ impl fmt::Display for FileKind {
             FileKind::Database => return f.pad("database"),
             FileKind::Capture => return f.pad("capture database"),
             FileKind::Snapshot => return f.pad("snapshot of an unfinished database"),
+            FileKind::Bounds => return f.pad("database of pairs"),
+            FileKind::BoundCaptures => return f.pad("capture database of pairs"),
+            FileKind::BoundSnapshot => return f.pad("snapshot of an unfinished database of pairs"),
             FileKind::Plane { role, .. } => role,
         };
         let plane = match role {

@@ -23,8 +23,11 @@ pub struct Shape {
 /// The most stones of a database.
 pub(crate) const STONES_MAX: u8 = 48;
 
-/// The most slabs: one for each of 0 to 48 stones in one half, and one for the opening position.
-pub(crate) const SLABS_MAX: usize = STONES_MAX as usize + 2;
+/// The most slabs of one section: one for each of 0 to 48 stones in one half, and one for the opening position.
+pub(crate) const SECTION_SLABS_MAX: usize = STONES_MAX as usize + 2;
+
+/// The most slabs: those of two sections, in a file of pairs.
+pub(crate) const SLABS_MAX: usize = 2 * SECTION_SLABS_MAX;
 
 /// The most positions: more than any database of 48 stones has (2.8e11), and so few that bits and offsets fit `u64`.
 const POSITIONS_MAX: u64 = 1 << 48;
@@ -40,7 +43,7 @@ impl Shape {
     /// The shape of these slabs.
     ///
     /// # Errors
-    /// [`StoreError::Unsupported`] unless there are 1 to 50 slabs, each with at least one row and
+    /// [`StoreError::Unsupported`] unless there are 1 to 100 slabs, each with at least one row and
     /// column, and at most 2^48 positions together.
     pub fn new(slabs: Vec<SlabShape>) -> Result<Self> {
         let refuse = |expected: String, found: String| Err(StoreError::Unsupported { expected, found });
@@ -120,7 +123,7 @@ mod tests {
     #[test]
     fn impossible_shapes_are_refused() {
         assert!(shape(&[]).is_err());
-        assert!(shape(&[(1, 1); SLABS_MAX]).is_ok());
+        assert!(SLABS_MAX == 100 && shape(&[(1, 1); SLABS_MAX]).is_ok());
         assert!(shape(&[(1, 1); SLABS_MAX + 1]).is_err());
         assert!(shape(&[(1, 0)]).is_err());
         assert!(shape(&[(1 << 24, 1 << 24)]).is_ok());

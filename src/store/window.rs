@@ -52,7 +52,7 @@ impl Window {
 }
 
 impl CachedScores {
-    /// Returns a row of a slab, whose first position in the slab is `row * columns`. The result borrows the window; a
+    /// Returns a row of a slab of the section, whose first position in the slab is `row * columns`. The result borrows the window; a
     /// row in several blocks or strips is assembled there.
     ///
     /// # Errors
@@ -62,7 +62,8 @@ impl CachedScores {
     /// # Panics
     /// If the slab has no such row.
     pub fn row<'w>(&self, slab: usize, row: u32, columns: u32, window: &'w mut Window) -> Result<&'w [i8]> {
-        let positions = self.scores().slab_positions(slab);
+        let first_slab = if self.first() == 0 { 0 } else { self.scores().shape().slabs().len() / 2 };
+        let positions = self.scores().slab_positions(first_slab + slab);
         let first = positions.start + u64::from(row) * u64::from(columns);
         let columns = columns as usize;
         assert!(first + columns as u64 <= positions.end, "slab {slab} has no row {row}");

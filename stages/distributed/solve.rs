@@ -85,7 +85,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
         (Some(_), DistributedMethod::Counting { .. }, Some(_)) => Some(ResumePlan::on_local_disks()),
         _ => None,
     };
-    let opening_capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name))?;
+    let opening_capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name), 0)?;
     let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch, opening_capture };
     let mut communicator = job.order(&JobOrder::Solve(task.clone()))?;
     let tables = build.tables();

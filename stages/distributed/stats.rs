@@ -23,7 +23,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let opening = inputs.opening(settings, &index, context)?;
     if let Some(CountedDatabase { choice, histogram }) = inputs.cached(build) {
         let choice = opening.add_choice(choice);
-        return publish(&index, CountedDatabase { choice, histogram }, context);
+        return publish(&index, CountedDatabase { choice, histogram }, None, context);
     }
     drop(inputs);
     let files = StatsInputs::names(plan).iter().map(|name| context.input(name)).collect();
@@ -32,7 +32,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let tables = &build.tables();
     let member = StatsRank { settings, plan, disk: context.disk(), tables, index: &index };
     let (counted, loads) = member.take_part(&task, &mut **communicator)?.expect("rank 0 gets the sums");
-    Ok(loads.report(publish(&index, opening.add(counted), context)?))
+    Ok(loads.report(publish(&index, opening.add(counted), None, context)?))
 }
 
 /// Runs the stage on a rank other than 0.

@@ -34,7 +34,7 @@ fn solved(rules: Rules, set: PositionSet, stones: u32, kernel: Kernel) -> Solved
         };
         let (low, high) = (captures(&solved.high), captures(&solved.low));
         let mut guarantees = Guarantees::widest(&index).unwrap();
-        guarantees.sweep(&tables, &index, BoundCaptures { low: &low, high: &high }, kernel, &()).unwrap();
+        guarantees.sweep(&tables, &index, BoundCaptures { low: &low, high: &high }, kernel, &(), &mut |_| {}).unwrap();
         solved.low.push(guarantees.low.to_vec());
         solved.high.push(guarantees.high.to_vec());
     }

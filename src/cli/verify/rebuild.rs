@@ -5,10 +5,10 @@
 
 use crate::args::{ProgressMode, VerifyArgs};
 use crate::databases::artifact;
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::progress::ProgressDisplay;
 use crate::quantity;
-use crate::request::{KeyOverride, read_own_manifest, run_options};
+use crate::request::{KeyOverride, other_method, read_own_manifest, run_options};
 use crate::terminal::say;
 use check::{CheckError, Database, Databases, Differences};
 use disk::{Digest, Disk};
@@ -20,7 +20,7 @@ use stages::Awari;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{CachedScores, Scores};
+use store::{BlockCache, CachedScores, Scores};
 
 /// The cache of decoded blocks of a rebuilt database, which is read once from start to end.
 const CACHE_BYTES_MAX: u64 = 1 << 20;
@@ -95,7 +95,11 @@ impl<'a> Rebuild<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Rebuild<'a>> {
         let manifest = manifest(request, args)?;
-        let work = Awari::new(Settings::new(&manifest));
+        let settings = Settings::new(&manifest);
+        if let Some(diagnostic) = other_method(&manifest, &settings) {
+            return Err(CliError::CommandLine { diagnostics: vec![diagnostic] });
+        }
+        let work = Awari::new(settings);
         let settings = work.settings();
         let options = RunOptions { keep: Keep::Targets, ..run_options(settings) };
         // An unusable directory is reported before the prediction.
@@ -156,7 +160,16 @@ impl<'a> Rebuild<'a> {
             return Ok(RebuildComparison::Same(rebuilt.digest()));
         }
         let mut expected = Databases::new(self.request.rules, self.request.set);
-        expected.insert(stones, CachedScores::new(rebuilt, CACHE_BYTES_MAX))?;
+        let cache = BlockCache::new(CACHE_BYTES_MAX);
+        let rebuilt = match found.scores().positions() == scores.shape().positions() {
+            true => CachedScores::sharing(rebuilt, cache),
+            // The lower bounds; the upper ones follow from them.
+            false => {
+                let [lows, _] = CachedScores::sections(rebuilt, cache);
+                lows
+            }
+        };
+        expected.insert(stones, rebuilt)?;
         Ok(RebuildComparison::Differs(check::differences(found, expected.get(stones)?)?))
     }
 }

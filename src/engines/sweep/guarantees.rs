@@ -19,7 +19,7 @@ use crate::kernels::apply::apply;
 use crate::kernels::scores::{Kernel, Moves, SlabWork, UNIT_BYTES_MAX};
 use crate::kernels::tables::{Tables, chunks};
 use crate::layout::rows::{ScoreRows, SlabRows};
-use crate::{Bytes, DriverObserver, Stopped};
+use crate::{Bytes, DriverObserver, EndedPass, Stopped};
 use game::{Index, Slab};
 use rayon::prelude::*;
 use std::io;
@@ -51,7 +51,8 @@ impl Guarantees {
         Ok(Guarantees { low, high })
     }
 
-    /// Narrows the bounds until nothing changes. They may be any that an earlier call left when it was stopped.
+    /// Narrows the bounds until nothing changes. They may be any that an earlier call left when it was stopped, or that
+    /// `checkpoint` got between passes.
     ///
     /// # Panics
     /// If the tables are of other positions, or an array has another length than the index.
@@ -62,6 +63,7 @@ impl Guarantees {
         captures: BoundCaptures,
         kernel: Kernel,
         progress: &dyn DriverObserver,
+        checkpoint: &mut dyn FnMut(&Guarantees),
     ) -> Result<SweepReport, Stopped> {
         assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
         assert!([captures.low, captures.high].iter().all(|best| best.len() as u64 == index.slab_positions()));
@@ -69,7 +71,7 @@ impl Guarantees {
         let mut unchanged = 0;
         // Each bound depends on the other alone.
         for from_high in [true, false].into_iter().cycle() {
-            if progress.advance(0, index.slab_positions()).is_break() {
+            if progress.advance(report.recomputed, report.recomputed + index.slab_positions()).is_break() {
                 return Err(Stopped);
             }
             let changed = match from_high {
@@ -83,6 +85,8 @@ impl Guarantees {
             if unchanged == 2 {
                 break;
             }
+            progress.end_pass(EndedPass { is_full: true, is_next_full: true, changed });
+            checkpoint(self);
         }
         Ok(report)
     }

@@ -10,6 +10,8 @@
 //! }
 //! ```
 //!
+//! A database of pairs has twice `count` bytes: all lower bounds, then all upper bounds.
+//!
 //! The opening position is a slab of its own behind the others, `{ "opening": [4, 4, ...], "rows": 1, "columns": 1 }`.
 
 use super::Exporter;
@@ -48,7 +50,9 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
     }
     exporter.finish(&name, sink)?;
     let identity = scores.identity();
-    let slabs = scores.shape().slabs().iter().zip(0..);
+    let sections = if identity.kind.has_pairs() { 2 } else { 1 };
+    let slabs = scores.shape().slabs();
+    let slabs = slabs[..slabs.len() / sections].iter().zip(0..);
     let slabs: Vec<_> = slabs
         .map(|(slab, mover_stones)| match exporter.index.opening().filter(|_| mover_stones > stones) {
             Some(opening) => json!({ "opening": opening.board().0, "rows": slab.rows, "columns": slab.columns }),
@@ -59,6 +63,11 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
         Some(_) => format!("{ORDER}; the opening position is last"),
         None => ORDER.to_owned(),
     };
+    let order = match sections {
+        1 => order,
+        _ => format!("all lower bounds, then all upper bounds, each so: {order}"),
+    };
+    let positions = exporter.index.positions();
     let text = json!({
         "layout": "awari-raw", "version": 1, "stones": stones, "rules": identity.rules, "positions": identity.positions,
         "count": positions, "order": order, "slabs": slabs, "scores": name, "blake3": found.to_string(),
