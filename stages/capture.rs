@@ -55,34 +55,34 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let mut kept = None;
     let (mut blocks, mut decoded) = (0, 0);
     for &section in sections(settings) {
-    if let Some(captures) = kept.take() {
-        stage_cache.give_back(captures);
-    }
-    let paths = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
-    let cached = |stones, digest| build.stage_cache().database(stones, digest);
-    let smaller = SmallerFiles::open(settings, context.disk(), paths, &cache, cached, section)?;
-    let captured = match plan.memory().captures {
-        CaptureMemory::Whole => {
-            let best = kept.insert(stage_cache.array(build.plans(), &index)?);
-            if smaller.read_positions() > cache_bytes {
-                // Through the cache, blocks would be decoded repeatedly.
-                engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, best, &mut receive)
-            } else {
-                engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
+        if let Some(captures) = kept.take() {
+            stage_cache.give_back(captures);
+        }
+        let paths = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
+        let cached = |stones, digest| build.stage_cache().database(stones, digest);
+        let smaller = SmallerFiles::open(settings, context.disk(), paths, &cache, cached, section)?;
+        let captured = match plan.memory().captures {
+            CaptureMemory::Whole => {
+                let best = kept.insert(stage_cache.array(build.plans(), &index)?);
+                if smaller.read_positions() > cache_bytes {
+                    // Through the cache, blocks would be decoded repeatedly.
+                    engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, best, &mut receive)
+                } else {
+                    engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
+                }
             }
-        }
-        CaptureMemory::Stripes(bytes) => {
-            let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
-            engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
-        }
-        CaptureMemory::Streamed => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
-    };
-    captured.map_err(|error| match error {
-        CaptureError::Stopped(_) => StageError::Stopped,
-        CaptureError::Failed(error) => error,
-    })?;
-    blocks += smaller.blocks();
-    decoded += smaller.decoded.load(Ordering::Relaxed);
+            CaptureMemory::Stripes(bytes) => {
+                let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
+                engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
+            }
+            CaptureMemory::Streamed => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
+        };
+        captured.map_err(|error| match error {
+            CaptureError::Stopped(_) => StageError::Stopped,
+            CaptureError::Failed(error) => error,
+        })?;
+        blocks += smaller.blocks();
+        decoded += smaller.decoded.load(Ordering::Relaxed);
     }
     let written = writer.finish().map_err(files::unwritable)?;
     match kept {

@@ -111,9 +111,9 @@ pub(crate) fn capture_kind(rules: &Rules) -> FileKind {
 
 fn orientation(kind: FileKind) -> FileOrientation {
     match kind {
-        FileKind::Capture | FileKind::BoundCaptures | FileKind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => {
-            FileOrientation::MoverMajor
-        }
+        FileKind::Capture
+        | FileKind::BoundCaptures
+        | FileKind::Plane { role: Role::CandidateSeeds | Role::Lost, .. } => FileOrientation::MoverMajor,
         FileKind::Database
         | FileKind::Snapshot
         | FileKind::Bounds
@@ -153,7 +153,9 @@ fn slab_shapes(slabs: &[Slab], orientation: FileOrientation) -> impl Iterator<It
 pub fn range(kind: FileKind, stones: u32) -> ValueRange {
     match kind {
         FileKind::Capture | FileKind::BoundCaptures => ValueRange::new(engines::capture::none(stones), stones as i8),
-        FileKind::Database | FileKind::Snapshot | FileKind::Bounds | FileKind::BoundSnapshot => ValueRange::new(-(stones as i8), stones as i8),
+        FileKind::Database | FileKind::Snapshot | FileKind::Bounds | FileKind::BoundSnapshot => {
+            ValueRange::new(-(stones as i8), stones as i8)
+        }
         FileKind::Plane { .. } => ValueRange::new(i8::MIN, i8::MAX),
     }
 }

@@ -20,6 +20,8 @@ pub struct ScoreChanges {
     pub decided_otherwise: u64,
     /// Positions with a higher score by the other rules.
     pub raised: u64,
+    /// Positions whose bounds differ by either rules, so that they may change or not.
+    pub open: u64,
 }
 
 impl ScoreChanges {
@@ -32,20 +34,40 @@ impl ScoreChanges {
         others: &Databases<M>,
         stones: u32,
     ) -> Result<ScoreChanges> {
-        assert_eq!(databases.set(), others.set(), "the same positions");
-        let (database, other) = (databases.get(stones)?, others.get(stones)?);
-        let units = 0..database.positions().div_ceil(UNIT_POSITIONS);
-        let of_unit = |buffers: &mut [Vec<i8>; 2], unit: u64| {
+        ScoreChanges::of_bounds([databases, databases], [others, others], stones)
+    }
+
+    /// As [`between`](Self::between), of lower and upper bounds. A position counts as changed, raised, or decided otherwise
+    /// if it is so whichever scores within the bounds are compared.
+    ///
+    /// # Panics
+    /// As [`between`](Self::between).
+    pub fn of_bounds<L: ScoreSource, M: ScoreSource>(
+        databases: [&Databases<L>; 2],
+        others: [&Databases<M>; 2],
+        stones: u32,
+    ) -> Result<ScoreChanges> {
+        assert_eq!(databases[0].set(), others[0].set(), "the same positions");
+        let (lows, highs) = (databases[0].get(stones)?, databases[1].get(stones)?);
+        let (other_lows, other_highs) = (others[0].get(stones)?, others[1].get(stones)?);
+        let units = 0..lows.positions().div_ceil(UNIT_POSITIONS);
+        let of_unit = |[low, high, other_low, other_high]: &mut [Vec<i8>; 4], unit: u64| {
             let first = unit * UNIT_POSITIONS;
-            read(database, first, &mut buffers[0])?;
-            read(other, first, &mut buffers[1])?;
+            read(lows, first, low)?;
+            read(highs, first, high)?;
+            read(other_lows, first, other_low)?;
+            read(other_highs, first, other_high)?;
             let mut changes = ScoreChanges::default();
-            for (position, (&before, &after)) in (first..).zip(buffers[0].iter().zip(&buffers[1])) {
+            for (at, position) in (0..low.len()).zip(first..) {
+                let (before, after) = ((low[at], high[at]), (other_low[at], other_high[at]));
+                let (raised, lowered) = (before.1 < after.0, after.1 < before.0);
+                let (sign, other_sign) = (signs(before), signs(after));
                 changes.positions += 1;
-                changes.slams += u64::from(database.board(position).offers_slam(databases.rules()));
-                changes.changed += u64::from(before != after);
-                changes.decided_otherwise += u64::from(before.signum() != after.signum());
-                changes.raised += u64::from(before < after);
+                changes.slams += u64::from(lows.board(position).offers_slam(databases[0].rules()));
+                changes.changed += u64::from(raised || lowered);
+                changes.decided_otherwise += u64::from(sign.1 < other_sign.0 || other_sign.1 < sign.0);
+                changes.raised += u64::from(raised);
+                changes.open += u64::from(before.0 < before.1 || after.0 < after.1);
             }
             Ok(changes)
         };
@@ -62,8 +84,14 @@ impl ScoreChanges {
             changed: self.changed + other.changed,
             decided_otherwise: self.decided_otherwise + other.decided_otherwise,
             raised: self.raised + other.raised,
+            open: self.open + other.open,
         }
     }
+}
+
+/// Returns the signs of bounds.
+fn signs((low, high): (i8, i8)) -> (i8, i8) {
+    (low.signum(), high.signum())
 }
 
 fn read<L: ScoreSource>(database: &Database<L>, first: u64, scores: &mut Vec<i8>) -> Result<()> {

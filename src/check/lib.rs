@@ -16,6 +16,7 @@ mod error;
 mod extent;
 mod histogram;
 mod integrity;
+mod pairs;
 mod published;
 mod report;
 #[cfg(test)]
@@ -36,10 +37,14 @@ pub use error::{CheckError, Result};
 pub use extent::{Extent, Sample};
 pub use histogram::{Histogram, ScoreShares};
 pub use integrity::check_integrity;
+pub use pairs::PairStatistics;
 pub use published::Published;
-pub use report::{csv, json, table};
-pub use statistics::{CaptureStatistics, PairStatistics, Statistics};
+pub use report::{csv, json, pairs_table, table};
+pub use statistics::{CaptureStatistics, Statistics};
 pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
-pub use verify::{PortionFindings, Verified, verify, verify_bounds, verify_bounds_watched, verify_counted, verify_portion, verify_watched};
+pub use verify::{
+    PortionFindings, Verified, verify, verify_bounds, verify_bounds_watched, verify_counted, verify_portion,
+    verify_watched,
+};
 pub use walk::DatabasePortion;
 pub use wrong_score::WrongScore;

@@ -77,6 +77,21 @@ pub fn table(databases: &[Statistics], columns: usize) -> String {
     text
 }
 
+/// Formats a table of the shares of positions whose bounds are equal, and of the mean distances of bounds. Empty if no
+/// database has pairs.
+pub fn pairs_table(databases: &[Statistics]) -> String {
+    let mut text = String::new();
+    for (database, pairs) in databases.iter().filter_map(|database| Some((database, database.pairs()?))) {
+        if text.is_empty() {
+            let _ = writeln!(text, "stones    exact  mean distance");
+        }
+        let positions = database.histogram().total().max(1) as f64;
+        let (exact, distance) = (100.0 * pairs.exact as f64 / positions, pairs.distances as f64 / positions);
+        let _ = writeln!(text, "{:>6}  {exact:>5.1} %  {distance:>13.2}", database.stones());
+    }
+    text
+}
+
 /// The capture statistics in a row of the table.
 struct Figures {
     offered: f64,
@@ -157,6 +172,17 @@ stones  positions  mean score     won    drawn    lost  capture or not  better n
             let table = table(&statistics[..databases], width);
             assert!(table.lines().count() == lines && table.lines().skip(1).all(|line| line.ends_with('-')), "{table}");
         }
+    }
+
+    #[test]
+    fn pairs_have_a_table() {
+        let plain = statistics(3);
+        assert_eq!(pairs_table(&plain), "");
+        let pairs = crate::PairStatistics::of_bounds(&[-3, 0, 1, 2], &[-3, 1, 1, 3]);
+        let paired = plain[3].clone().with_pairs(pairs);
+        assert_eq!((pairs.exact, pairs.distances), (2, 2));
+        assert_eq!(Statistics::of_json(&paired.json()).unwrap(), paired);
+        assert_eq!(pairs_table(&[paired]), "stones    exact  mean distance\n     3    0.5 %           0.01\n");
     }
 
     #[test]

@@ -20,7 +20,7 @@
 
 use crate::databases::{Databases, ScoreSource};
 use crate::error::Result;
-use crate::verify::pairs_of;
+use crate::pairs::{PairStatistics, pairs_of};
 use crate::walk::{VisitedPosition, WalkTally, walk, walk_of};
 use crate::{CheckError, Extent, Histogram, ScoreShares};
 use game::quantity::plural;
@@ -35,33 +35,6 @@ pub struct Statistics {
     histogram: Histogram,
     choice: CaptureStatistics,
     pairs: Option<PairStatistics>,
-}
-
-/// How far the two bounds of boards are apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PairStatistics {
-    /// Positions whose bounds are equal.
-    pub exact: u64,
-    /// The sum of the distances of the bounds over all positions.
-    pub distances: u64,
-}
-
-impl PairStatistics {
-    /// Counts positions from their lower and upper bounds.
-    pub fn of_bounds(low: &[Score], high: &[Score]) -> PairStatistics {
-        let one = |(&low, &high): (&Score, &Score)| PairStatistics {
-            exact: u64::from(low == high),
-            distances: (i64::from(high) - i64::from(low)).unsigned_abs(),
-        };
-        low.iter().zip(high).map(one).fold(PairStatistics::default(), PairStatistics::plus)
-    }
-
-    /// Adds the counts of other positions.
-    #[must_use]
-    pub fn plus(self, other: PairStatistics) -> PairStatistics {
-        PairStatistics { exact: self.exact + other.exact, distances: self.distances + other.distances }
-    }
 }
 
 /// How often no best move captures (Romein & Bal 2002, "New awari insights": 22 % over the databases up to 48 stones).

@@ -10,16 +10,12 @@
 
 use crate::databases::{Databases, ScoreSource};
 use crate::error::Result;
+use crate::pairs::pairs_of;
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_of, walk_portion};
 use crate::wrong_score::WrongScore;
-use crate::{CaptureStatistics, CheckError, Extent, Histogram, PairStatistics};
-use game::Score;
-use rayon::prelude::*;
+use crate::{CaptureStatistics, CheckError, Extent, Histogram};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
-
-/// Positions whose bounds are compared at a time: a block of a file.
-const PAIRED_POSITIONS: u64 = 1 << 16;
 
 /// The largest number of wrong positions that an error names.
 pub(crate) const MISTAKES_NAMED_MAX: usize = 8;
@@ -77,35 +73,6 @@ pub fn verify_bounds_watched<L: ScoreSource>(
     };
     pairs_of(low, high, stones)?;
     Ok([against(low, high)?, against(high, low)?])
-}
-
-/// Counts the bounds of all positions with `stones` stones.
-///
-/// # Errors
-/// [`CheckError::Crossed`] where the lower bound exceeds the upper one.
-pub(crate) fn pairs_of<L: ScoreSource>(
-    low: &Databases<L>,
-    high: &Databases<L>,
-    stones: u32,
-) -> Result<PairStatistics> {
-    let (lows, highs) = (low.get(stones)?, high.get(stones)?);
-    let positions = lows.positions();
-    let of_unit = |[low, high]: &mut [Vec<Score>; 2], unit: u64| {
-        let first = unit * PAIRED_POSITIONS;
-        for (database, bounds) in [(lows, &mut *low), (highs, &mut *high)] {
-            bounds.resize(PAIRED_POSITIONS.min(positions - first) as usize, 0);
-            database.scores().read(first, bounds)?;
-        }
-        match low.iter().zip(&*high).position(|(low, high)| low > high) {
-            Some(at) => {
-                let board = lows.board(first + at as u64);
-                Err(CheckError::Crossed { stones, board, low: low[at], high: high[at] })
-            }
-            None => Ok(PairStatistics::of_bounds(low, high)),
-        }
-    };
-    let units = (0..positions.div_ceil(PAIRED_POSITIONS)).into_par_iter();
-    units.map_init(Default::default, of_unit).try_reduce(PairStatistics::default, |a, b| Ok(a.plus(b)))
 }
 
 /// As [`verify_watched`], for a database whose histogram is known.
@@ -234,7 +201,7 @@ mod tests {
     use super::*;
     use crate::Sample;
     use crate::solved::solved;
-    use game::{Board, PositionSet, Rules};
+    use game::{Board, PositionSet, Rules, Score};
     use std::collections::BTreeSet;
 
     const SAMPLE: Extent = Extent::Sample(Sample { one_in: 10, at_least: 100, seed: 1 });

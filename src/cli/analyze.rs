@@ -14,6 +14,7 @@ use crate::probe::{estimate, pit_name};
 use crate::quantity;
 use crate::screen::Width;
 use crate::table::TextTable;
+use crate::terminal::say;
 use book::OpeningBook;
 use book_comparison::{BookComparison, ComparedMove};
 use disk::{Disk, RealDisk};
@@ -105,6 +106,10 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let oracle = oracle(&disk, args.dir.as_deref())?;
     let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
+    if let Some(rules) = transcript.variant().filter(|rules| rules != oracle.rules()) {
+        let used = oracle.rules().name;
+        say(format_args!("the game is of the variant {}, and is analyzed by the rules {used}", rules.name));
+    }
     let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
     let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
     let moves = analyze(&analyst, book.as_ref(), &transcript.game)?;

@@ -21,6 +21,7 @@ struct JsonChanges {
     changed: u64,
     decided_otherwise: u64,
     raised: u64,
+    open: u64,
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         if let Some(damaged) = [&first, &second].iter().find_map(|opened| opened.damaged.get(&stones)) {
             return Err(CliError::Damaged { what: damaged.message.clone() });
         }
-        let changes = pool.install(|| ScoreChanges::between(&first.sound, &second.sound, stones))?;
+        let changes = pool.install(|| ScoreChanges::of_bounds(first.bounds(), second.bounds(), stones))?;
         all.push((stones, changes));
     }
     if args.json {
@@ -58,20 +59,21 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
 }
 
 fn json(
-    &(stones, ScoreChanges { positions, slams, changed, decided_otherwise, raised }): &(u32, ScoreChanges),
+    &(stones, ScoreChanges { positions, slams, changed, decided_otherwise, raised, open }): &(u32, ScoreChanges),
 ) -> JsonChanges {
-    JsonChanges { stones, positions, slams, changed, decided_otherwise, raised }
+    JsonChanges { stones, positions, slams, changed, decided_otherwise, raised, open }
 }
 
 fn table([first, second]: [&str; 2], all: &[(u32, ScoreChanges)]) -> String {
     let mut table =
-        TextTable::new(&["stones", "positions", "slam", "changed", "share", "outcome", "raised"]).numbers(0..7);
+        TextTable::new(&["stones", "positions", "slam", "open", "changed", "share", "outcome", "raised"]).numbers(0..8);
     let share = |part: u64, of: u64| format!("{:.3} %", 100.0 * part as f64 / of.max(1) as f64);
     for (stones, changes) in all {
         table.add_row([
             stones.to_string(),
             grouped(changes.positions),
             share(changes.slams, changes.positions),
+            share(changes.open, changes.positions),
             grouped(changes.changed),
             share(changes.changed, changes.positions),
             share(changes.decided_otherwise, changes.positions),
@@ -81,7 +83,8 @@ fn table([first, second]: [&str; 2], all: &[(u32, ScoreChanges)]) -> String {
     format!(
         "from {first} to {second}\n\n{}\n\
          slam: positions in which a move would capture all of the opponent's stones\n\
-         changed: positions with another score\n\
+         open: positions with two bounds by either rules, which may change or not\n\
+         changed: positions with another score, whichever it is within the bounds\n\
          outcome: positions that change between won, drawn and lost\n\
          raised: of the changed positions, those with a higher score by {second}\n",
         table.fit(Width::stdout())

@@ -43,6 +43,11 @@ pub(crate) struct DamagedDatabase {
 }
 
 impl OpenedDatabases {
+    /// Returns the lower and the upper bounds of positions; scores are both.
+    pub(crate) fn bounds(&self) -> [&Databases<CachedScores>; 2] {
+        [&self.sound, self.upper.as_ref().unwrap_or(&self.sound)]
+    }
+
     /// Indexes the databases of a library. Their decoded blocks share a bounded cache.
     pub(crate) fn new(library: Library) -> Result<OpenedDatabases> {
         OpenedDatabases::with_cache(library, cache_bytes())

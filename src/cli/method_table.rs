@@ -2,7 +2,6 @@
 
 use crate::error::Result;
 use crate::output::{print_json, print_text};
-use crate::plan::refusals;
 use crate::quantity;
 use crate::screen::Width;
 use crate::table::TextTable;
@@ -94,6 +93,17 @@ pub(crate) fn heading(name: &str, settings: &Settings) -> String {
         a_second(write),
         quantity::grouped(operations as u64),
     )
+}
+
+/// Says which methods cannot solve databases by the rules, and why; nothing if all can.
+pub(crate) fn refusals(settings: &Settings) -> String {
+    let refused = Method::ALL.into_iter().filter_map(|method| Some((method, method.refusal(&settings.rules)?)));
+    let mut lines: Vec<String> = refused.map(|(method, why)| format!("{method} cannot: {why}\n")).collect();
+    if !settings.rules.has_scores() {
+        lines
+            .push("sweep cannot on disk, nor on several ranks: it holds both bounds in the memory of one\n".to_owned());
+    }
+    lines.concat()
 }
 
 /// Predictions for one database.

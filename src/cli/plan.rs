@@ -5,10 +5,9 @@ use crate::databases::solved;
 use crate::doctor::nearest;
 use crate::error::Result;
 use crate::job_table::JobTable;
-use crate::method_table::{JsonMachine, JsonPrediction, MethodTable, heading};
+use crate::method_table::{JsonMachine, JsonPrediction, MethodTable, heading, refusals};
 use crate::output::{print_json, print_text};
-use crate::request::ResolvedBuild;
-use crate::run::refuse_job;
+use crate::request::{ResolvedBuild, refuse_job};
 use crate::screen::Width;
 use crate::table::TextTable;
 use crate::terminal::say;
@@ -17,7 +16,7 @@ use disk::{Disk, RealDisk};
 use pipeline::plan::PlannedStage;
 use pipeline::preflight::Resources;
 use pipeline::{Budget, Exit, Orchestrator, Plan, StageCounts};
-use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction, Settings};
+use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;
 
@@ -37,7 +36,9 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         }
         let settings = settings.clone().for_machine(hardware, settings.memory_bytes, settings.threads);
         match args.ranks {
-            Some(ranks) if ranks > 1 && !settings.rules.has_scores() => return refuse_job(&settings).map(|()| Exit::Done),
+            Some(ranks) if ranks > 1 && !settings.rules.has_scores() => {
+                return refuse_job(&settings).map(|()| Exit::Done);
+            }
             Some(ranks) => JobTable::new(&settings, stones, ranks.into()).show(machine, args.json)?,
             None => MethodTable::new(&settings, stones).show(machine, args.json)?,
         }
@@ -147,16 +148,6 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
         table.fit(Width::stdout()),
         refusals(build.settings())
     )
-}
-
-/// Says which methods cannot solve databases by the rules, and why; nothing if all can.
-pub(crate) fn refusals(settings: &Settings) -> String {
-    let refused = Method::ALL.into_iter().filter_map(|method| Some((method, method.refusal(&settings.rules)?)));
-    let mut lines: Vec<String> = refused.map(|(method, why)| format!("{method} cannot: {why}\n")).collect();
-    if !settings.rules.has_scores() {
-        lines.push("sweep cannot on disk, nor on several ranks: it holds both bounds in the memory of one\n".to_owned());
-    }
-    lines.concat()
 }
 
 /// Groups steps by line: one step each, or those of one kind for all bounds of a database.

@@ -13,7 +13,7 @@ use disk::{RealDisk, clock};
 use game::notation::{MoveText, PositionText, Side};
 use game::play::{Game, GameEnd, GameOutcome, GameTurn};
 use game::transcript::{Transcript, WrittenMove, side_name};
-use game::{HALF_PITS, Index, Orientation, Pit, PositionSet};
+use game::{HALF_PITS, Index, Orientation, Pit, PositionSet, Rules};
 use oracle::{Bounds, Level};
 use pipeline::Exit;
 use search::SearchReport;
@@ -38,6 +38,9 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
     let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
     let mut table = PlayedGame { game, analyst, book, is_book_followed: false, args, chance };
+    if *table.game.rules() != Rules::AWARI {
+        print(&format!("{}: {}\n", table.game.rules().name, table.game.rules().text()))?;
+    }
     table.show()?;
     let mut lines = Lines::new(std::io::stdin().lock());
     loop {
@@ -172,7 +175,7 @@ impl PlayedGame<'_> {
             "values" | "best" | "line" => match self.analyst.oracle.answer(&now.board) {
                 Err(error) => print(&format!("{error}\n"))?,
                 Ok(_) if word == "line" => print(&format!("{}\n", line(&self.analyst.oracle, &now.text())?))?,
-                Ok(answer) if word == "values" => print(&text(&now.text(), &answer))?,
+                Ok(answer) if word == "values" => print(&text(&now.text(), &answer, self.game.rules().has_scores()))?,
                 Ok(answer) => {
                     let best = answer.moves.iter().filter(|one| one.is_best);
                     let names: Vec<String> =

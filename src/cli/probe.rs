@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     if args.json {
         print_json(&ProbeReply::new(&position, &answer, line))?;
     } else {
-        print_text(&(text(&position, &answer) + &format!("\nline   {line}\n")))?;
+        print_text(&(text(&position, &answer, oracle.rules().has_scores()) + &format!("\nline   {line}\n")))?;
     }
     Ok(Exit::Done)
 }
@@ -252,7 +252,7 @@ fn move_name(pit: Pit, side: Side, sown: u8, captured: u8) -> String {
     format!("{}{sown}{captured}", pit_name(pit, side))
 }
 
-pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
+pub(crate) fn text(position: &PositionText, answer: &Answer, has_scores: bool) -> String {
     let mut text = board(position);
     let origin = match answer.source {
         AnswerSource::Database => "",
@@ -261,7 +261,15 @@ pub(crate) fn text(position: &PositionText, answer: &Answer) -> String {
         AnswerSource::Search => ", bounds found by a search: there is no database for this number of stones",
     };
     let stones = plural(u64::from(answer.board.stones()), "stone");
-    let _ = writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score);
+    let _ = match (has_scores, answer.score.score()) {
+        (false, None) if answer.source != AnswerSource::Search => writeln!(
+            text,
+            "\nbounds {} of {stones}{origin}: the first the player to move can force, to the second the opponent can hold \
+             this player\n",
+            answer.score
+        ),
+        _ => writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score),
+    };
     let mut table = TextTable::new(&["move", "captures", "value", ""]).numbers([1, 2]);
     for one in &answer.moves {
         table.add_row([
@@ -310,7 +318,11 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String> {
     words.push(match end {
         LineEnd::Over => format!("; {} cannot move, the opponent takes {}", side_name(side), board.stones()),
         LineEnd::Repeats { from } => {
-            format!("; the position before move {} is repeated: the remaining stones are shared", from + 1)
+            let rest = match oracle.rules().has_scores() {
+                true => "the remaining stones are shared",
+                false => "each player gets the stones on the own side",
+            };
+            format!("; the position before move {} is repeated: {rest}", from + 1)
         }
         LineEnd::CutOff => "...".to_owned(),
         LineEnd::Unknown => "; here the line leaves the databases".to_owned(),

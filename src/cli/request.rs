@@ -145,8 +145,17 @@ pub(crate) fn other_method(manifest: &Manifest, settings: &Settings) -> Option<D
     let why = method.refusal(&rules).unwrap_or_default();
     let message = format!("must not be {method} where game.rules is {}: {why}", rules.name);
     let can: Vec<&str> = Method::ALL.into_iter().filter(|of| of.refusal(&rules).is_none()).map(Method::word).collect();
-    let help = format!("choose {}, or auto: `--set build.method=auto`", can.join(" or "));
+    let remedy = if key == "build.method" { "build.method=auto" } else { "build.methods={}" };
+    let help = format!("choose {}, or leave the choice to the program: `--set {remedy}`", can.join(" or "));
     Some(manifest.diagnose(key, &message, Some(&help)))
+}
+
+/// Refuses a job of several ranks where only one can solve databases by the rules.
+pub(crate) fn refuse_job(settings: &Settings) -> Result<()> {
+    match settings.rules.has_scores() {
+        true => Ok(()),
+        false => Err(CliError::OneRank { rules: settings.rules.name }),
+    }
 }
 
 /// Returns the options of a run of all stages that the settings request.

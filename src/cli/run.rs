@@ -6,7 +6,7 @@ use crate::error::{CliError, Result};
 use crate::job_role::JobRole;
 use crate::logs::{self, LogObserver};
 use crate::progress::{ProgressDisplay, exit_of};
-use crate::request::ResolvedBuild;
+use crate::request::{ResolvedBuild, refuse_job};
 use crate::screen::Width;
 use crate::shell::command_line;
 use crate::stats::recorded;
@@ -19,7 +19,6 @@ use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
 use pipeline::status::status;
 use pipeline::{Budget, Exit, HeartbeatObserver, Orchestrator, PipelineError, Plan};
-use planner::Settings;
 use stages::distributed::JobLeader;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -57,14 +56,6 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     // Only rank 0 exits with the outcome of the run: some launchers kill all ranks when one fails, before rank 0 could
     // print the reason.
     Ok(Exit::Done)
-}
-
-/// Refuses a job of several ranks where only one can solve databases by the rules.
-pub(crate) fn refuse_job(settings: &Settings) -> Result<()> {
-    match settings.rules.has_scores() {
-        true => Ok(()),
-        false => Err(CliError::OneRank { rules: settings.rules.name }),
-    }
 }
 
 fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit> {

@@ -44,13 +44,21 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit> {
     }
     let all: Vec<Statistics> = known.into_values().collect();
     print(&match args.format {
-        StatsFormat::Table => explained(check::table(&all, Width::stdout().columns)),
+        StatsFormat::Table => explained(check::table(&all, Width::stdout().columns)) + &pairs(&all),
         StatsFormat::Bars => bars(&all),
         StatsFormat::Csv => check::csv(&all),
         StatsFormat::Json => check::json(&all),
         StatsFormat::Svg => check::svg(&all),
     })?;
     Ok(Exit::Done)
+}
+
+/// Describes how far the two bounds of positions are apart, if they have two.
+fn pairs(all: &[Statistics]) -> String {
+    match check::pairs_table(all) {
+        none if none.is_empty() => none,
+        table => format!("\nthe scores above are the lower bounds; exact: positions whose bounds are equal\n\n{table}"),
+    }
 }
 
 /// Draws the distribution of scores of each database.

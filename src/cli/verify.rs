@@ -312,8 +312,9 @@ impl Verifier<'_> {
         };
         let extent = self.extent();
         let verified = match &self.opened.upper {
-            Some(upper) => check::verify_bounds_watched(databases, upper, stones, extent, &|_| watch())
-                .map(|[lows, _]| lows),
+            Some(upper) => {
+                check::verify_bounds_watched(databases, upper, stones, extent, &|_| watch()).map(|[lows, _]| lows)
+            }
             None => check::verify_watched(databases, stones, extent, &|_| watch()),
         };
         let (score, wins) = match self.opened.upper {

@@ -62,7 +62,8 @@ impl Databases {
         self.oracle.set() != PositionSet::All
     }
 
-    /// Returns the database of all positions with `stones` stones.
+    /// Returns the database of all positions with `stones` stones. By rules where positions have two bounds, it has the lower
+    /// ones.
     ///
     /// # Errors
     /// [`Error::Missing`] if there is none; [`Error::Damaged`] if its header or block index is damaged.
@@ -74,11 +75,28 @@ impl Databases {
     /// Returns the score of a position. Without a database for its stones, a short search may still decide it.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the score needs a database that is not there; [`Error::Damaged`] or [`Error::Io`] if one
+    /// [`Error::Bounds`] if it has none by the rules; [`Error::Missing`] if the score needs a database that is not there; [`Error::Damaged`] or [`Error::Io`] if one
     /// that it needs is damaged, contradicts the rules, or cannot be read.
     pub fn score(&self, position: &Position) -> Result<i8, Error> {
-        let score = self.oracle.answer(&position.0)?.score.score();
-        score.ok_or(Error::Missing(position.stones()))
+        let bounds = self.oracle.answer(&position.0)?.score;
+        bounds.score().ok_or_else(|| self.no_score(position.stones(), bounds))
+    }
+
+    /// Returns the bounds of a position: what the player to move can force, and to what the opponent can hold that player. By
+    /// rules where a position has a score, both are the score if it is known.
+    ///
+    /// # Errors
+    /// As [`score`](Self::score).
+    pub fn bounds(&self, position: &Position) -> Result<(i8, i8), Error> {
+        let bounds = self.oracle.answer(&position.0)?.score;
+        Ok((bounds.low(), bounds.high()))
+    }
+
+    fn no_score(&self, stones: u32, bounds: oracle::Bounds) -> Error {
+        match self.oracle.upper(stones) {
+            Some(_) => Error::Bounds { low: bounds.low(), high: bounds.high() },
+            None => Error::Missing(stones),
+        }
     }
 
     /// Returns the legal moves, `A` to `F`, with their values. There are none if the player to move cannot move; the
@@ -92,7 +110,7 @@ impl Databases {
             Ok(Move {
                 pit: pit_letter(value.pit),
                 captured: value.captured,
-                value: value.value.score().ok_or(Error::Missing(value.child.stones()))?,
+                value: value.value.score().ok_or_else(|| self.no_score(value.child.stones(), value.value))?,
                 child: Position(value.child),
             })
         };

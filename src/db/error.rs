@@ -21,6 +21,14 @@ pub enum Error {
     /// The position set of the databases does not contain the position: its opponent has no empty pit.
     #[error("the databases hold reachable positions only, and no move leads to {0}")]
     NotContained(String),
+    /// By the rules of the databases the position has two bounds, which differ.
+    #[error("the position has no score but the bounds {low} and {high}; ask for its bounds")]
+    Bounds {
+        /// What the player to move can force.
+        low: i8,
+        /// To what the opponent can hold the player to move.
+        high: i8,
+    },
     /// A database is damaged or wrong.
     #[error("{0}")]
     Damaged(String),

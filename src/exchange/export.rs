@@ -81,7 +81,10 @@ pub fn export(
     let mut exporter = Exporter::new(disk, scores, index, directory, options);
     match options.format {
         Format::Parquet | Format::Vu if has_pairs => {
-            let what = format!("the format {} has one value of each position, and the database two: choose raw or csv", options.format);
+            let what = format!(
+                "the format {} has one value of each position, and the database two: choose raw or csv",
+                options.format
+            );
             return Err(ExchangeError::Unsupported { what });
         }
         Format::Raw => raw::write(&mut exporter)?,

@@ -124,6 +124,11 @@ impl Rules {
         Rules::OWARE,
     ];
 
+    /// The known rules by which a board has a score: all but those of oware.
+    pub fn with_scores() -> impl DoubleEndedIterator<Item = Rules> + Clone {
+        Rules::KNOWN.into_iter().filter(Rules::has_scores)
+    }
+
     /// The rules of this name, by which databases can be built.
     pub fn by_name(name: &str) -> Option<Rules> {
         Rules::KNOWN.into_iter().find(|rules| rules.name == name)
@@ -161,7 +166,9 @@ impl Rules {
         let Rules { capture_low, capture_high, .. } = self;
         let bounds = match self.has_scores() {
             true => "",
-            false => "; so a board has two numbers: what the player to move can force, and to what the opponent can hold that player",
+            false => {
+                "; so a board has two numbers: what the player to move can force, and to what the opponent can hold that player"
+            }
         };
         format!("Capture {capture_low} or {capture_high}; {slam}{feed}; {repetition}; {rest}{bounds}")
     }

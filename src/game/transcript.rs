@@ -5,6 +5,7 @@
 //! [FEN "4-4-4-4-4-4-4-4-4-4-4-4-0-0-S"]
 //!
 //! 1. F f 2. B d                      moves by their pits, A to F for South, a to f for North
+//! [Variant "oware"]                  the name of the rules; it is written unless they are those of awari
 //! F4 f4 B5 d5 E7x2                   with the stones sown, and what they capture
 //! 1. F4 f4 {a comment} (2. A a) 1-0  numbers, comments, variations and results are passed over
 //! ```
@@ -19,6 +20,9 @@ use thiserror::Error;
 
 /// The maximum number of moves of a game: a longer game must contain a repeated position.
 pub const MOVES_MAX: usize = 10_000;
+
+/// The tag with the name of the rules.
+const VARIANT: &str = "Variant";
 
 /// The longest part of a text that an error quotes, in characters.
 const FOUND_CHARACTERS_MAX: usize = 20;
@@ -127,9 +131,20 @@ impl Transcript {
         Ok(Transcript { tags, game })
     }
 
+    /// Returns the rules that the tag Variant names. Abapa is another name of oware.
+    pub fn variant(&self) -> Option<Rules> {
+        let (_, name) = self.tags.iter().find(|(tag, _)| tag == VARIANT)?;
+        let name = name.to_lowercase();
+        Rules::by_name(if name == "abapa" { Rules::OWARE.name } else { &name })
+    }
+
     /// Writes a game in the Oware Game Notation.
     pub fn text(&self) -> String {
         let mut text = String::new();
+        let rules = self.game.rules();
+        if *rules != Rules::AWARI && self.tags.iter().all(|(tag, _)| tag != VARIANT) {
+            let _ = writeln!(text, "[{VARIANT} \"{}\"]", rules.name);
+        }
         for (name, value) in &self.tags {
             let value = value.replace('\\', "\\\\").replace('"', "\\\"");
             let _ = writeln!(text, "[{name} \"{value}\"]");
@@ -343,6 +358,19 @@ fn number(text: &str) -> (Option<&str>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_variant_is_written_and_read() {
+        for rules in Rules::KNOWN {
+            let written = Transcript { tags: Vec::new(), game: Transcript::parse(rules, "F f").unwrap().game }.text();
+            let read = Transcript::parse(rules, &written).unwrap();
+            assert_eq!(read.variant().unwrap_or(Rules::AWARI), rules, "{written}");
+            assert_eq!(read.text(), written);
+        }
+        let variant = |text| Transcript::parse(Rules::AWARI, text).unwrap().variant();
+        assert_eq!(variant("[Variant \"Abapa\"] F"), Some(Rules::OWARE));
+        assert_eq!(variant("[Variant \"Grand Slam\"] F"), None);
+    }
 
     fn parse(text: &str) -> Result<Transcript, TranscriptError> {
         Transcript::parse(Rules::AWARI, text)

@@ -24,14 +24,14 @@ const POSITIONS_MAX: usize = 400_000;
 
 /// A position of a proof, and whether the guaranteed player is to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Proved {
+struct GuaranteePosition {
     board: Board,
     is_own: bool,
 }
 
 /// The moves that a proof has to consider in a position.
 #[derive(Debug, Default)]
-struct ProofMoves {
+struct GuaranteeNode {
     /// Whether the guaranteed player has a move that ends the proof, or for the opponent, whether every move without a child
     /// does.
     ends: bool,
@@ -55,7 +55,7 @@ impl Oracle {
     ) -> Result<Option<Pit>, OracleError> {
         let mut distance = DISTANCE_FIRST;
         loop {
-            let mut proof = Proof::new(self, board, before, guarantee);
+            let mut proof = GuaranteeProof::new(self, board, before, guarantee);
             let is_complete = proof.collect(distance)?;
             proof.derive();
             if proof.nodes[0].distance.is_some() {
@@ -81,26 +81,26 @@ impl Oracle {
 }
 
 /// The collected positions.
-struct Proof<'a> {
+struct GuaranteeProof<'a> {
     oracle: &'a Oracle,
     guarantee: Score,
     /// The positions of the game before the present one, in the last of which the opponent was to move.
     before: &'a [Board],
-    numbers: HashMap<Proved, usize>,
-    keys: Vec<Proved>,
-    nodes: Vec<ProofMoves>,
+    numbers: HashMap<GuaranteePosition, usize>,
+    keys: Vec<GuaranteePosition>,
+    nodes: Vec<GuaranteeNode>,
 }
 
-impl<'a> Proof<'a> {
-    fn new(oracle: &'a Oracle, board: &Board, before: &'a [Board], guarantee: Score) -> Proof<'a> {
-        let root = Proved { board: *board, is_own: true };
-        Proof {
+impl<'a> GuaranteeProof<'a> {
+    fn new(oracle: &'a Oracle, board: &Board, before: &'a [Board], guarantee: Score) -> GuaranteeProof<'a> {
+        let root = GuaranteePosition { board: *board, is_own: true };
+        GuaranteeProof {
             oracle,
             guarantee,
             before,
             numbers: HashMap::from([(root, 0)]),
             keys: vec![root],
-            nodes: vec![ProofMoves::default()],
+            nodes: vec![GuaranteeNode::default()],
         }
     }
 
@@ -121,9 +121,9 @@ impl<'a> Proof<'a> {
     }
 
     /// Returns the moves of a position that the proof has to consider.
-    fn moves(&mut self, number: usize) -> Result<ProofMoves, OracleError> {
-        let (Proved { board, is_own }, rules) = (self.keys[number], self.oracle.rules());
-        let mut moves = ProofMoves { ends: !is_own, ..ProofMoves::default() };
+    fn moves(&mut self, number: usize) -> Result<GuaranteeNode, OracleError> {
+        let (GuaranteePosition { board, is_own }, rules) = (self.keys[number], self.oracle.rules());
+        let mut moves = GuaranteeNode { ends: !is_own, ..GuaranteeNode::default() };
         for (_, played) in board.moves(rules) {
             let is_over = played.captured == 0 && self.is_in_game(&played.child, !is_own);
             let value = match is_over {
@@ -142,7 +142,9 @@ impl<'a> Proof<'a> {
                 (false, _) => {}
                 (true, true) if is_own => moves.ends = true,
                 (true, true) => {}
-                (true, false) => moves.children.push(self.number(Proved { board: played.child, is_own: !is_own })),
+                (true, false) => {
+                    moves.children.push(self.number(GuaranteePosition { board: played.child, is_own: !is_own }))
+                }
             }
         }
         Ok(moves)
@@ -155,10 +157,10 @@ impl<'a> Proof<'a> {
     }
 
     /// Returns the number of a position, which is a new one at its first occurrence.
-    fn number(&mut self, position: Proved) -> usize {
+    fn number(&mut self, position: GuaranteePosition) -> usize {
         *self.numbers.entry(position).or_insert_with(|| {
             self.keys.push(position);
-            self.nodes.push(ProofMoves::default());
+            self.nodes.push(GuaranteeNode::default());
             self.keys.len() - 1
         })
     }
@@ -171,8 +173,7 @@ impl<'a> Proof<'a> {
         for (number, node) in self.nodes.iter().enumerate() {
             node.children.iter().for_each(|&child| parents[child].push(number));
         }
-        let is_end =
-            |number: &usize| self.nodes[*number].ends && (self.keys[*number].is_own || open[*number] == 0);
+        let is_end = |number: &usize| self.nodes[*number].ends && (self.keys[*number].is_own || open[*number] == 0);
         let mut round: Vec<usize> = (0..self.nodes.len()).filter(is_end).collect();
         for distance in 0.. {
             let mut next = Vec::new();
@@ -200,7 +201,7 @@ impl<'a> Proof<'a> {
         let mut best: Option<(u32, Pit)> = None;
         for (pit, played) in self.keys[0].board.moves(self.oracle.rules()) {
             let value = self.oracle.value_in_game(played.captured, &played.child, self.before)?;
-            let child = Proved { board: played.child, is_own: false };
+            let child = GuaranteePosition { board: played.child, is_own: false };
             let distance = match self.numbers.get(&child).filter(|_| played.captured == 0) {
                 Some(&number) => self.nodes[number].distance.map(|distance| distance + 1),
                 None => Some(0),

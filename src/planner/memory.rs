@@ -133,7 +133,8 @@ impl StageMemory {
         let fixed_bytes = fixed_bytes(settings);
         let room = budget_bytes.saturating_sub(fixed_bytes);
         let read: u64 = settings.smaller(stones).map(|stones| set.positions(stones)).sum::<u64>() * settings.values();
-        let cache_bytes = (read + positions * settings.values()).min((room / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
+        let cache_bytes =
+            (read + positions * settings.values()).min((room / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
         let in_memory_bytes = fixed_bytes + cache_bytes + sweep_bytes(settings, stones);
         let on_disk = DiskSweepMemory::new(settings, stones);
         let is_on_disk = method == Method::Sweep

@@ -33,7 +33,9 @@ impl Method {
         match self {
             _ if rules.has_scores() => None,
             Method::Sweep => None,
-            Method::Counting => Some("a count of undecided moves ends at one score, and a board has two bounds by these rules"),
+            Method::Counting => {
+                Some("a count of undecided moves ends at one score, and a board has two bounds by these rules")
+            }
             Method::TwoBit | Method::OneBit | Method::OneBitDual => {
                 Some("it decides each position at one score, and a board has two bounds by these rules")
             }

@@ -11,6 +11,9 @@ a column for each half of the player to move, both in descending lexicographic o
 reachable positions the opponent's halves without an empty pit are left out; that of all stones of the game ends with the
 opening position, the same number of stones in every pit, as a slab of its own.
 
+By the rules of oware a position has two bounds instead of a score: what the player to move can force, and to what the
+opponent can hold that player. bounds() and all_bounds() return both; score() and scores() the first.
+
 The layout of the bytes is described in `src/store/format.rs`; this is a second reader of it, which shares nothing with
 the first. For any bytes of a file it raises ValueError or returns scores of the range that the file states. With the
 package `blake3` checksums are compared too, so that the scores are those that were written. Databases of the codec zstd
@@ -36,12 +39,14 @@ __all__ = ["Database", "open"]
 _MAGIC = b"\x89awari\r\n"
 _MAGIC_END = _MAGIC[::-1]
 _VERSION_MAX = 2
+_PAIRS_VERSION = 5
 _FIXED_BYTES = 104
 _FOOTER_BYTES = 72
 _ENTRY_BYTES = 24
 _BLOCK_POSITIONS = 65_536
 _STONES_MAX = 48
 _DATABASE = 1
+_BOUNDS = 5
 _OPPONENT_MAJOR = 2
 _CODECS = {1: "raw", 2: "packed", 3: "zstd", 4: "rans"}
 _FORMS = {1: "raw", 2: "packed", 3: "frame", 4: "frames", 5: "strips"}
@@ -85,7 +90,9 @@ class Database:
     rules       the name of the rules, such as "awari"
     positions   the position set, "all" or "reachable"
     codec       "raw", "packed", "zstd" or "rans"
-    slabs       rows and columns of each slab, by the stones of the player to move; last the opening, if it is there
+    pairs       whether positions have two bounds instead of a score
+    slabs       rows and columns of each slab, by the stones of the player to move; last the opening, if it is there; with pairs
+                those of the lower bounds, then those of the upper ones
     opening     the opening position, if it is the last position of the database; else None
     digest      BLAKE3 of the scores in canonical order, as the file states it
     checksums   whether checksums are compared
@@ -104,7 +111,7 @@ class Database:
 
     def __len__(self):
         """The number of positions."""
-        return self._firsts[-1]
+        return self._firsts[-1] // (2 if self.pairs else 1)
 
     def __repr__(self):
         return f"<database of {self.stones} stones, {len(self)} positions ({self.positions}), {self.codec}: {self.path}>"
@@ -114,7 +121,19 @@ class Database:
 
         Raises ValueError if the position is not in the database, or its block is damaged.
         """
+        return self._value(self.rank(board))
+
+    def bounds(self, board):
+        """What the player to move can force, and to what the opponent can hold that player. Both are the score if positions
+        have one.
+
+        Raises ValueError as score() does.
+        """
         position = self.rank(board)
+        low = self._value(position)
+        return (low, self._value(len(self) + position)) if self.pairs else (low, low)
+
+    def _value(self, position):
         slab = next(m for m in range(len(self.slabs)) if position < self._firsts[m + 1])
         block, at = divmod(position - self._firsts[slab], self._in_block[slab])
         block += self._first_blocks[slab]
@@ -127,7 +146,18 @@ class Database:
 
         Raises ValueError if a block is damaged.
         """
-        scores = np.empty(len(self), np.int8)
+        return self.all_bounds()[0]
+
+    def all_bounds(self):
+        """The lower and the upper bounds of all positions in canonical order, two numpy arrays of int8.
+
+        Raises ValueError if a block is damaged.
+        """
+        values = self._values()
+        return (values[: len(self)], values[len(self) :]) if self.pairs else (values, values)
+
+    def _values(self):
+        scores = np.empty(self._firsts[-1], np.int8)
         first = 0
         for slab in range(len(self.slabs)):
             for block in range(self._first_blocks[slab], self._first_blocks[slab + 1]):
@@ -143,7 +173,7 @@ class Database:
         """
         if _blake3 is None:
             raise ImportError("the digest needs the package blake3: pip install blake3")
-        found = _blake3.blake3(self.scores().tobytes()).digest()
+        found = _blake3.blake3(self._values().tobytes()).digest()
         self._require(found == self.digest, f"scores with the digest {self.digest.hex()}", found.hex())
 
     def rank(self, board):
@@ -191,7 +221,11 @@ class Database:
         data = self._bytes
         self._require(data[:8] == _MAGIC, f"{_MAGIC} at the start", data[:8])
         version, header_bytes = struct.unpack_from("<II", data, 8)
-        self._require(1 <= version <= _VERSION_MAX, f"version 1 to {_VERSION_MAX}", version)
+        self._require(
+            1 <= version <= _VERSION_MAX or version == _PAIRS_VERSION,
+            f"version 1 to {_VERSION_MAX} or {_PAIRS_VERSION}",
+            version,
+        )
         self._version = version
         self._require(
             header_bytes % 64 == 0 and 128 <= header_bytes <= len(data) - _FOOTER_BYTES, "a whole header", header_bytes
@@ -200,7 +234,9 @@ class Database:
         (checksum,) = struct.unpack_from("<Q", data, header_bytes - 8)
         self._check("a header", _HEADER_NUMBER, data[: header_bytes - 8], checksum)
         kind, orientation, stones, codec, low, high, role, bound = struct.unpack_from("<BBBBbbBB", data, 16)
-        self._require((kind, role, bound) == (_DATABASE, 0, 0), "a database", f"kind {kind}")
+        self.pairs = version == _PAIRS_VERSION
+        expected = _BOUNDS if self.pairs else _DATABASE
+        self._require((kind, role, bound) == (expected, 0, 0), "a database", f"kind {kind}")
         self._require(orientation == _OPPONENT_MAJOR, f"orientation {_OPPONENT_MAJOR}", orientation)
         self._require(stones <= _STONES_MAX, f"at most {_STONES_MAX} stones", stones)
         self._require(codec in _CODECS, "codec 1 to 4", codec)
@@ -216,8 +252,10 @@ class Database:
         whole = (part, parts, first, block) == (0, 1, 0, block_positions)
         self._require(whole, f"one part in blocks of {block_positions}", (part, parts, first, block))
         reachable = self.positions == "reachable"
-        has_opening = slabs == stones + 2 and reachable and stones > 0 and stones % 12 == 0
-        self._require(slabs == stones + 1 or has_opening, f"{stones + 1} slabs", slabs)
+        sections = 2 if self.pairs else 1
+        has_opening = slabs == sections * (stones + 2) and reachable and stones > 0 and stones % 12 == 0
+        is_right = slabs == sections * (stones + 1) or has_opening
+        self._require(is_right, f"{sections * (stones + 1)} slabs", slabs)
         self.opening = [stones // 12] * 12 if has_opening else None
         expected = (_FIXED_BYTES + 8 * slabs + 8 + 63) // 64 * 64
         self._require(header_bytes == expected, f"a header of {expected} bytes", header_bytes)
@@ -226,6 +264,7 @@ class Database:
         self.slabs = list(struct.iter_unpack("<II", data[_FIXED_BYTES : _FIXED_BYTES + 8 * slabs]))
         shape = [(_halves(stones - m, reachable), _halves(m, False)) for m in range(stones + 1)]
         shape += [(1, 1)] if has_opening else []
+        shape *= sections
         self._require(self.slabs == shape, f"the slabs of {stones} stones, {self.positions}", self.slabs)
         self._firsts, self._first_blocks, self._in_block = [0], [0], []
         for rows, columns in self.slabs:

@@ -26,7 +26,7 @@ use game::quantity::plural;
 use game::transcript::side_name;
 use game::{Board, Rules, Score};
 use maud::{DOCTYPE, Markup, html};
-use oracle::{Answer, Bounds};
+use oracle::{Answer, AnswerSource, Bounds};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -163,7 +163,13 @@ fn document(rules: &Rules, body: &Markup) -> Markup {
                 main id="main" { (body) }
                 footer {
                     p {
-                        "Every value is the margin by which the player to move wins, of the stones still on the board. "
+                        @if rules.has_scores() {
+                            "Every value is the margin by which the player to move wins, of the stones still on the board. "
+                        } @else {
+                            "By the rules " (rules.name) " a board has two numbers: the margin that the player to move can force, \
+                             and that to which the opponent can hold this player, of the stones still on the board. One number \
+                             says that both are equal. "
+                        }
                         a href="v1/openapi.json" { "API" } " · " a href="v1/databases" { "databases" }
                     }
                 }
@@ -256,6 +262,13 @@ fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u3
             Some(0) => format!("{side} to move: the stones on the board are shared."),
             Some(score) if score > 0 => format!("{side} to move wins by {}.", stones(score)),
             Some(score) => format!("{side} to move loses by {}.", stones(-score)),
+            None if !shown.game.rules().has_scores() && answer.source != AnswerSource::Search => {
+                format!(
+                    "{side} to move can force {}, and be held to {} stones.",
+                    signed(answer.score.low()),
+                    signed(answer.score.high())
+                )
+            }
             None => {
                 format!(
                     "{side} to move: between {} and {} stones.",

@@ -109,7 +109,8 @@ impl CaptureRank<'_> {
         write: Write,
     ) -> RankResult<CaptureOutcome> {
         let cache = BlockCache::new(self.plan.memory().cache_bytes);
-        let opened = SmallerFiles::open(self.settings, self.disk, self.task.files.iter().cloned(), &cache, |_, _| None, 0);
+        let opened =
+            SmallerFiles::open(self.settings, self.disk, self.task.files.iter().cloned(), &cache, |_, _| None, 0);
         let smaller = agree(communicator, opened)?;
         let meter = LoadMeter::start(communicator);
         let capture = |piece: &CapturePiece, best: &mut Vec<Score>| {

@@ -61,9 +61,13 @@ def check_hostile(path):
 def check(path):
     """All scores, all at once and position by position."""
     database = awari_db.open(path)
-    assert f"{database.stones:02}" == path.stem and database.rules == "awari", database
+    assert f"{database.stones:02}" == path.stem and database.rules == ("oware" if database.pairs else "awari"), database
     expected = numpy.frombuffer((out / f"{path.stem}.raw").read_bytes(), numpy.int8)
-    scores = database.scores()
+    scores, upper = database.all_bounds()
+    if database.pairs:
+        assert numpy.array_equal(upper, expected[len(database) :]), f"{path}: other upper bounds"
+        assert (scores <= upper).all() and (database.stones < 4 or (scores < upper).any()), path
+        expected = expected[: len(database)]
     assert scores.dtype == numpy.int8 and len(database) == len(scores), database
     assert numpy.array_equal(scores, expected), f"{path}: other scores"
     if has("blake3"):
@@ -73,10 +77,11 @@ def check(path):
     step = 1 if len(lines) <= POSITIONS_MAX else len(lines) // SAMPLE
     for position in sorted({*range(0, len(lines), step), len(lines) - 1}):
         line = lines[position]
-        text, score = line.split(",")
+        text, score, *more = line.split(",")
         board = [int(stones) for stones in text.split()]
         assert database.rank(board) == position and database.unrank(position) == board, line
         assert database.score(board) == int(score), line
+        assert database.bounds(board) == (int(score), int(more[0] if more else score)), line
     for board in ([0] * 11, [-1, database.stones + 1] + [0] * 10, [database.stones + 1] + [0] * 11):
         try:
             database.rank(board)

@@ -37,6 +37,16 @@ fn the_opening_is_the_last_position() {
     compare(&place, "reachable, packed", 1);
 }
 
+#[test]
+fn both_bounds_of_pairs() {
+    if !Need::Numpy.is_met() {
+        return;
+    }
+    let place = TestDirectory::new(7);
+    place.awari("run m.toml --set game.rules=oware --set game.positions=reachable").is(0);
+    compare(&place, "oware, reachable, packed", 8);
+}
+
 fn every_score_of(codecs: &[&str], sets: &[&str]) {
     if !Need::Numpy.is_met() {
         return;

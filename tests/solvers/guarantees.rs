@@ -2,13 +2,21 @@
 //! the certificate, and games that are played to their end.
 
 use check::{CheckError, Databases, certify_bounds, verify_bounds};
+use disk::{Disk, MemoryDisk};
 use engines::capture::InMemory;
 use engines::sweep::{BoundCaptures, Guarantees};
 use engines::{Bytes, Kernel, Tables, capture};
 use game::notation::{PositionText, Seats, Side};
 use game::play::{Game, GameEnd};
 use game::reference::{self, ReferenceBounds};
-use game::{Board, Index, Orientation, Played, PositionSet, Rules, Score};
+use game::{Board, Index, Orientation, Pit, Played, PositionSet, Rules, Score};
+use oracle::{Library, Oracle};
+use pipeline::{Manifest, Orchestrator, RunOptions};
+use planner::{Settings, schema};
+use search::{Evaluation, SearchLimits, SearchRequest, SearchStop, Searcher};
+use stages::Awari;
+use std::path::{Path, PathBuf};
+use store::Scores;
 use tests::Random;
 
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
@@ -109,6 +117,140 @@ fn few_boards_are_exact() {
             }
         }
     }
+}
+
+/// Builds databases of oware by the stages of a run, each verified in full, and opens them.
+fn built(game: &str, stones: u32) -> Oracle {
+    let text =
+        format!("[game]\nrules = \"oware\"\n{game}[build]\nstones = \"0..{stones}\"\n[check]\nverify = \"full\"");
+    let disk = MemoryDisk::new();
+    let work = Awari::new(Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap()));
+    Orchestrator::new(&disk, Path::new("run"), &work, RunOptions::default()).run().unwrap();
+    let path = |stones: u32| PathBuf::from(format!("run/databases/{stones:02}.awari"));
+    let files = (0..=stones).map(|stones| (path(stones), Scores::open(&disk as &dyn Disk, &path(stones))));
+    Oracle::new(Library::new(files).unwrap(), 1 << 24)
+}
+
+/// The bounds in the files of a run are those of the slow solver, and so are the answers about all boards.
+#[test]
+fn a_run_builds_the_bounds_of_the_reference() {
+    let mut expected: Vec<ReferenceBounds> = Vec::new();
+    for stones in 0..=7 {
+        let bounds = reference::solve_bounds(&Rules::OWARE, stones, &expected);
+        expected.push(bounds);
+    }
+    for game in ["", "positions = \"reachable\"\n"] {
+        let oracle = built(game, 7);
+        assert_eq!(oracle.rules(), &Rules::OWARE);
+        for pits in (0..=7).flat_map(reference::boards) {
+            let stones = pits.iter().sum::<u8>() as usize;
+            let found = oracle.answer(&Board(pits)).unwrap().score;
+            let bounds = (expected[stones].low[&pits], expected[stones].high[&pits]);
+            assert_eq!((found.low(), found.high()), bounds, "{pits:?} {game}");
+        }
+    }
+}
+
+/// How an opponent of the guaranteed player chooses moves.
+#[derive(Clone, Copy, Debug)]
+enum Opponent {
+    Random,
+    /// A move of the highest lower bound.
+    Best,
+    /// A quiet move, to a position as near to those of the game so far as possible.
+    Delaying,
+}
+
+/// Returns the positions since the last capture of a game, without the present one.
+fn before(game: &Game) -> Vec<Board> {
+    let turns = game.turns();
+    let first = turns.iter().rposition(|turn| turn.captured > 0).map_or(0, |at| at + 1);
+    let start = if first == 0 { game.start() } else { turns[first - 1].after };
+    let all = std::iter::once(start).chain(turns[first..].iter().map(|turn| turn.after));
+    all.take(turns.len() - first).map(|situation| situation.board).collect()
+}
+
+fn reply(oracle: &Oracle, game: &Game, by: Opponent, random: &mut Random) -> Pit {
+    let moves = game.moves();
+    let now = game.now().board;
+    let chosen = match by {
+        Opponent::Random => None,
+        Opponent::Best => {
+            let answer = oracle.answer(&now).unwrap();
+            answer.moves.iter().max_by_key(|one| one.value.low()).map(|one| one.pit)
+        }
+        Opponent::Delaying => {
+            let seen = before(game);
+            let distance = |board: &Board| {
+                let one = |other: &Board| -> u32 {
+                    board.0.iter().zip(other.0).map(|(&a, b)| u32::from(a.abs_diff(b))).sum()
+                };
+                seen.iter().map(one).min().unwrap_or(0)
+            };
+            let quiet = moves.iter().filter(|(_, played)| played.captured == 0);
+            quiet.min_by_key(|(_, played)| distance(&played.child)).map(|(pit, _)| *pit)
+        }
+    };
+    chosen.unwrap_or_else(|| random.pick(&moves).0)
+}
+
+/// Plays games from random boards of up to `stones`: the first move that an analysis gives, with the game so far, against
+/// opponents of all kinds. The player gets at least the lower bound of the first board, and of each later one.
+fn guaranteed_games(stones: u32, games: u32) {
+    let oracle = built("", stones);
+    let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
+    let mut random = Random::new(7);
+    let (mut repeated, mut wider) = (0, 0);
+    for number in 0..games {
+        let by = [Opponent::Random, Opponent::Best, Opponent::Delaying][number as usize % 3];
+        let board = random.board(1 + number / 3 % stones);
+        let bounds = oracle.answer(&board).unwrap().score;
+        wider += u32::from(bounds.low() < bounds.high());
+        let seats = Seats { south_store: 0, north_store: 0, side: Side::South };
+        let mut game = Game::from(Rules::OWARE, &PositionText::of_game(board, seats));
+        while game.outcome().is_none() {
+            let now = game.now();
+            let pit = if now.seats.side == Side::South {
+                let before = before(&game);
+                let request =
+                    SearchRequest { before: &before, ..SearchRequest::new(now.board, SearchLimits::default()) };
+                let report = oracle.analyze(&searcher, &request, &SearchStop::new(), &mut |_| {}).unwrap();
+                let lead = now.seats.south_store as Score - now.seats.north_store as Score;
+                assert!(report.low + lead >= bounds.low(), "{board:?} {by:?}: {report:?}");
+                report.moves[0].pit
+            } else {
+                reply(&oracle, &game, by, &mut random)
+            };
+            game.play(pit).unwrap();
+        }
+        let outcome = game.outcome().unwrap();
+        assert!(outcome.lead >= bounds.low(), "{board:?} guarantees {bounds}, got {outcome:?} from {by:?}");
+        repeated += u32::from(matches!(outcome.end, GameEnd::Repeats { .. }));
+    }
+    println!("{games} games, {repeated} end with a repetition, {wider} begin with two bounds");
+    assert!(repeated * 100 > games && wider * 10 > games, "{repeated} {wider}");
+}
+
+#[test]
+fn the_engine_gets_what_databases_guarantee() {
+    guaranteed_games(6, 600);
+}
+
+#[test]
+#[ignore = "slow tier: 10,000 games with up to 12 stones"]
+fn the_engine_gets_what_databases_of_12_stones_guarantee() {
+    guaranteed_games(12, 10_000);
+}
+
+/// All stones of a game of one stone a pit: the last position of the reachable database is the opening.
+#[test]
+#[ignore = "slow tier: solves 12 stones"]
+fn the_opening_has_bounds() {
+    let oracle = built("positions = \"reachable\"\nopening = 1\n", 12);
+    let opening = Board([1; 12]);
+    let answer = oracle.answer(&opening).unwrap();
+    let all = built("", 12).answer(&opening).unwrap();
+    assert_eq!((answer.score, answer.source), (all.score, oracle::AnswerSource::Database));
 }
 
 #[test]

@@ -422,6 +422,8 @@ function verdict() {
   }
   if (isThinking) return `${side} to move; the server is thinking.`;
   if (answer.score === undefined) return `${side} to move; ${answer.message}${answer.code === "unknown-position" ? reach() : ""}.`;
+  const hasPairs = document.documentElement.dataset.repetition === "own-side" && answer.source !== "search";
+  if (typeof answer.score !== "number" && hasPairs) return `${side} to move can force ${signed(answer.score.lo)}, and be held to ${signed(answer.score.hi)} stones.`;
   if (typeof answer.score !== "number") return `${side} to move: between ${signed(answer.score.lo)} and ${signed(answer.score.hi)} stones.`;
   if (answer.score === 0) return `${side} to move: the stones on the board are shared.`;
   return `${side} to move ${answer.score > 0 ? "wins" : "loses"} by ${count(Math.abs(answer.score))}.`;

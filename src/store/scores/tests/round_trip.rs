@@ -255,6 +255,31 @@ fn kinds_and_orientations_round_trip() {
     assert!(forms.iter().all(|form| matches!(form, Form::SparseFrame | Form::Sparse | Form::Packed)), "{forms:?}");
 }
 
+/// A file of pairs has two sections of the same slabs, and a version of its own.
+#[test]
+fn pairs_round_trip() {
+    for kind in [FileKind::Bounds, FileKind::BoundCaptures, FileKind::BoundSnapshot] {
+        for codec in [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans] {
+            let mut example = Example::small();
+            let slabs = example.shape.slabs().to_vec();
+            let one = example.scores.clone();
+            example.identity.kind = kind;
+            example.shape = Shape::new(slabs.repeat(2)).unwrap();
+            example.scores.extend(one.iter().rev());
+            check(&example, codec);
+            let header = Parts::of(&example, codec).header;
+            assert_eq!(header[8], 5, "the version of files of pairs");
+            // As files of one section they would have too many slabs, and in an earlier version be unknown.
+            for (at, byte) in [(8, 2), (100, slabs.len() as u8)] {
+                let mut parts = Parts::of(&example, codec);
+                parts.header[at] = byte;
+                crate::format::seal_header(&mut parts.header);
+                assert!(example.open(Way::Mapped, &parts.assemble()).is_err(), "{kind} {codec} {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn another_file_is_refused_with_both_sides() {
     let example = Example::small();
