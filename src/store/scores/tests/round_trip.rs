@@ -264,7 +264,7 @@ fn pairs_round_trip() {
             let slabs = example.shape.slabs().to_vec();
             let one = example.scores.clone();
             example.identity.kind = kind;
-            example.shape = Shape::new(slabs.repeat(2)).unwrap();
+            example.shape = crate::Shape::new(slabs.repeat(2)).unwrap();
             example.scores.extend(one.iter().rev());
             check(&example, codec);
             let header = Parts::of(&example, codec).header;
