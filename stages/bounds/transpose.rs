@@ -67,6 +67,8 @@ pub(super) struct TransposedRows {
     bytes: usize,
     rows: Range<usize>,
     row_words: usize,
+    /// Words of the rows, and of more rows, which are zero. It is allocated once: if it grew from slab to slab, the
+    /// process would have up to three times as much.
     words: Vec<u64>,
     /// By strip of 64 rows, whether any may have a bit.
     has_bits: Vec<bool>,
@@ -81,7 +83,7 @@ impl TransposedRows {
             bytes,
             rows: 0..0,
             row_words: 0,
-            words: Vec::new(),
+            words: vec![0; bytes / 8],
             has_bits: Vec::new(),
             read: [Vec::new(), Vec::new()],
         }
@@ -106,7 +108,10 @@ impl TransposedRows {
         }
         self.rows = first * 64..to.rows.min((first + words) * 64);
         self.row_words = to.row_words;
-        self.words.resize(self.rows.len() * to.row_words, 0);
+        let words = self.rows.len() * to.row_words;
+        if words > self.words.len() {
+            self.words = vec![0; words];
+        }
         self.has_bits.clear();
         self.has_bits.resize(self.rows.len().div_ceil(64), false);
         let kernel = BitKernel::detect();
@@ -117,6 +122,7 @@ impl TransposedRows {
             read(from.word(rows.start)..from.word(rows.end), words)
         };
         let TransposedRows { words: transposed, has_bits, read: [now, next], .. } = self;
+        let transposed = &mut transposed[..words];
         let mut any = portion(0, now)?;
         for row in (0..from.rows).step_by(batch) {
             stop()?;
@@ -154,9 +160,10 @@ impl TransposedRows {
 
     /// Returns the words of all rows.
     pub(super) fn words_mut(&mut self) -> PlanePortion<'_> {
+        let words = self.rows.len() * self.row_words;
         match self.has_bits.contains(&true) {
-            true => PlanePortion::Words(&mut self.words),
-            false => PlanePortion::Zeros(self.words.len()),
+            true => PlanePortion::Words(&mut self.words[..words]),
+            false => PlanePortion::Zeros(words),
         }
     }
 
