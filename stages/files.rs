@@ -40,6 +40,11 @@ pub(crate) fn evaluation_errors() -> ArtifactName {
 pub const EVALUATION: &str = "evaluation/network.bin";
 const EVALUATION_ERRORS: &str = "evaluation/errors.json";
 
+/// Returns `books/K.json`, the report of a book of K positions.
+pub(crate) fn book_report(positions: u32) -> ArtifactName {
+    name(format!("books/{positions}.json"))
+}
+
 /// Returns the name of the fact that a database was verified.
 pub(crate) fn verification(stones: u32) -> ArtifactName {
     name(format!("verified/{stones:02}"))
@@ -70,7 +75,7 @@ pub(crate) fn is_name(name: &ArtifactName) -> bool {
     let is_file = match folder {
         "databases" => numbered("awari", rest.next()),
         "captures" => numbered("cap", rest.next()),
-        "stats" => numbered("json", rest.next()),
+        "stats" | "books" => numbered("json", rest.next()),
         "evaluation" => return [EVALUATION, EVALUATION_ERRORS].contains(&name.as_str()),
         "planes" => {
             let is_stones = rest.next().is_some_and(is_number);
@@ -82,6 +87,12 @@ pub(crate) fn is_name(name: &ArtifactName) -> bool {
         _ => false,
     };
     is_file && rest.next().is_none()
+}
+
+/// Whether a file belongs to a book: `books/NAME.sqlite`, its lock, and its log.
+pub(crate) fn is_book(name: &ArtifactName) -> bool {
+    let file = name.as_str().strip_prefix("books/").and_then(|file| file.split_once('.'));
+    file.is_some_and(|(_, rest)| matches!(rest, "sqlite" | "sqlite-wal" | "sqlite-shm" | "sqlite-journal" | "lock"))
 }
 
 fn name(text: String) -> ArtifactName {

@@ -1,8 +1,9 @@
 //! The graph of a build: the stages of all databases.
 //!
-//! For each number of stones: capture, solve, verify, statistics; the next number waits for the verification.
+//! For each number of stones: capture, solve, verify, statistics; the next number waits for the verification. After all
+//! databases, the evaluation and the book.
 
-use crate::{bounds, capture, database_file, evaluation, stats, verify};
+use crate::{book, bounds, capture, database_file, evaluation, stats, verify};
 use pipeline::Graph;
 use planner::{BuildPlan, Method, Verify};
 
@@ -32,6 +33,10 @@ pub(crate) fn graph(build: &BuildPlan) -> Graph {
         let (stage, made) = evaluation::declare(settings, largest, fit);
         stages.push(stage);
         artifacts.extend(made);
+    }
+    for (stage, reports) in settings.book().into_iter().flat_map(|request| book::declare(build, request)) {
+        stages.push(stage);
+        artifacts.extend(reports);
     }
     Graph::new(stages, artifacts).expect("stages are declared in the order in which they read each other")
 }

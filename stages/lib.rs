@@ -7,13 +7,15 @@
 //! (`bounds`), in which direction captures are computed (`capture`), whether files are mapped (`verify`).
 //!
 //! * `capture`, then one of `counting`, `sweep`, `sweep_on_disk`, `guarantees` or `bounds`, then `verify` and `stats`.
-//!   After all databases, `evaluation`.
+//! * After all databases, `evaluation` fits the evaluation of the engine, and `book` expands an opening book.
 //! * [`distributed`] runs stages on all ranks of a job.
 //! * `graph` lists all stages of a build, `files` names and opens their files, `stage_cache` keeps arrays from one
 //!   stage to the next, `snapshot_timer` decides when a long stage saves its state.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod book;
+mod book_databases;
 mod bounds;
 mod capture;
 mod counting;
@@ -32,6 +34,8 @@ mod stats;
 mod sweep;
 mod sweep_on_disk;
 mod verify;
+
+pub use book_databases::BookDatabases;
 
 use disk::{Digest, Disk, DiskError, heap};
 use distributed::JobLeader;
@@ -173,6 +177,13 @@ impl Work for Awari {
     }
 
     fn inspect(&self, disk: &dyn Disk, path: &Path, artifact: &ArtifactSpec) -> Result<Inspection, DiskError> {
+        if artifact.content == book::CONTENT
+            && let Some(name) = artifact.identity.get("name")
+            && disk.bytes(&book::path(path.to_path_buf(), name))?.is_none()
+        {
+            // Without the book its report is of no use.
+            return Ok(Inspection::Absent);
+        }
         if artifact.kind == ArtifactKind::Report {
             return match disk.read(path, STATS_BYTES_MAX) {
                 Ok(text) => Ok(Inspection::Header { digest: Digest::of(&text), identity: Default::default() }),
@@ -227,7 +238,7 @@ impl Work for Awari {
     }
 
     fn folders(&self) -> Vec<PathBuf> {
-        ["captures", "databases", "evaluation", "planes", "stats"].map(PathBuf::from).into()
+        ["captures", "databases", "evaluation", "planes", "stats", "books"].map(PathBuf::from).into()
     }
 
     fn is_name(&self, name: &ArtifactName) -> bool {
@@ -252,6 +263,10 @@ impl Work for Awari {
         Ok(*name == named)
     }
 
+    fn is_kept(&self, name: &ArtifactName) -> bool {
+        files::is_book(name)
+    }
+
     fn local_snapshots(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
         let databases = files::database(0).below(directory);
         let scratch = self.settings().scratch.as_ref()?;
@@ -264,6 +279,10 @@ impl Work for Awari {
             rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::no_threads)?;
         let parameters = stage.name.parameters();
         let stones = parameters.first().copied().unwrap_or(0);
+        if stage.name.kind() == "book" {
+            self.build.forget_tables();
+            return pool.install(|| book::run(&self.build, stones, context));
+        }
         let (build, plan) = (&self.build, self.build.plan(stones));
         build.stage_cache.begin(stage, plan);
         let all_ranks = build.job.as_deref();

@@ -3,7 +3,10 @@
 use crate::{Assessment, AwariGame, Hundredths};
 use game::Board;
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
+use std::fmt;
 use std::io;
+use std::str::FromStr;
+use std::time::Duration;
 
 /// Assesses positions, each with an empty table: so the result depends on the position, the limits, the databases and
 /// the version of the engine alone.
@@ -14,13 +17,56 @@ pub struct Assessor<'a> {
     limits: AssessmentLimits,
 }
 
-/// Limits of a search by which its result does not depend on the machine.
+/// Limit of a search. Only the result of a search by time depends on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssessmentLimits {
     /// The depth in moves.
     Depth(u32),
     /// The number of positions.
     Nodes(u64),
+    /// The time in milliseconds.
+    Milliseconds(u64),
+}
+
+impl AssessmentLimits {
+    /// Whether equal searches give equal results.
+    pub fn is_deterministic(self) -> bool {
+        !matches!(self, AssessmentLimits::Milliseconds(_))
+    }
+}
+
+impl fmt::Display for AssessmentLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AssessmentLimits::Depth(depth) => write!(f, "depth={depth}"),
+            AssessmentLimits::Nodes(nodes) => write!(f, "nodes={nodes}"),
+            AssessmentLimits::Milliseconds(milliseconds) => write!(f, "time={milliseconds} ms"),
+        }
+    }
+}
+
+/// Reads what `Display` writes.
+impl FromStr for AssessmentLimits {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AssessmentLimits, String> {
+        let wrong = || {
+            format!(
+                "must be \"nodes=N\", \"depth=N\" with at most 60 moves, or \"time=N ms\", N at least 1; found {text:?}"
+            )
+        };
+        let (key, number) = text.split_once('=').ok_or_else(wrong)?;
+        let milliseconds = number.strip_suffix("ms").map(str::trim_end);
+        let digits = if key == "time" { milliseconds.ok_or_else(wrong)? } else { number };
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let number = digits.parse().ok().filter(|&number: &u64| is_number && number > 0).ok_or_else(wrong)?;
+        match key {
+            "depth" if number <= 60 => Ok(AssessmentLimits::Depth(number as u32)),
+            "nodes" => Ok(AssessmentLimits::Nodes(number)),
+            "time" => Ok(AssessmentLimits::Milliseconds(number)),
+            _ => Err(wrong()),
+        }
+    }
 }
 
 /// The assessment of a position, and what it took.
@@ -76,6 +122,9 @@ impl<'a> Assessor<'a> {
         let limits = match self.limits {
             AssessmentLimits::Depth(depth) => SearchLimits { depth: Some(depth), ..SearchLimits::default() },
             AssessmentLimits::Nodes(nodes) => SearchLimits { nodes: Some(nodes), ..SearchLimits::default() },
+            AssessmentLimits::Milliseconds(milliseconds) => {
+                SearchLimits { time: Some(Duration::from_millis(milliseconds)), ..SearchLimits::default() }
+            }
         };
         self.searcher.table().clear();
         let report = self.searcher.search(&SearchRequest::new(board, limits), self.databases, stop, &mut |_| {});

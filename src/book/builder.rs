@@ -1,14 +1,16 @@
-//! Builds a book of awari in a file: chooses leaves, assesses their successors by threads, and enters the results.
+//! Builds a book of awari in a file: chooses leaves, assesses their successors, and enters the results.
 //!
-//! Threads share the successors of one leaf, and results are entered in the order of moves: so the book is the same for
-//! any number of threads, interrupted or not.
+//! A queue holds the leaves chosen next, `look_ahead` of them. Their successors are assessed together, by all threads,
+//! and entered in the order of the queue. So the book depends on the look-ahead, and on neither threads nor
+//! interruptions: a book that is loaded again chooses the leaves of its queue once more.
 
 use crate::{
     Assessed, Assessment, AssessmentError, AssessmentLimits, Assessor, AwariGame, Book, BookError, BookFile, BookGame,
-    BookSides, Strategy,
+    BookSides, NodeId, Strategy,
 };
 use game::Board;
 use search::{ExactScores, SearchStop};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +22,19 @@ pub struct BookBuilder<'a> {
     book: Book<AwariGame>,
     assessors: Vec<Assessor<'a>>,
     stop: &'a SearchStop,
+    settings: BookSettings,
+    /// Chosen leaves, in the order in which they are entered.
+    queue: VecDeque<QueuedLeaf>,
+    /// Results of successors of leaves in the queue.
+    results: HashMap<u64, Assessed>,
+}
+
+/// A leaf in the queue.
+#[derive(Clone, Copy, Debug)]
+struct QueuedLeaf {
+    leaf: NodeId,
+    /// The number of positions expanded when it was chosen.
+    chosen: u64,
 }
 
 /// How a book is built.
@@ -31,8 +46,18 @@ pub struct BookSettings {
     pub sides: BookSides,
     /// Limits of a search.
     pub limits: AssessmentLimits,
+    /// The number of leaves that are chosen ahead, at least 1.
+    pub look_ahead: usize,
     /// The number of threads, at least 1.
     pub threads: usize,
+}
+
+impl BookSettings {
+    /// Returns the settings that determine the book, as text.
+    pub fn text(&self) -> String {
+        let BookSettings { strategy, sides, limits, look_ahead, .. } = self;
+        format!("{strategy} {sides} {limits} look-ahead={look_ahead}")
+    }
 }
 
 /// An error that ends the expansion of a book. What was entered is kept.
@@ -64,19 +89,30 @@ impl<'a> BookBuilder<'a> {
     ) -> Result<BookBuilder<'a>, BuildError> {
         let assessor = |_| Assessor::new(game, databases, settings.limits).map_err(BuildError::Memory);
         let assessors: Vec<Assessor<'a>> = (0..settings.threads.max(1)).map(assessor).collect::<Result<_, _>>()?;
-        let mut book = file.load(*game.rules(), settings.strategy, settings.sides)?;
+        let (mut book, queue) = file.resume(*game.rules(), settings.strategy, settings.sides, settings.look_ahead)?;
         if book.roots().is_empty() {
             let key = AwariGame::key(root);
             let assessed = assessors[0].assess(key, stop)?;
             file.enter_root(key, &assessed)?;
             book.add_root(key, assessed.assessment);
         }
-        Ok(BookBuilder { file, book, assessors, stop })
+        let queue = queue.into_iter().map(|(leaf, chosen)| QueuedLeaf { leaf, chosen }).collect();
+        let settings = BookSettings { look_ahead: settings.look_ahead.max(1), ..*settings };
+        Ok(BookBuilder { file, book, assessors, stop, settings, queue, results: HashMap::new() })
     }
 
     /// Returns the book.
     pub fn book(&self) -> &Book<AwariGame> {
         &self.book
+    }
+
+    /// Returns the book as it was when it first had a number of positions.
+    ///
+    /// # Errors
+    /// [`BuildError::File`].
+    pub fn first(&self, positions: usize) -> Result<Book<AwariGame>, BuildError> {
+        let (strategy, sides) = (self.settings.strategy, self.settings.sides);
+        Ok(self.file.load_first(*self.book.game().rules(), strategy, sides, positions)?)
     }
 
     /// Takes over the scores of databases that the book was begun without. Positions that they hold become closed, also
@@ -112,35 +148,77 @@ impl<'a> BookBuilder<'a> {
     /// # Errors
     /// [`BuildError`]; the expansion is not entered then.
     pub fn expand(&mut self) -> Result<bool, BuildError> {
-        let Some(leaf) = self.book.choose() else { return Ok(false) };
-        let graph = self.book.graph();
-        let mut successors: Vec<u64> = self.book.moves(leaf).iter().map(|one| one.successor).collect();
-        successors.sort_unstable();
-        successors.dedup();
-        successors.retain(|&key| graph.find(key).is_none());
-        let found = self.assess(&successors)?;
-        let key = graph.node(leaf).key;
-        self.file.enter_expansion(key, &found)?;
-        self.book.expand(leaf, |key| {
-            let assessed = found.iter().find(|(found, _)| *found == key);
-            // Every new successor was assessed.
-            assessed.map(|(_, assessed)| assessed.assessment).ok_or(AssessmentError::Stopped)
-        })?;
-        Ok(true)
+        self.expand_by(|builder, keys| builder.assess(keys))
+    }
+
+    /// Expands a leaf, whose successors `assess` assesses with those of the other leaves in the queue. It returns the
+    /// results in the order of the positions.
+    ///
+    /// # Errors
+    /// [`BuildError`], or those of `assess`; the expansion is not entered then.
+    pub fn expand_by<E: From<BuildError>>(
+        &mut self,
+        assess: impl FnOnce(&Self, &[u64]) -> Result<Vec<Assessed>, E>,
+    ) -> Result<bool, E> {
+        while self.queue.len() < self.settings.look_ahead
+            && let Some(leaf) = self.book.choose()
+        {
+            self.queue.push_back(QueuedLeaf { leaf, chosen: self.book.expansions() });
+        }
+        let Some(&next) = self.queue.front() else { return Ok(false) };
+        if self.missing(next.leaf).next().is_some() {
+            let mut seen = HashSet::new();
+            let all = self.queue.iter().flat_map(|queued| self.missing(queued.leaf));
+            let keys: Vec<u64> = all.filter(|&key| seen.insert(key)).collect();
+            let found = assess(self, &keys)?;
+            self.results.extend(keys.into_iter().zip(found));
+        }
+        Ok(self.enter(next).map(|()| true)?)
+    }
+
+    /// Returns the successors of a leaf that are neither in the book nor assessed, ascending.
+    fn missing(&self, leaf: NodeId) -> impl Iterator<Item = u64> + use<'_, 'a> {
+        self.new_successors(leaf).into_iter().filter(|key| !self.results.contains_key(key))
+    }
+
+    /// Returns the successors of a leaf that are not in the book, ascending.
+    fn new_successors(&self, leaf: NodeId) -> Vec<u64> {
+        let mut keys: Vec<u64> = self.book.moves(leaf).iter().map(|one| one.successor).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.retain(|&key| self.book.graph().find(key).is_none());
+        keys
+    }
+
+    /// Enters the expansion of the first leaf of the queue, whose successors are assessed.
+    fn enter(&mut self, next: QueuedLeaf) -> Result<(), BuildError> {
+        // Every successor was assessed.
+        let result = |key: u64| self.results.get(&key).copied().ok_or(AssessmentError::Stopped);
+        let found = self.new_successors(next.leaf).into_iter().map(|key| Ok((key, result(key)?)));
+        let found: Vec<(u64, Assessed)> = found.collect::<Result<_, AssessmentError>>()?;
+        self.file.enter_expansion(self.book.graph().node(next.leaf).key, next.chosen, &found)?;
+        self.book.expand(next.leaf, |key| result(key).map(|assessed| assessed.assessment))?;
+        self.queue.pop_front();
+        for (key, _) in found {
+            self.results.remove(&key);
+        }
+        Ok(())
     }
 
     /// Assesses positions, by all threads.
-    fn assess(&self, keys: &[u64]) -> Result<Vec<(u64, Assessed)>, BuildError> {
+    ///
+    /// # Errors
+    /// [`BuildError::Assessment`].
+    pub fn assess(&self, keys: &[u64]) -> Result<Vec<Assessed>, BuildError> {
         let next = AtomicUsize::new(0);
         let results = Mutex::new(vec![None; keys.len()]);
         let work = |assessor: &Assessor<'a>| {
-            while let Some(&key) = keys.get(next.fetch_add(1, Ordering::Relaxed)) {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&key) = keys.get(at) else { break };
                 let result = assessor.assess(key, self.stop);
-                let at = keys.iter().position(|&one| one == key);
                 let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                if let Some(place) = at.and_then(|at| results.get_mut(at)) {
-                    *place = Some(result);
-                }
+                results[at] = Some(result);
             }
         };
         thread::scope(|scope| {
@@ -152,8 +230,7 @@ impl<'a> BookBuilder<'a> {
             work(&self.assessors[0]);
         });
         let results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let entered = keys.iter().zip(results);
-        entered.map(|(&key, result)| Ok((key, result.unwrap_or(Err(AssessmentError::Stopped))?))).collect()
+        results.into_iter().map(|result| Ok(result.unwrap_or(Err(AssessmentError::Stopped))?)).collect()
     }
 }
 

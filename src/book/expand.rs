@@ -60,6 +60,19 @@ impl<G: BookGame> Book<G> {
         self.chosen
     }
 
+    /// Returns the number of positions whose expansion was entered.
+    pub fn expansions(&self) -> u64 {
+        self.chosen - self.waiting.len() as u64
+    }
+
+    /// Marks leaves as chosen whose expansion is not entered yet.
+    pub(crate) fn wait_for(&mut self, leaves: impl IntoIterator<Item = NodeId>) {
+        for leaf in leaves {
+            self.chosen += 1;
+            self.waiting.insert(leaf);
+        }
+    }
+
     /// Adds a root.
     pub fn add_root(&mut self, key: u64, assessment: Assessment) -> NodeId {
         let id = self.graph.enter(&self.game, key, assessment);

@@ -66,6 +66,16 @@ impl DropOut {
     /// The largest omega: a million plies a stone.
     pub const OMEGA_MAX: u64 = 100_000_000;
 
+    /// Reads a number of plies a stone, with up to two decimals, as hundredths.
+    pub fn read_omega(text: &str) -> Option<u64> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+        let is_number = !whole.is_empty()
+            && decimals.len() <= 2
+            && (whole.to_owned() + decimals).bytes().all(|byte| byte.is_ascii_digit());
+        let hundredths = format!("{whole}{decimals:0<2}").parse().ok().filter(|_| is_number);
+        hundredths.filter(|&omega| omega <= DropOut::OMEGA_MAX)
+    }
+
     /// Returns what the opponent's loss costs.
     pub(crate) fn cost(&self, price: Hundredths) -> Priority {
         Priority(self.omega.saturating_mul(u64::from(price.max(0).unsigned_abs())))

@@ -1,27 +1,29 @@
 //! The file of a book: a database of SQLite with the facts of a book, from which everything else is derived.
 //!
-//! Layout (version 1; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
+//! Layout (version 2; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
 //! the rules and how the book is expanded; `engine` a row for each engine; `position` a row for each position with the
-//! result of its search; `root` and `expansion` the roots and the expanded positions, in order.
+//! result of its search; `root` and `expansion` the roots and the expanded positions, in order. Version 1 had neither
+//! `book.settings` nor `expansion.chosen`; a writer adds them.
 //!
 //! Each expansion is one transaction, so a killed process loses at most the search under way. The lock file beside the
 //! book admits one writer; readers need no lock, and see whole transactions.
 
-use crate::{Assessed, Assessment, AwariGame, Book, BookGame, BookSides, Hundredths, Strategy};
+use crate::{Assessed, Assessment, AwariGame, Book, BookGame, BookSides, Hundredths, NodeId, Strategy};
 use disk::{Disk, DiskError, Lock};
 use game::{Board, Rules, STONES_MAX};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// The version of the layout.
-pub const BOOK_VERSION: i64 = 1;
+pub const BOOK_VERSION: i64 = 2;
 
 /// The tables.
 pub const SCHEMA: &str = "\
 CREATE TABLE book (
     version INTEGER NOT NULL,  -- of this layout
-    rules TEXT NOT NULL        -- awari
+    rules TEXT NOT NULL,       -- awari
+    settings TEXT              -- of all expansions; NULL if they differ
 ) STRICT;
 CREATE TABLE engine (
     id INTEGER PRIMARY KEY,
@@ -44,8 +46,16 @@ CREATE TABLE root (
 ) STRICT;
 CREATE TABLE expansion (
     number INTEGER PRIMARY KEY,
-    pits BLOB NOT NULL UNIQUE REFERENCES position (pits)
+    pits BLOB NOT NULL UNIQUE REFERENCES position (pits),
+    chosen INTEGER             -- the number of rows of this table when the position was chosen
 ) STRICT;
+";
+
+/// Makes version 2 of version 1.
+const UPGRADE: &str = "\
+ALTER TABLE book ADD COLUMN settings TEXT;
+ALTER TABLE expansion ADD COLUMN chosen INTEGER;
+UPDATE book SET version = 2;
 ";
 
 /// The file of a book.
@@ -167,12 +177,19 @@ impl BookFile {
         if is_new == 0 {
             let made = file.connection.transaction().and_then(|transaction| {
                 transaction.execute_batch(SCHEMA)?;
-                transaction.execute("INSERT INTO book VALUES (?1, ?2)", params![BOOK_VERSION, rules.name])?;
+                let insert = "INSERT INTO book (version, rules) VALUES (?1, ?2)";
+                transaction.execute(insert, params![BOOK_VERSION, rules.name])?;
                 transaction.commit()
             });
             made.map_err(|source| failed(path, source))?;
         }
-        file.expect(rules)?;
+        if file.expect(rules)? < BOOK_VERSION {
+            let upgraded = file.connection.transaction().and_then(|transaction| {
+                transaction.execute_batch(UPGRADE)?;
+                transaction.commit()
+            });
+            upgraded.map_err(|source| failed(path, source))?;
+        }
         file.engine = file.enter_engine(engine)?;
         Ok(file)
     }
@@ -189,13 +206,14 @@ impl BookFile {
         }
     }
 
-    fn expect(&self, rules: &Rules) -> Result<(), BookError> {
+    /// Returns the version, after a check of it and of the rules.
+    fn expect(&self, rules: &Rules) -> Result<i64, BookError> {
         let found = self.connection.query_row("SELECT version, rules FROM book", [], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
         });
         let (version, name) = found.map_err(|source| failed(&self.path, source))?;
-        if version == BOOK_VERSION && name == rules.name {
-            return Ok(());
+        if (1..=BOOK_VERSION).contains(&version) && name == rules.name {
+            return Ok(version);
         }
         let found = format!("version {version} with the rules {name}");
         Err(BookError::Foreign { path: self.path.clone(), rules: rules.name, found })
@@ -232,18 +250,24 @@ impl BookFile {
         entered.map_err(|source| failed(&path, source))
     }
 
-    /// Enters an expansion: the position, and the results of its new successors.
+    /// Enters an expansion: the position, the number of expansions entered when it was chosen, and the results of its
+    /// new successors.
     ///
     /// # Errors
     /// What SQLite reports.
-    pub fn enter_expansion(&mut self, key: u64, successors: &[(u64, Assessed)]) -> Result<(), BookError> {
+    pub fn enter_expansion(
+        &mut self,
+        key: u64,
+        chosen: u64,
+        successors: &[(u64, Assessed)],
+    ) -> Result<(), BookError> {
         let path = self.path.clone();
         let entered = self.connection.transaction().and_then(|transaction| {
             for (successor, assessed) in successors {
                 enter(&transaction, self.engine, *successor, assessed)?;
             }
-            let insert = "INSERT INTO expansion (pits) VALUES (?1)";
-            transaction.prepare(insert)?.execute([AwariGame::board(key).0])?;
+            let insert = "INSERT INTO expansion (pits, chosen) VALUES (?1, ?2)";
+            transaction.prepare(insert)?.execute(params![AwariGame::board(key).0, chosen as i64])?;
             transaction.commit()
         });
         entered.map_err(|source| failed(&path, source))
@@ -270,46 +294,175 @@ impl BookFile {
         entered.map_err(|source| failed(&path, source))
     }
 
+    /// Returns whether all expansions have these settings. A book without expansions takes them.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn has_settings(&self, settings: &str) -> Result<bool, BookError> {
+        if self.one::<i64>("SELECT count(*) FROM (SELECT 1 FROM expansion LIMIT 1)", [])? == 0 {
+            self.set_settings(Some(settings))?;
+            return Ok(true);
+        }
+        Ok(self.one::<Option<String>>("SELECT settings FROM book", [])?.as_deref() == Some(settings))
+    }
+
+    /// Records the settings of all expansions; `None` if they differ.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn set_settings(&self, settings: Option<&str>) -> Result<(), BookError> {
+        let updated = self.connection.execute("UPDATE book SET settings = ?1", [settings]);
+        updated.map(drop).map_err(|source| failed(&self.path, source))
+    }
+
     /// Reads the book, and derives everything from its facts.
     ///
     /// # Errors
     /// [`BookError::Damaged`] if the facts contradict each other, or what SQLite reports.
     pub fn load(&self, rules: Rules, strategy: Strategy, sides: BookSides) -> Result<Book<AwariGame>, BookError> {
-        let damaged = |what: String| BookError::Damaged { path: self.path.clone(), what };
-        let game = AwariGame::new(rules);
-        let mut assessments: HashMap<u64, Assessment> = HashMap::new();
-        self.rows("SELECT pits, low, high, estimate FROM position", |row| {
+        let facts = self.facts(&AwariGame::new(rules))?;
+        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), usize::MAX)?;
+        if book.graph().len() != facts.assessments.len() {
+            let (all, found) = (facts.assessments.len(), book.graph().len());
+            return Err(self.damaged(format!("{all} positions, of which roots and expansions give {found}")));
+        }
+        book.derive();
+        Ok(book)
+    }
+
+    /// Reads the book as it was when it first had a number of positions. Results that databases replaced later are the
+    /// later ones.
+    ///
+    /// # Errors
+    /// As [`load`](BookFile::load).
+    pub fn load_first(
+        &self,
+        rules: Rules,
+        strategy: Strategy,
+        sides: BookSides,
+        positions: usize,
+    ) -> Result<Book<AwariGame>, BookError> {
+        let facts = self.facts(&AwariGame::new(rules))?;
+        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), positions)?;
+        book.derive();
+        Ok(book)
+    }
+
+    /// Reads a book that goes on, with the queue of its builder: the leaves chosen but not expanded, and the number of
+    /// positions that were expanded when each was chosen.
+    ///
+    /// A leaf is entered at most `look_ahead` expansions after it was chosen. So the choices of the queue are repeated
+    /// in the book as it was that many expansions ago. A book that was expanded with other settings makes others:
+    /// then its queue begins empty.
+    ///
+    /// # Errors
+    /// As [`load`](BookFile::load).
+    pub(crate) fn resume(
+        &self,
+        rules: Rules,
+        strategy: Strategy,
+        sides: BookSides,
+        look_ahead: usize,
+    ) -> Result<(Book<AwariGame>, Vec<(NodeId, u64)>), BookError> {
+        let whole = self.load(rules, strategy, sides)?;
+        if look_ahead <= 1 {
+            return Ok((whole, Vec::new()));
+        }
+        let facts = self.facts(whole.game())?;
+        let all = facts.expansions.len();
+        let first = all.saturating_sub(look_ahead - 1);
+        let mut book = self.restored(&facts, rules, strategy, sides, first, usize::MAX)?;
+        let mut queue = VecDeque::new();
+        for (key, chosen) in &facts.expansions[first..] {
+            match (chosen, book.graph().find(*key)) {
+                (Some(chosen), Some(leaf)) if *chosen < first as u64 => queue.push_back((leaf, *chosen)),
+                (Some(_), _) => {}
+                (None, _) => return Ok((whole, Vec::new())),
+            }
+        }
+        book.wait_for(queue.iter().map(|&(leaf, _)| leaf));
+        book.derive();
+        for entered in first..all {
+            while queue.len() < look_ahead
+                && let Some(leaf) = book.choose()
+            {
+                queue.push_back((leaf, entered as u64));
+            }
+            let (key, chosen) = facts.expansions[entered];
+            let Some((leaf, at)) = queue.pop_front() else { return Ok((whole, Vec::new())) };
+            if book.graph().node(leaf).key != key || chosen != Some(at) {
+                return Ok((whole, Vec::new()));
+            }
+            let known = |key: u64| facts.assessments.get(&key).copied().ok_or_else(|| self.missing(&rules, key));
+            book.expand(leaf, known)?;
+        }
+        Ok((book, queue.into()))
+    }
+
+    fn damaged(&self, what: String) -> BookError {
+        BookError::Damaged { path: self.path.clone(), what }
+    }
+
+    fn missing(&self, rules: &Rules, key: u64) -> BookError {
+        self.damaged(format!("the position {} is missing", AwariGame::new(*rules).text(key)))
+    }
+
+    /// Reads all facts.
+    fn facts(&self, game: &AwariGame) -> Result<BookFacts, BookError> {
+        let positions = self.rows("SELECT pits, low, high, estimate FROM position", |row| {
             let key = key_of(row)?;
             let number = |at| -> rusqlite::Result<Hundredths> { row.get(at) };
             let assessment = Assessment { low: number(1)?, high: number(2)?, estimate: number(3)? };
             Ok((key, assessment))
-        })?
-        .into_iter()
-        .try_for_each(|(key, found)| {
-            let most = game.value_max(key);
+        })?;
+        for (key, found) in &positions {
+            let most = game.value_max(*key);
             let is_sound =
                 found.low <= found.estimate && found.estimate <= found.high && -most <= found.low && found.high <= most;
-            assessments.insert(key, found);
-            is_sound.then_some(()).ok_or_else(|| damaged(format!("the bounds of {} are impossible", game.text(key))))
+            if !is_sound {
+                return Err(self.damaged(format!("the bounds of {} are impossible", game.text(*key))));
+            }
+        }
+        let roots = self.rows("SELECT pits FROM root ORDER BY number", key_of)?;
+        let has_choices: i64 = self
+            .one("SELECT count(*) FROM pragma_table_info('expansion') WHERE name = 'chosen'", [])?;
+        let query = match has_choices {
+            0 => "SELECT pits, NULL FROM expansion ORDER BY number",
+            _ => "SELECT pits, chosen FROM expansion ORDER BY number",
+        };
+        let expansions = self.rows(query, |row| {
+            let chosen: Option<i64> = row.get(1)?;
+            Ok((key_of(row)?, chosen.and_then(|chosen| u64::try_from(chosen).ok())))
         })?;
+        Ok(BookFacts { assessments: positions.into_iter().collect(), roots, expansions })
+    }
+
+    /// Enters roots and the first expansions, until the book has a number of positions. Nothing is derived.
+    fn restored(
+        &self,
+        facts: &BookFacts,
+        rules: Rules,
+        strategy: Strategy,
+        sides: BookSides,
+        expansions: usize,
+        positions: usize,
+    ) -> Result<Book<AwariGame>, BookError> {
+        let game = AwariGame::new(rules);
         let mut book = Book::new(game, strategy, sides);
-        let missing = |key: u64| damaged(format!("the position {} is missing", game.text(key)));
-        for key in self.rows("SELECT pits FROM root ORDER BY number", key_of)? {
-            let assessment = assessments.get(&key).ok_or_else(|| missing(key))?;
+        for &key in &facts.roots {
+            let assessment = facts.assessments.get(&key).ok_or_else(|| self.missing(&rules, key))?;
             book.add_root(key, *assessment);
         }
-        for key in self.rows("SELECT pits FROM expansion ORDER BY number", key_of)? {
+        for &(key, _) in &facts.expansions[..expansions] {
+            if book.graph().len() >= positions {
+                break;
+            }
             let leaf = book.graph().find(key);
-            let leaf =
-                leaf.ok_or_else(|| damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
-            book.restore(leaf, |key| assessments.get(&key).copied()).map_err(missing)?;
+            let leaf = leaf
+                .ok_or_else(|| self.damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
+            let restored = book.restore(leaf, |key| facts.assessments.get(&key).copied());
+            restored.map_err(|key| self.missing(&rules, key))?;
         }
-        if book.graph().len() != assessments.len() {
-            let what =
-                format!("{} positions, of which roots and expansions give {}", assessments.len(), book.graph().len());
-            return Err(damaged(what));
-        }
-        book.derive();
         Ok(book)
     }
 
@@ -342,6 +495,14 @@ impl BookFile {
     pub fn searched(&self) -> Result<u64, BookError> {
         self.one::<i64>("SELECT coalesce(sum(nodes), 0) FROM position", []).map(|nodes| nodes as u64)
     }
+}
+
+/// The facts of a book, as they are in its file.
+struct BookFacts {
+    assessments: HashMap<u64, Assessment>,
+    roots: Vec<u64>,
+    /// Expanded positions in order, each with the number of expansions before it was chosen.
+    expansions: Vec<(u64, Option<u64>)>,
 }
 
 fn failed(path: &Path, source: rusqlite::Error) -> BookError {

@@ -9,6 +9,7 @@ use crate::proof;
 use crate::{BookGraph, Hundredths, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
+use std::fmt;
 
 /// How a leaf is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,23 @@ pub enum Strategy {
     Conspiracy,
     /// A leaf that the proof of a root's value needs.
     Proof,
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Strategy::DropOut(DropOut { omega, forced, solves }) => {
+                write!(f, "drop-out omega={}.{:02}", omega / 100, omega % 100)?;
+                if let Some(forced) = forced {
+                    write!(f, " forced={}", forced / 100)?;
+                }
+                if *solves { f.write_str(" solving") } else { Ok(()) }
+            }
+            Strategy::BestFirst => f.write_str("best-first"),
+            Strategy::BreadthFirst => f.write_str("breadth-first"),
+            Strategy::Proof => f.write_str("proof"),
+        }
+    }
 }
 
 /// The players that a book serves.

@@ -41,6 +41,13 @@ pub trait Work: Sync {
         Ok(false)
     }
 
+    /// Whether a file of a run directory belongs to the user although stages write it: it is neither an artifact nor
+    /// strange, and is never removed. `name` is its path below the directory.
+    fn is_kept(&self, name: &ArtifactName) -> bool {
+        let _ = name;
+        false
+    }
+
     /// Returns the folder outside of the run directory in which stages of this run keep snapshots on this machine.
     fn local_snapshots(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
         let _ = (disk, directory);

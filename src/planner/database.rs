@@ -47,6 +47,15 @@ impl BuildPlan {
         &self.settings
     }
 
+    /// Returns the predicted cost of the stage that ends a book at a milestone.
+    ///
+    /// # Panics
+    /// If the build has no book.
+    pub fn book_cost(&self, milestone: u32) -> Cost {
+        let Settings { ref hardware, ranks, .. } = self.settings;
+        self.settings.book().expect("the build has a book").cost(milestone, hardware, ranks)
+    }
+
     /// Returns the plan of the database of `stones`.
     ///
     /// # Panics

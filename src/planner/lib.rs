@@ -9,6 +9,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod book;
 mod cost;
 mod database;
 mod file_size;
@@ -21,6 +22,7 @@ mod ramp;
 mod settings;
 mod stage_class;
 
+pub use book::BookRequest;
 pub use cost::{CostModel, Rates};
 pub use database::{BuildPlan, DatabasePlan, MethodPrediction};
 pub use file_size::database_bytes;

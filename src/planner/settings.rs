@@ -1,5 +1,6 @@
 //! Keys of a manifest, and their typed values.
 
+use crate::book::{self, BookRequest};
 use crate::{Hardware, Method};
 use game::{Opening, PositionSet, Rules};
 use pipeline::Keep;
@@ -29,6 +30,7 @@ pub struct Settings {
     stones: Vec<u32>,
     method: Option<Method>,
     methods: ByRange,
+    book: Option<BookRequest>,
     /// Threads of each rank, at least one.
     pub threads: usize,
     /// Ranks of the job, each with its own threads and memory.
@@ -135,7 +137,7 @@ impl Verify {
 pub fn schema() -> Schema {
     let rules: Vec<&str> = Rules::KNOWN.iter().map(|rules| rules.name).collect();
     let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
-    Schema::new()
+    let schema = Schema::new()
         .table("game", "What to solve. Part of every file's identity.")
         .key(ManifestKey::new("game.rules", ValueType::one_of(&rules), rules[0], "Rules; part of every file's identity."))
         .key(ManifestKey::new(
@@ -270,6 +272,8 @@ pub fn schema() -> Schema {
             "12",
             "How many times the fit goes over all positions.",
         ))
+        ;
+    book::keys(schema)
         .table("cluster", "Resources of each rank of a job.")
         .key(ManifestKey::new(
             "cluster.scratch",
@@ -292,6 +296,7 @@ impl Settings {
     pub fn new(manifest: &Manifest) -> Settings {
         let word = |key: &str| manifest.string(key);
         let threads = manifest.integer("build.threads") as usize;
+        let threads = if threads == 0 { disk::clock::cores() } else { threads };
         Settings {
             rules: Rules::by_name(word("game.rules")).expect("the schema lists the rules"),
             set: match word("game.positions") {
@@ -304,7 +309,8 @@ impl Settings {
             methods: manifest.by_range("build.methods").clone(),
             stones: stones(manifest.ranges("build.stones")),
             ranks: 1,
-            threads: if threads == 0 { disk::clock::cores() } else { threads },
+            threads,
+            book: BookRequest::new(manifest, threads),
             memory_bytes: manifest.size("build.memory").bytes(),
             snapshot: manifest.duration("build.snapshot"),
             codec: word("store.codec").parse().expect("the schema lists the codecs"),
@@ -341,6 +347,11 @@ impl Settings {
         }
     }
 
+    /// Returns the book to build.
+    pub fn book(&self) -> Option<&BookRequest> {
+        self.book.as_ref()
+    }
+
     /// Returns the settings for a job of this many ranks.
     #[must_use]
     pub fn with_ranks(self, ranks: usize) -> Settings {
@@ -350,7 +361,11 @@ impl Settings {
     /// Returns the settings for another machine, with a memory budget in bytes.
     #[must_use]
     pub fn for_machine(self, hardware: Hardware, memory_bytes: u64, threads: usize) -> Settings {
-        Settings { hardware, memory_bytes, threads, ..self }
+        let mut settings = Settings { hardware, memory_bytes, threads, ..self };
+        if let Some(book) = &mut settings.book {
+            book.settings.threads = threads;
+        }
+        settings
     }
 
     /// Returns the number of values of a position in a database: one score, or two bounds.

@@ -25,8 +25,8 @@ const MAY_USE: [(&str, &str, &str); 21] = [
     ("exchange", "src/exchange", "game disk store engines"),
     ("messaging", "src/messaging", ""),
     ("mpi-messaging", "src/mpi", "messaging"),
-    ("planner", "src/planner", "game disk store pipeline engines check"),
-    ("stages", "stages", "game disk messaging store pipeline planner engines check search"),
+    ("planner", "src/planner", "game disk store pipeline engines check book"),
+    ("stages", "stages", "game disk messaging store pipeline planner engines check search book"),
     (
         "awari",
         "src/cli",

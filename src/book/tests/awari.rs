@@ -105,7 +105,7 @@ fn grow(path: &Path, strategy: Strategy, expansions: usize) -> Book<AwariGame> {
             Ok::<_, ()>(assessed.assessment)
         })
         .unwrap();
-        file.enter_expansion(key, &entered).unwrap();
+        file.enter_expansion(key, 0, &entered).unwrap();
     }
     book
 }
@@ -163,7 +163,7 @@ fn damaged_files_are_refused() {
         "UPDATE position SET estimate = 100000",
         "UPDATE position SET pits = x'00' WHERE pits = (SELECT pits FROM root)",
         "UPDATE expansion SET pits = x'303030303030303030303030' WHERE number = 2",
-        "UPDATE book SET version = 2",
+        "UPDATE book SET version = 3",
         "DELETE FROM book",
         "DROP TABLE position",
     ];
@@ -187,16 +187,30 @@ fn damaged_files_are_refused() {
     assert!(error.is_damage(), "{error}");
 }
 
-/// Builds a book in a folder, in parts of some expansions. Returns its text.
-fn build(folder: &Path, databases: &EndsAt, threads: usize, positions: usize, part: usize) -> String {
+/// How a book is built in a test.
+struct BuildTest<'a> {
+    databases: &'a EndsAt,
+    strategy: Strategy,
+    look_ahead: usize,
+    threads: usize,
+    positions: usize,
+    /// Expansions after which the book is closed and opened again.
+    part: usize,
+}
+
+const DROP_OUT: Strategy = Strategy::DropOut(DropOut { omega: 100, forced: None, solves: false });
+
+/// Builds a book in a folder, in parts. Returns its text.
+fn build(folder: &Path, test: &BuildTest) -> String {
     let stop = SearchStop::new();
     let limits = AssessmentLimits::Nodes(40);
-    let strategy = Strategy::DropOut(DropOut { omega: 100, forced: None, solves: false });
-    let settings = BookSettings { strategy, sides: BookSides::Both, limits, threads };
+    let &BuildTest { databases, strategy, look_ahead, threads, positions, part } = test;
+    let settings = BookSettings { strategy, sides: BookSides::Both, limits, look_ahead, threads };
     let root = Board([1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]);
     loop {
         let file =
             BookFile::create(&RealDisk::default(), &folder.join("book.sqlite"), &Rules::AWARI, &engine()).unwrap();
+        assert!(file.has_settings(&settings.text()).unwrap());
         let game = AwariGame::new(Rules::AWARI);
         let mut builder = BookBuilder::new(file, game, &root, &settings, databases, &stop).unwrap();
         builder.look_up().unwrap();
@@ -209,23 +223,82 @@ fn build(folder: &Path, databases: &EndsAt, threads: usize, positions: usize, pa
     }
 }
 
-/// Threads and interruptions change nothing.
+/// Threads and interruptions change nothing, whatever the strategy and the number of leaves chosen ahead.
 #[test]
 fn books_are_the_same_by_any_number_of_threads() {
-    let texts = [(1, 1_000), (2, 1_000), (3, 7), (1, 1)].map(|(threads, part)| {
-        let folder = tempfile::tempdir().unwrap();
-        build(folder.path(), &EndsAt(3), threads, 150, part)
-    });
-    assert!(texts[0].lines().count() >= 150);
-    assert!(texts.iter().all(|text| *text == texts[0]));
+    for strategy in STRATEGIES {
+        let mut orders = Vec::new();
+        for look_ahead in [1, 4] {
+            let texts = [(1, 1_000), (2, 1_000), (4, 7), (1, 1)].map(|(threads, part)| {
+                let folder = tempfile::tempdir().unwrap();
+                let databases = &EndsAt(3);
+                let text = build(
+                    folder.path(),
+                    &BuildTest { databases, strategy, look_ahead, threads, positions: 70, part },
+                );
+                let query = "SELECT group_concat(hex(pits), ' ' ORDER BY number) FROM expansion";
+                let file = rusqlite::Connection::open(folder.path().join("book.sqlite")).unwrap();
+                (text, file.query_row(query, [], |row| row.get::<_, String>(0)).unwrap())
+            });
+            assert!(texts[0].0.lines().count() >= 70);
+            assert!(texts.iter().all(|text| *text == texts[0]), "{strategy:?}, {look_ahead} ahead");
+            orders.push(texts[0].1.clone());
+        }
+        assert!(orders[0] != orders[1] || strategy == Strategy::BreadthFirst, "{strategy:?}");
+    }
+}
+
+/// The first positions of a book are the book of so many positions.
+#[test]
+fn books_have_milestones() {
+    let (folder, first) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let test = |positions| BuildTest {
+        databases: &EndsAt(3),
+        strategy: DROP_OUT,
+        look_ahead: 3,
+        threads: 1,
+        positions,
+        part: 1_000,
+    };
+    build(folder.path(), &test(200));
+    let expected = build(first.path(), &test(80));
+    let file = BookFile::open(&folder.path().join("book.sqlite"), &Rules::AWARI).unwrap();
+    let book = file.load_first(Rules::AWARI, DROP_OUT, BookSides::Both, 80).unwrap();
+    assert_eq!(book.export(), expected);
+}
+
+/// A book of version 1 is read, and a writer goes on with it.
+#[test]
+fn books_of_version_1_are_upgraded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("book.sqlite");
+    let expected = grow(&path, DROP_OUT, 20).export();
+    let old = "ALTER TABLE book DROP COLUMN settings; ALTER TABLE expansion DROP COLUMN chosen; \
+        UPDATE book SET version = 1";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(old).unwrap();
+    let file = BookFile::open(&path, &Rules::AWARI).unwrap();
+    assert_eq!(file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap().export(), expected);
+    drop(file);
+    grow(&path, DROP_OUT, 5);
+    let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+    assert!(!file.has_settings("other").unwrap());
+    assert!(file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap().graph().interior_count() >= 25);
 }
 
 /// A book that was begun with fewer databases goes on with more: positions that these hold are closed.
 #[test]
 fn databases_can_be_added() {
     let folder = tempfile::tempdir().unwrap();
-    build(folder.path(), &EndsAt(2), 1, 150, 1_000);
-    let text = build(folder.path(), &EndsAt(5), 1, 200, 1_000);
+    let test = |databases, positions| BuildTest {
+        databases,
+        strategy: DROP_OUT,
+        look_ahead: 2,
+        threads: 1,
+        positions,
+        part: 1_000,
+    };
+    build(folder.path(), &test(&EndsAt(2), 150));
+    let text = build(folder.path(), &test(&EndsAt(5), 200));
     for line in text.lines() {
         let (position, value) = line.split_once("; ").unwrap();
         let stones: u32 = position.split(' ').map(|stones| stones.parse::<u32>().unwrap()).sum();

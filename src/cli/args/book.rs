@@ -149,6 +149,10 @@ pub(crate) struct BookExpandArgs {
     /// Number of positions that a search visits [default: 20,000]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
     pub(crate) nodes: Option<u64>,
+    /// Leaves that are chosen ahead: more keep many threads busy, one gives the best order
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1,
+        value_parser = values::number::<u16>(1..=1000))]
+    pub(crate) look_ahead: u16,
     #[command(flatten)]
     pub(crate) databases: BookDatabasesArgs,
     /// Number of threads; 0 is one a core

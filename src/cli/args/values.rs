@@ -64,12 +64,7 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
 
 /// Parses a number of plies a stone, with up to two decimals, into hundredths.
 pub(super) fn omega(text: &str) -> Result<u64, String> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = !whole.is_empty()
-        && decimals.len() <= 2
-        && (whole.to_owned() + decimals).bytes().all(|byte| byte.is_ascii_digit());
-    let hundredths = format!("{whole}{decimals:0<2}").parse().ok().filter(|_| is_number);
-    let found = hundredths.filter(|&omega| omega <= book::DropOut::OMEGA_MAX);
+    let found = book::DropOut::read_omega(text);
     found.ok_or_else(|| "expected a number of plies a stone, 0 to 1000000, with up to two decimals".to_owned())
 }
 

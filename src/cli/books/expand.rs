@@ -1,6 +1,6 @@
 //! `awari book expand`: makes and expands books.
 
-use super::databases::BookDatabases;
+use super::databases::DirectoryDatabases;
 use super::path;
 use crate::args::{BookExpandArgs, BookSide, BookStrategy};
 use crate::error::Result;
@@ -24,19 +24,19 @@ const SECONDS_BETWEEN_LINES: f64 = 10.0;
 const NODES: u64 = 20_000;
 
 pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
-    let databases = BookDatabases::open(&args.file, &args.databases)?;
+    let DirectoryDatabases { scores: databases, rules, opening } = DirectoryDatabases::open(&args.file, &args.databases)?;
     let root = match &args.root {
         Some(text) => text.parse::<PositionText>()?.board(),
-        None => databases.opening(),
+        None => opening,
     };
     let settings = settings(args);
-    let limits = match settings.limits {
-        AssessmentLimits::Depth(depth) => format!("depth={depth}"),
-        AssessmentLimits::Nodes(nodes) => format!("nodes={nodes}"),
-    };
+    let limits = settings.limits.to_string();
     let engine = BookEngine { version: env!("CARGO_PKG_VERSION").to_owned(), limits, databases: databases.text() };
-    let rules = databases.rules();
     let file = BookFile::create(&RealDisk::default(), &path(&args.file), &rules, &engine)?;
+    if !file.has_settings(&settings.text())? {
+        // A manifest refuses to go on with a book of several settings: its digests would depend on how it was made.
+        file.set_settings(None)?;
+    }
     let stop = signals::stop_flag()?;
     let search_stop = SearchStop::new();
     let mut builder = BookBuilder::new(file, AwariGame::new(rules), &root, &settings, &databases, &search_stop)?;
@@ -98,7 +98,7 @@ fn settings(args: &BookExpandArgs) -> BookSettings {
         None => AssessmentLimits::Nodes(args.nodes.unwrap_or(NODES)),
     };
     let threads = if args.threads == 0 { clock::cores() } else { usize::from(args.threads) };
-    BookSettings { strategy, sides, limits, threads }
+    BookSettings { strategy, sides, limits, look_ahead: args.look_ahead.into(), threads }
 }
 
 /// Describes what a book knows of its root.

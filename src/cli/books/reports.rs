@@ -1,6 +1,6 @@
 //! `awari book export`, `verify`, `stats` and `diagram`.
 
-use super::databases::BookDatabases;
+use super::databases::DirectoryDatabases;
 use super::{expand, is_book_first, open};
 use crate::args::{BookDiagramArgs, BookFileArgs, BookPicture, BookVerifyArgs, DiagramFormat};
 use crate::error::{CliError, Result};
@@ -67,7 +67,7 @@ pub(crate) fn diagram(args: &BookDiagramArgs) -> Result<Exit> {
 
 pub(crate) fn verify(args: &BookVerifyArgs) -> Result<Exit> {
     let (_, book) = open(&args.file)?;
-    let databases = BookDatabases::open(&args.file, &args.databases)?;
+    let databases = DirectoryDatabases::open(&args.file, &args.databases)?.scores;
     let found = check_book(&book, &databases, args.certify);
     databases.failure()?;
     let BookCheck { wrong, looked_up, certified } = found;

@@ -172,6 +172,7 @@ const PARTS: [&str; 4] = ["captures", "solving", "verification", "statistics"];
 
 fn charts(history: &History) -> Markup {
     let stones_of = |stage: &StageSpan| stage.stage.parameters().first().map(|&stones| stones as usize);
+    let done = |history| done(history).filter(|(stage, _)| stage.stage.kind() != "book");
     let count = done(history).filter_map(|(stage, _)| stones_of(stage)).max().map_or(0, |stones| stones + 1);
     // Sums over the stages of a part, including repeated ones.
     let sums = |part_of: usize, of: &dyn Fn(&Measured) -> f64| {

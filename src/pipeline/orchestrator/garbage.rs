@@ -157,7 +157,7 @@ impl Orchestrator<'_> {
         let known = |path: &Path| {
             name_of(path).is_some_and(|name| {
                 // A run may have published an artifact of the graph since the survey.
-                graph.artifact(&name).is_some() || state.built(&name).is_some()
+                self.work.is_kept(&name) || graph.artifact(&name).is_some() || state.built(&name).is_some()
             })
         };
         let mut folders = self.directories();

@@ -1,0 +1,206 @@
+//! The stage `book:K`: expands the opening book of the manifest until it has K positions.
+//!
+//! The book is the file `books/NAME.sqlite`, which grows from stage to stage: each expansion is durable, so a stage that
+//! was killed goes on where it was. The output of the stage is a report, `books/K.json`, with what the book of K
+//! positions knows and a digest of it. It depends on the databases and the settings of the book alone, unless searches
+//! are limited by time or the book was begun with fewer databases.
+
+use crate::book_databases::BookDatabases;
+use crate::{BuildContext, Result, files};
+use book::{
+    Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, AwariGame, Hundredths, drop_out_depths,
+};
+use check::Databases;
+use disk::{Digest, Disk, Staged};
+use game::Index;
+use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
+use planner::{BookRequest, BuildPlan, Settings};
+use search::SearchStop;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use store::{BlockCache, CachedScores, FileKind};
+
+/// Version of the report, raised when the same inputs give another one.
+const VERSION: u32 = 1;
+
+/// Content of the report of a milestone, by which its file is inspected.
+pub(crate) const CONTENT: &str = "book";
+
+/// Cache of decoded blocks of compressed databases.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// What a book of a number of positions knows.
+#[derive(Debug, Serialize)]
+struct BookMilestone {
+    /// Positions, at least those of the milestone: an expansion adds several.
+    positions: usize,
+    expanded: usize,
+    /// Positions of proved value.
+    closed: usize,
+    /// Lower bound, estimate and upper bound of the root, in hundredths of a stone.
+    root: [Hundredths; 3],
+    /// The least number of plies after which an opponent leaves the book if it may cost 0, 0.5 or 1 stone, for the
+    /// player to move at the root and for the other one; null if it never can.
+    left_at_ply: [[Option<u32>; 3]; 2],
+    /// Digest of the text of all positions, as `awari book export` writes it.
+    digest: String,
+}
+
+/// Declares the stages: each reads all databases, and the report of the stage before it.
+pub(crate) fn declare(plan: &BuildPlan, request: &BookRequest) -> Vec<(StageSpec, Vec<ArtifactSpec>)> {
+    let settings = plan.settings();
+    let mut before = None;
+    let declare = |positions: u32| {
+        let name = files::book_report(positions);
+        let inputs = settings.stones().map(files::database).chain(before.replace(name.clone())).collect();
+        let stage = StageSpec {
+            inputs,
+            outputs: vec![name.clone()],
+            cost: plan.book_cost(positions),
+            ..StageSpec::new(StageName::new("book", &[positions]))
+        };
+        let report = ArtifactSpec::new(name, ArtifactKind::Report, CONTENT)
+            .version(VERSION)
+            .identity("rules", settings.rules.name)
+            .identity("positions", settings.set)
+            .identity("name", &request.name)
+            .identity("root", game::notation::PositionText::of_board(root(settings, request)))
+            .identity("settings", request.settings.text())
+            .identity("ends", positions);
+        (stage, vec![report])
+    };
+    request.milestones().into_iter().map(declare).collect()
+}
+
+fn root(settings: &Settings, request: &BookRequest) -> game::Board {
+    request.root.unwrap_or_else(|| settings.set.start().board())
+}
+
+/// Returns the path of the book, beside the report of a stage.
+pub(crate) fn path(report: PathBuf, name: &str) -> PathBuf {
+    report.with_file_name(format!("{name}.sqlite"))
+}
+
+/// Opens the databases of the build.
+pub(crate) fn databases(
+    settings: &Settings,
+    disk: &dyn Disk,
+    path: impl Fn(&ArtifactName) -> PathBuf,
+) -> Result<BookDatabases> {
+    let cache = BlockCache::new(CACHE_BYTES);
+    let mut databases = Databases::new(settings.rules, settings.set);
+    for stones in settings.stones() {
+        let name = files::database(stones);
+        let index = Index::new(stones, settings.set);
+        let opened = files::open(disk, &path(&name), settings, FileKind::Database, &index);
+        let scores = opened.map_err(|error| files::unreadable(&name, error))?;
+        databases.insert(stones, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
+    }
+    Ok(BookDatabases::new(Some(databases), |_| true))
+}
+
+/// Runs the stage.
+pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<StageReport> {
+    let settings = build.settings();
+    let request = settings.book().expect("a build with the stage has a book");
+    // The settings have the threads of the manifest, the context those of this run.
+    let of_book = book::BookSettings { threads: context.threads(), ..request.settings };
+    let databases = databases(settings, context.disk(), |name| context.input(name))?;
+    let report = context.output(&files::book_report(positions));
+    let path = path(report.clone(), &request.name);
+    let limits = of_book.limits.to_string();
+    let engine = BookEngine { version: env!("CARGO_PKG_VERSION").to_owned(), limits, databases: databases.text() };
+    if let Some(folder) = path.parent() {
+        context.disk().create_dir_all(folder)?;
+    }
+    let file = BookFile::create(context.disk(), &path, &settings.rules, &engine).map_err(failed)?;
+    if !file.has_settings(&of_book.text()).map_err(failed)? {
+        return Err(StageError::failed(format!(
+            "{} was not made with the settings of this manifest ({}): choose another book.name, or remove the file",
+            path.display(),
+            of_book.text()
+        )));
+    }
+    let root = root(settings, request);
+    let stop = SearchStop::new();
+    let game = AwariGame::new(settings.rules);
+    let mut builder = BookBuilder::new(file, game, &root, &of_book, &databases, &stop).map_err(failed_build)?;
+    let begun = builder.book().graph().node(builder.book().roots()[0]).key;
+    if begun != AwariGame::key(&root) {
+        let found = game::notation::PositionText::of_board(AwariGame::board(begun));
+        return Err(StageError::failed(format!(
+            "{} begins at {found}, not at the root of this manifest: choose another book.name, or remove the file",
+            path.display()
+        )));
+    }
+    let closed = builder.look_up().map_err(failed_build)?;
+    databases.failure().map_err(StageError::failed)?;
+    if closed > 0 {
+        tracing::info!("{closed} positions found in databases that the book did not have");
+    }
+    let (wanted, had) = (positions as usize, builder.book().graph().len());
+    context.progress().begin(positions.into(), "positions");
+    context.progress().advance(had.min(wanted) as u64);
+    let mut is_whole = false;
+    while builder.book().graph().len() < wanted && !is_whole {
+        if context.stop_requested() {
+            return Err(StageError::Stopped);
+        }
+        let before = builder.book().graph().len();
+        is_whole = !builder.expand().map_err(failed_build)?;
+        databases.failure().map_err(StageError::failed)?;
+        let now = builder.book().graph().len();
+        context.progress().advance((now.min(wanted) - before.min(wanted)) as u64);
+    }
+    let milestone = match had > wanted {
+        true => of(&builder.first(wanted).map_err(failed_build)?),
+        false => of(builder.book()),
+    };
+    publish(positions, &milestone, context)
+}
+
+/// Describes a book.
+fn of(book: &Book<AwariGame>) -> BookMilestone {
+    let (graph, root, totals) = (book.graph(), book.roots()[0], book.totals());
+    let value = graph.value(root);
+    let depths = |is_book| drop_out_depths(graph, root, is_book).map(|depth| depth);
+    BookMilestone {
+        positions: totals.positions,
+        expanded: totals.interior,
+        closed: totals.closed,
+        root: [value.low, value.estimate, value.high],
+        left_at_ply: [depths(true), depths(false)],
+        digest: Digest::of(book.export().as_bytes()).to_string(),
+    }
+}
+
+fn publish(positions: u32, milestone: &BookMilestone, context: &StageContext) -> Result<StageReport> {
+    let text = serde_json::to_string_pretty(milestone).map_err(StageError::failed)? + "\n";
+    let name = files::book_report(positions);
+    let mut staged = Staged::create(context.disk(), &context.output(&name), text.len() as u64)?;
+    staged.write(text.as_bytes())?;
+    staged.publish()?;
+    let stones = |value: Hundredths| f64::from(value) / 100.0;
+    let report = StageReport::new(milestone.positions as u64)
+        .with("expanded", milestone.expanded as u64)
+        .with("closed", milestone.closed as u64)
+        .with("root_at_least", stones(milestone.root[0]))
+        .with("root_estimate", stones(milestone.root[1]))
+        .with("root_at_most", stones(milestone.root[2]));
+    Ok(report.wrote(name, Digest::of(text.as_bytes())))
+}
+
+fn failed(error: BookError) -> StageError {
+    match error {
+        BookError::Disk(error) => StageError::Disk(error),
+        error => StageError::failed(error),
+    }
+}
+
+fn failed_build(error: BuildError) -> StageError {
+    match error {
+        BuildError::File(error) => failed(error),
+        error => StageError::failed(error),
+    }
+}

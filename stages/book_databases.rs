@@ -1,0 +1,68 @@
+//! The databases of a run directory as exact scores, for searches and books.
+
+use check::{CheckError, Databases};
+use game::{Board, STONES_MAX, Score};
+use search::ExactScores;
+use std::sync::{Mutex, PoisonError};
+use store::CachedScores;
+
+/// Databases whose scores a book looks up. The first error of a look-up is kept, and ends the work.
+pub struct BookDatabases {
+    databases: Option<Databases<CachedScores>>,
+    known: [bool; STONES_MAX as usize + 1],
+    failure: Mutex<Option<CheckError>>,
+}
+
+impl BookDatabases {
+    /// Takes the databases of those numbers of stones for which `wants` is true; none without databases.
+    pub fn new(databases: Option<Databases<CachedScores>>, wants: impl Fn(u32) -> bool) -> BookDatabases {
+        let has = |stones| databases.as_ref().is_some_and(|databases| databases.get(stones).is_ok());
+        let known = std::array::from_fn(|stones| wants(stones as u32) && has(stones as u32));
+        BookDatabases { databases, known, failure: Mutex::new(None) }
+    }
+
+    /// Returns the numbers of stones of the databases, as `0..16` or `0..9 11`.
+    pub fn text(&self) -> String {
+        let known: Vec<usize> = (0..self.known.len()).filter(|&stones| self.known[stones]).collect();
+        let ranges = known.chunk_by(|before, after| before + 1 == *after).map(|range| match range {
+            [one] => one.to_string(),
+            _ => format!("{}..{}", range[0], range[range.len() - 1]),
+        });
+        let ranges: Vec<String> = ranges.collect();
+        if ranges.is_empty() { "none".to_owned() } else { ranges.join(" ") }
+    }
+
+    /// Returns the error of a look-up that failed.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn failure(&self) -> Result<(), CheckError> {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.take().map_or(Ok(()), Err)
+    }
+
+    fn look_up(&self, board: &Board) -> Result<Option<Score>, CheckError> {
+        let Some(databases) = self.databases.as_ref().filter(|databases| databases.set().contains(board)) else {
+            return Ok(None);
+        };
+        let database = databases.get(board.stones())?;
+        Ok(Some(database.scores().get(database.position(board)?)?))
+    }
+}
+
+impl ExactScores for BookDatabases {
+    fn knows(&self, stones: u32) -> bool {
+        self.known.get(stones as usize).copied().unwrap_or(false)
+    }
+
+    fn score(&self, board: &Board) -> Option<Score> {
+        match self.look_up(board) {
+            Ok(score) => score,
+            Err(error) => {
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                failure.get_or_insert(error);
+                None
+            }
+        }
+    }
+}
