@@ -6,10 +6,9 @@
 //! are limited by time or the book was begun with fewer databases.
 
 use crate::book_databases::BookDatabases;
+use crate::distributed::BookRanks;
 use crate::{BuildContext, Result, files};
-use book::{
-    Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, AwariGame, Hundredths, drop_out_depths,
-};
+use book::{AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths};
 use check::Databases;
 use disk::{Digest, Disk, Staged};
 use game::Index;
@@ -142,13 +141,23 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
     let (wanted, had) = (positions as usize, builder.book().graph().len());
     context.progress().begin(positions.into(), "positions");
     context.progress().advance(had.min(wanted) as u64);
+    let mut ranks = match &build.job {
+        Some(job) if had < wanted => Some(BookRanks::new(settings, job, context)?),
+        _ => None,
+    };
     let mut is_whole = false;
     while builder.book().graph().len() < wanted && !is_whole {
         if context.stop_requested() {
             return Err(StageError::Stopped);
         }
         let before = builder.book().graph().len();
-        is_whole = !builder.expand().map_err(failed_build)?;
+        let expanded: Result<bool, BookStageError> = match &mut ranks {
+            Some(ranks) => builder.expand_by(|builder, keys| {
+                ranks.assess(keys, builder.assessors(), builder.book().game(), &stop).map_err(BookStageError::Stage)
+            }),
+            None => builder.expand().map_err(BookStageError::Build),
+        };
+        is_whole = !expanded.map_err(StageError::from)?;
         databases.failure().map_err(StageError::failed)?;
         let now = builder.book().graph().len();
         context.progress().advance((now.min(wanted) - before.min(wanted)) as u64);
@@ -157,14 +166,15 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
         true => of(&builder.first(wanted).map_err(failed_build)?),
         false => of(builder.book()),
     };
-    publish(positions, &milestone, context)
+    let report = publish(positions, &milestone, context)?;
+    Ok(ranks.map_or(report.clone(), |ranks| report.with("ranks", ranks.count() as u64)))
 }
 
 /// Describes a book.
 fn of(book: &Book<AwariGame>) -> BookMilestone {
     let (graph, root, totals) = (book.graph(), book.roots()[0], book.totals());
     let value = graph.value(root);
-    let depths = |is_book| drop_out_depths(graph, root, is_book).map(|depth| depth);
+    let depths = |is_book| drop_out_depths(graph, root, is_book);
     BookMilestone {
         positions: totals.positions,
         expanded: totals.interior,
@@ -189,6 +199,27 @@ fn publish(positions: u32, milestone: &BookMilestone, context: &StageContext) ->
         .with("root_estimate", stones(milestone.root[1]))
         .with("root_at_most", stones(milestone.root[2]));
     Ok(report.wrote(name, Digest::of(text.as_bytes())))
+}
+
+/// An error of an expansion.
+enum BookStageError {
+    Build(BuildError),
+    Stage(StageError),
+}
+
+impl From<BuildError> for BookStageError {
+    fn from(error: BuildError) -> BookStageError {
+        BookStageError::Build(error)
+    }
+}
+
+impl From<BookStageError> for StageError {
+    fn from(error: BookStageError) -> StageError {
+        match error {
+            BookStageError::Build(error) => failed_build(error),
+            BookStageError::Stage(error) => error,
+        }
+    }
 }
 
 fn failed(error: BookError) -> StageError {

@@ -5,22 +5,19 @@
 //! interruptions: a book that is loaded again chooses the leaves of its queue once more.
 
 use crate::{
-    Assessed, Assessment, AssessmentError, AssessmentLimits, Assessor, AwariGame, Book, BookError, BookFile, BookGame,
-    BookSides, NodeId, Strategy,
+    Assessed, Assessment, AssessmentError, AssessmentLimits, AssessorPool, AwariGame, Book, BookError, BookFile,
+    BookGame, BookSides, NodeId, Strategy,
 };
 use game::Board;
 use search::{ExactScores, SearchStop};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// A book in a file, open for expansion.
 pub struct BookBuilder<'a> {
     file: BookFile,
     book: Book<AwariGame>,
-    assessors: Vec<Assessor<'a>>,
+    assessors: AssessorPool<'a>,
     stop: &'a SearchStop,
     settings: BookSettings,
     /// Chosen leaves, in the order in which they are entered.
@@ -87,12 +84,12 @@ impl<'a> BookBuilder<'a> {
         databases: &'a dyn ExactScores,
         stop: &'a SearchStop,
     ) -> Result<BookBuilder<'a>, BuildError> {
-        let assessor = |_| Assessor::new(game, databases, settings.limits).map_err(BuildError::Memory);
-        let assessors: Vec<Assessor<'a>> = (0..settings.threads.max(1)).map(assessor).collect::<Result<_, _>>()?;
+        let assessors = AssessorPool::new(game, databases, settings.limits, settings.threads);
+        let assessors = assessors.map_err(BuildError::Memory)?;
         let (mut book, queue) = file.resume(*game.rules(), settings.strategy, settings.sides, settings.look_ahead)?;
         if book.roots().is_empty() {
             let key = AwariGame::key(root);
-            let assessed = assessors[0].assess(key, stop)?;
+            let assessed = assessors.first().assess(key, stop)?;
             file.enter_root(key, &assessed)?;
             book.add_root(key, assessed.assessment);
         }
@@ -125,7 +122,7 @@ impl<'a> BookBuilder<'a> {
         let unknown = graph.ids().filter(|&id| !graph.node(id).assessment.is_exact());
         let look = |id| {
             let key = graph.node(id).key;
-            let value = self.assessors[0].known(&AwariGame::board(key))?;
+            let value = self.assessors.first().known(&AwariGame::board(key))?;
             Some((id, key, Assessed { assessment: Assessment::exact(value), depth: 0, nodes: 0 }))
         };
         let found: Vec<_> = unknown.filter_map(look).collect();
@@ -148,7 +145,7 @@ impl<'a> BookBuilder<'a> {
     /// # Errors
     /// [`BuildError`]; the expansion is not entered then.
     pub fn expand(&mut self) -> Result<bool, BuildError> {
-        self.expand_by(|builder, keys| builder.assess(keys))
+        self.expand_by(|builder, keys| Ok(builder.assessors.assess(keys, builder.stop)?))
     }
 
     /// Expands a leaf, whose successors `assess` assesses with those of the other leaves in the queue. It returns the
@@ -205,32 +202,9 @@ impl<'a> BookBuilder<'a> {
         Ok(())
     }
 
-    /// Assesses positions, by all threads.
-    ///
-    /// # Errors
-    /// [`BuildError::Assessment`].
-    pub fn assess(&self, keys: &[u64]) -> Result<Vec<Assessed>, BuildError> {
-        let next = AtomicUsize::new(0);
-        let results = Mutex::new(vec![None; keys.len()]);
-        let work = |assessor: &Assessor<'a>| {
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&key) = keys.get(at) else { break };
-                let result = assessor.assess(key, self.stop);
-                let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                results[at] = Some(result);
-            }
-        };
-        thread::scope(|scope| {
-            for assessor in self.assessors.iter().skip(1).take(keys.len().saturating_sub(1)) {
-                let work = &work;
-                // Without a thread, the others have more to do.
-                let _ = thread::Builder::new().name("book".to_owned()).spawn_scoped(scope, move || work(assessor));
-            }
-            work(&self.assessors[0]);
-        });
-        let results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        results.into_iter().map(|result| Ok(result.unwrap_or(Err(AssessmentError::Stopped))?)).collect()
+    /// Returns what assesses positions.
+    pub fn assessors(&self) -> &AssessorPool<'a> {
+        &self.assessors
     }
 }
 

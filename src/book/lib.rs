@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod assess;
+mod assessor_pool;
 mod awari;
 mod builder;
 mod check;
@@ -40,6 +41,7 @@ mod tests;
 mod values;
 
 pub use assess::{Assessed, AssessmentError, AssessmentLimits, Assessor};
+pub use assessor_pool::AssessorPool;
 pub use awari::AwariGame;
 pub use builder::{BookBuilder, BookSettings, BuildError};
 pub use check::{BookCheck, check_book};

@@ -194,6 +194,19 @@ impl BookFile {
         Ok(file)
     }
 
+    /// Makes writes fail once the file has a number of pages, as on a full disk.
+    #[cfg(test)]
+    pub(crate) fn fail_beyond(&self, pages: u32) {
+        let limited = self.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()));
+        limited.unwrap();
+    }
+
+    /// Returns the number of pages of the file.
+    #[cfg(test)]
+    pub(crate) fn pages(&self) -> u32 {
+        self.one("PRAGMA page_count", []).unwrap()
+    }
+
     fn prepare(&self) -> Result<(), BookError> {
         // A log that is synced at checkpoints: a loss of power may lose the last transactions, but damages nothing.
         let prepared = self.connection.execute_batch(
@@ -255,12 +268,7 @@ impl BookFile {
     ///
     /// # Errors
     /// What SQLite reports.
-    pub fn enter_expansion(
-        &mut self,
-        key: u64,
-        chosen: u64,
-        successors: &[(u64, Assessed)],
-    ) -> Result<(), BookError> {
+    pub fn enter_expansion(&mut self, key: u64, chosen: u64, successors: &[(u64, Assessed)]) -> Result<(), BookError> {
         let path = self.path.clone();
         let entered = self.connection.transaction().and_then(|transaction| {
             for (successor, assessed) in successors {
@@ -424,8 +432,8 @@ impl BookFile {
             }
         }
         let roots = self.rows("SELECT pits FROM root ORDER BY number", key_of)?;
-        let has_choices: i64 = self
-            .one("SELECT count(*) FROM pragma_table_info('expansion') WHERE name = 'chosen'", [])?;
+        let has_choices: i64 =
+            self.one("SELECT count(*) FROM pragma_table_info('expansion') WHERE name = 'chosen'", [])?;
         let query = match has_choices {
             0 => "SELECT pits, NULL FROM expansion ORDER BY number",
             _ => "SELECT pits, chosen FROM expansion ORDER BY number",
@@ -458,8 +466,8 @@ impl BookFile {
                 break;
             }
             let leaf = book.graph().find(key);
-            let leaf = leaf
-                .ok_or_else(|| self.damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
+            let leaf =
+                leaf.ok_or_else(|| self.damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
             let restored = book.restore(leaf, |key| facts.assessments.get(&key).copied());
             restored.map_err(|key| self.missing(&rules, key))?;
         }

@@ -11,8 +11,8 @@ use game::notation::PositionText;
 use pipeline::Cost;
 use pipeline::manifest::{Manifest, ManifestKey, Schema, Value, ValueType};
 
-/// The least number of positions of a book: more than the stones of any database, so that no two stages have the same
-/// number but for a reason.
+/// The least number of positions of a book: more than the stones of any database, so that a number tells stages of
+/// databases and books apart.
 const POSITIONS_MIN: i64 = 100;
 
 /// The largest number of positions of a book.
@@ -21,16 +21,16 @@ const POSITIONS_MAX: i64 = 100_000_000;
 /// The first milestone.
 const FIRST: u32 = 1_000;
 
-/// Nanoseconds to search a position: a search of 20,000 positions of the opening takes 6 to 9 ms with databases of up to
-/// 16 stones.
-const NODE_NANOSECONDS: f64 = 400.0;
+/// Nanoseconds to search a position: 150 in the opening with databases of up to 9 stones, with misses of larger ones.
+const NODE_NANOSECONDS: f64 = 170.0;
 
-/// Nanoseconds of a new position beside its search: choosing, entering and deriving 14,000, the table of a search 20,000.
+/// Nanoseconds of a new position beside its search: the transaction and what is derived 14,000, the table of a search
+/// 20,000.
 const POSITION_NANOSECONDS: f64 = 34_000.0;
 
-/// Positions that a search of depth 0 visits, and their growth with each move: 20,000 positions are 12 to 13 moves of
-/// the opening.
-const NODES_OF_DEPTH: [f64; 2] = [10.0, 1.84];
+/// Positions that a search of depth 0 visits, and their growth with each move: of the opening, 10,000 at depth 10 and
+/// 90,000 at depth 14.
+const NODES_OF_DEPTH: [f64; 2] = [42.0, 1.73];
 
 /// Nanoseconds of a position in a book that is loaded: two passes over all facts.
 const LOAD_NANOSECONDS: f64 = 1_800.0;
@@ -212,7 +212,8 @@ mod tests {
     #[test]
     fn manifests_ask_for_books() {
         assert_eq!(read(""), Ok(None));
-        let book = read("positions = 3000\nroot = \"1 0 0 0 0 0 0 0 0 0 0 1\"\nomega = \"0.5\"\nforced = 2\nlook-ahead = 4");
+        let book =
+            read("positions = 3000\nroot = \"1 0 0 0 0 0 0 0 0 0 0 1\"\nomega = \"0.5\"\nforced = 2\nlook-ahead = 4");
         let book = book.unwrap().unwrap();
         assert_eq!(book.root.unwrap().stones(), 2);
         assert_eq!(book.settings.text(), "drop-out omega=0.50 forced=2 both nodes=20000 look-ahead=4");

@@ -283,12 +283,18 @@ pub fn schema() -> Schema {
              the run directory.",
         ))
         .table("run", "Files of a run.")
-        .key(ManifestKey::new("run.dir", ValueType::String, "runs/awari", "Run directory, relative to the current directory; runs/NAME for NAME.toml by default.").check(
-            |value| match value {
+        .key(
+            ManifestKey::new(
+                "run.dir",
+                ValueType::String,
+                "runs/awari",
+                "Run directory, relative to the current directory; runs/NAME for NAME.toml by default.",
+            )
+            .check(|value| match value {
                 Value::String(dir) if dir.is_empty() => Err("must not be empty".to_owned()),
                 _ => Ok(()),
-            },
-        ))
+            }),
+        )
 }
 
 impl Settings {

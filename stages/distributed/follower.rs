@@ -3,7 +3,7 @@
 use super::FollowerRank;
 use super::agreement::{RankFailure, RankResult, agree};
 use super::order::JobOrder;
-use super::{bounds, capture, solve, stats, verify};
+use super::{book, bounds, capture, solve, stats, verify};
 use crate::Result;
 use disk::{Disk, heap};
 use engines::Tables;
@@ -67,6 +67,7 @@ impl FollowerRank<'_> {
             }
             JobOrder::Verify(task) => verify::follow(self, &task, communicator),
             JobOrder::Count(task) => stats::follow(self, &task, &self.tables(kept), communicator),
+            JobOrder::Book(task) => book::follow(self, &task, communicator),
             JobOrder::Leave => Ok(()),
         }
     }

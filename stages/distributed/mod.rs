@@ -9,10 +9,12 @@
 //!   ([`local_scratch`]), and writes a part of the database ([`database_writer`]).
 //! * `process:n:b` of two-bit: each rank solves its part, and rank 0 writes ([`bounds`]).
 //! * `verify:n`, `stats:n`: each rank checks or counts a part ([`verify`], [`stats`]).
+//! * `book:K`: each rank assesses a share of the positions, and rank 0 enters them ([`book`]).
 //!
 //! An error on one rank is reported to all, so that all leave the stage together ([`agreement::agree`]).
 
 mod agreement;
+mod book;
 mod bound_task;
 mod bounds;
 mod capture;
@@ -29,6 +31,7 @@ mod solve_task;
 mod stats;
 mod verify;
 
+pub(crate) use book::BookRanks;
 pub(crate) use bounds::{BoundsOfLeader, is_distributed, preprocess, process};
 pub(crate) use capture::run as capture;
 pub use follower::follow;

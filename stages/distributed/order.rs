@@ -19,8 +19,19 @@ pub(crate) enum JobOrder {
     Verify(ReadTask),
     /// `stats:n`.
     Count(ReadTask),
+    /// `book:K`.
+    Book(BookTask),
     /// End of the job.
     Leave,
+}
+
+/// The assessments of a book.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BookTask {
+    /// Threads of the leader.
+    pub(crate) threads: usize,
+    /// All databases, in ascending order of stones.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// A database of a stage, and the files that the stage reads.
@@ -45,6 +56,7 @@ impl JobOrder {
             }
             JobOrder::Solve(task) => task.is_valid(),
             JobOrder::Bound(task) => task.is_valid(),
+            JobOrder::Book(task) => task.threads > 0 && task.files.len() <= game::STONES_MAX as usize + 1,
             JobOrder::Leave => true,
         }
     }

@@ -86,6 +86,47 @@ fn led_with(
     done.unwrap()
 }
 
+/// The report of a book that ranks build together in a real directory, with the number of ranks that were there at the end.
+fn book_by(ranks: usize, faults: NetworkFaults) -> (Vec<u8>, f64) {
+    let place = tests::directory::TestDirectory::new(0);
+    let (disk, run) = (disk::RealDisk::default(), place.path("run"));
+    let databases = settings_with("all", 6, "sweep", "");
+    Orchestrator::new(&disk, &run, &Awari::new(databases), options()).run().unwrap();
+    // The first capture of the second player is six plies away.
+    let book = "[book]\npositions = 300\nsearch = \"nodes=100\"\nlook-ahead = 6\nroot = \"1 1 1 1 1 0 1 1 1 1 1 0\"\n";
+    let settings = settings_with("all", 6, "sweep", book);
+    let lost = faults.lost.map(|(rank, _)| rank);
+    let (done, others) = by_ranks(
+        ThreadCommunicator::job(ranks, faults),
+        |job| Orchestrator::new(&disk, &run, &Awari::led(settings.clone(), job), options()).run(),
+        |_, end| follow(Ok(&settings), &disk, end, &AtomicBool::new(false)),
+    );
+    for (number, other) in others.into_iter().enumerate() {
+        assert_eq!(other.unwrap().is_err(), lost == Some(number + 1), "rank {}", number + 1);
+    }
+    let ran = done.unwrap().unwrap().ran;
+    assert_eq!(ran.len(), 1);
+    let ranks = ran[0].measured.report.counters["ranks"].as_f64();
+    (disk.read(&run.join("books/300.json"), 1 << 16).unwrap(), ranks)
+}
+
+/// A book is the same by 1, 2 and 4 ranks, with a slow network, and if a rank leaves: its positions go to others.
+#[test]
+fn ranks_build_the_book_of_one_machine() {
+    let (alone, ranks) = book_by(1, NetworkFaults::none());
+    assert_eq!(ranks, 1.0);
+    assert!(String::from_utf8_lossy(&alone).contains("\"digest\""));
+    for ranks in [2, 4] {
+        assert!(book_by(ranks, NetworkFaults::none()) == (alone.clone(), ranks as f64));
+    }
+    assert!(book_by(3, NetworkFaults::jitter(5)) == (alone.clone(), 3.0));
+    // The calls of a rank: its first ones agree, and each lease is a few.
+    for call in [12, 25, 60] {
+        let faults = NetworkFaults { lost: Some((2, call)), ..NetworkFaults::none() };
+        assert!(book_by(4, faults) == (alone.clone(), 3.0), "lost at call {call}");
+    }
+}
+
 #[test]
 fn ranks_build_the_files_of_one_machine() {
     for (positions, stones, method) in

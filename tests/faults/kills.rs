@@ -71,6 +71,54 @@ fn a_suspended_run_that_lost_its_lock_ends() {
 }
 
 #[test]
+fn killed_books_go_on() {
+    kill_books(8);
+}
+
+#[test]
+#[ignore = "slow tier: two hundred kills"]
+fn killed_books_go_on_200_times() {
+    kill_books(200);
+}
+
+/// Kills a build of a book at evenly spread moments, until it has been killed a number of times. Its reports, which hold
+/// digests of the book, are those of an undisturbed build.
+fn kill_books(kills: u32) {
+    const BOOK: &str = "[build]\nstones = \"0..7\"\n[book]\npositions = 1200\nsearch = \"nodes=500\"\nlook-ahead = 3\n";
+    let undisturbed = TestDirectory::new(7);
+    undisturbed.manifest(&format!("{BOOK}[run]\ndir = \"run\"\n"));
+    undisturbed.awari("run m.toml --threads 1").is(0);
+    let reports = |place: &TestDirectory| -> Vec<Vec<u8>> {
+        ["1000", "1200"].map(|name| fs::read(place.path(&format!("run/books/{name}.json"))).unwrap()).into()
+    };
+    let expected = reports(&undisturbed);
+    let killed = TestDirectory::new(7);
+    killed.manifest(&format!("{BOOK}[run]\ndir = \"run\"\n"));
+    killed.awari("run m.toml --threads 1 --until stats:7").is(0);
+    let mut done = 0;
+    let mut delay = 0;
+    while done < kills {
+        let (mut child, events) = killed.start("--threads 2");
+        // Moments of the start, of a stage, and of the journal.
+        delay = (delay + 37) % 400;
+        std::thread::sleep(Duration::from_millis(delay));
+        if child.try_wait().unwrap().is_some() {
+            drop(events);
+            assert!(reports(&killed) == expected, "after {done} kills");
+            fs::remove_dir_all(killed.path("run/books")).unwrap();
+            continue;
+        }
+        signal(&child, "KILL");
+        events.for_each(drop);
+        child.wait().unwrap();
+        done += 1;
+    }
+    killed.awari("run m.toml --threads 1").is(0);
+    assert!(reports(&killed) == expected);
+    killed.awari("book verify --dir run").is(0);
+}
+
+#[test]
 fn killed_at_every_stage_boundary() {
     ["sweep", "counting"].into_iter().for_each(|method| killed_at_boundaries(method, 16));
 }

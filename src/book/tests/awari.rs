@@ -232,10 +232,8 @@ fn books_are_the_same_by_any_number_of_threads() {
             let texts = [(1, 1_000), (2, 1_000), (4, 7), (1, 1)].map(|(threads, part)| {
                 let folder = tempfile::tempdir().unwrap();
                 let databases = &EndsAt(3);
-                let text = build(
-                    folder.path(),
-                    &BuildTest { databases, strategy, look_ahead, threads, positions: 70, part },
-                );
+                let text =
+                    build(folder.path(), &BuildTest { databases, strategy, look_ahead, threads, positions: 70, part });
                 let query = "SELECT group_concat(hex(pits), ' ' ORDER BY number) FROM expansion";
                 let file = rusqlite::Connection::open(folder.path().join("book.sqlite")).unwrap();
                 (text, file.query_row(query, [], |row| row.get::<_, String>(0)).unwrap())
@@ -245,6 +243,47 @@ fn books_are_the_same_by_any_number_of_threads() {
             orders.push(texts[0].1.clone());
         }
         assert!(orders[0] != orders[1] || strategy == Strategy::BreadthFirst, "{strategy:?}");
+    }
+}
+
+/// Writes fail at each page that a book grows to. What was entered stays, and the book becomes that of an undisturbed
+/// build.
+#[test]
+fn failed_writes_lose_nothing() {
+    let (whole, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let databases = &EndsAt(3);
+    let test = BuildTest { databases, strategy: DROP_OUT, look_ahead: 3, threads: 1, positions: 300, part: 1_000 };
+    let expected = build(whole.path(), &test);
+    let stop = SearchStop::new();
+    let limits = AssessmentLimits::Nodes(40);
+    let settings = BookSettings { strategy: DROP_OUT, sides: BookSides::Both, limits, look_ahead: 3, threads: 1 };
+    let root = Board([1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]);
+    let path = folder.path().join("book.sqlite");
+    let (mut failures, mut had) = (0, 0);
+    loop {
+        let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+        file.fail_beyond(file.pages() + failures % 2);
+        let made = BookBuilder::new(file, AwariGame::new(Rules::AWARI), &root, &settings, databases, &stop);
+        let Ok(mut builder) = made else {
+            failures += 1;
+            continue;
+        };
+        assert!(builder.book().graph().len() >= had, "an expansion was lost");
+        let failed = loop {
+            had = builder.book().graph().len();
+            if had >= 300 {
+                assert!(failures > 5, "{failures}");
+                assert_eq!(builder.book().export(), expected);
+                return;
+            }
+            match builder.expand() {
+                Ok(is_expanded) => assert!(is_expanded),
+                Err(error) => break error,
+            }
+        };
+        assert!(failed.to_string().contains("full"), "{failed}");
+        assert_eq!(builder.book().graph().len(), had, "what the file has not is not in the book");
+        failures += 1;
     }
 }
 

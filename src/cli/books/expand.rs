@@ -24,7 +24,8 @@ const SECONDS_BETWEEN_LINES: f64 = 10.0;
 const NODES: u64 = 20_000;
 
 pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
-    let DirectoryDatabases { scores: databases, rules, opening } = DirectoryDatabases::open(&args.file, &args.databases)?;
+    let DirectoryDatabases { scores: databases, rules, opening } =
+        DirectoryDatabases::open(&args.file, &args.databases)?;
     let root = match &args.root {
         Some(text) => text.parse::<PositionText>()?.board(),
         None => opening,
