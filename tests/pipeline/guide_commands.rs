@@ -202,7 +202,7 @@ fn commands_of_the_guide_work() {
 /// A directory with the manifests, of fewer stones, so that each build takes seconds.
 fn desk(chapter: &str) -> Desk {
     let desk = Desk::new();
-    for (manifest, stones) in [("small", 18), ("workstation", 24), ("low-memory", 20)] {
+    for (manifest, stones) in [("small", 18), ("workstation", 24), ("low-memory", 20), ("book", 16)] {
         if stones == 18 && WITH_EIGHTEEN_STONES.contains(&chapter) {
             continue;
         }
