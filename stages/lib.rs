@@ -281,6 +281,7 @@ impl Work for Awari {
         let stones = parameters.first().copied().unwrap_or(0);
         if stage.name.kind() == "book" {
             self.build.forget_tables();
+            self.build.stage_cache.begin(stage, self.build.plan(self.settings().stones_max()));
             return pool.install(|| book::run(&self.build, stones, context));
         }
         let (build, plan) = (&self.build, self.build.plan(stones));
