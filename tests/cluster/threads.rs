@@ -102,7 +102,10 @@ fn book_by(ranks: usize, faults: NetworkFaults) -> (Vec<u8>, f64) {
         |_, end| follow(Ok(&settings), &disk, end, &AtomicBool::new(false)),
     );
     for (number, other) in others.into_iter().enumerate() {
-        assert_eq!(other.unwrap().is_err(), lost == Some(number + 1), "rank {}", number + 1);
+        // Without a rank, the end of the job does not reach all others.
+        let ended = other.unwrap();
+        assert!(ended.is_ok() || lost.is_some(), "rank {}: {ended:?}", number + 1);
+        assert!(ended.is_err() || lost != Some(number + 1), "rank {} was not lost", number + 1);
     }
     let ran = done.unwrap().unwrap().ran;
     assert_eq!(ran.len(), 1);
