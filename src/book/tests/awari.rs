@@ -262,7 +262,9 @@ fn failed_writes_lose_nothing() {
     let (mut failures, mut had) = (0, 0);
     loop {
         let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
-        file.fail_beyond(file.pages() + failures % 2);
+        // An expansion may need a page in each table.
+        file.fail_beyond(file.pages() + failures % 5);
+        assert!(failures < 500, "the book does not grow");
         let made = BookBuilder::new(file, AwariGame::new(Rules::AWARI), &root, &settings, databases, &stop);
         let Ok(mut builder) = made else {
             failures += 1;
@@ -272,7 +274,7 @@ fn failed_writes_lose_nothing() {
         let failed = loop {
             had = builder.book().graph().len();
             if had >= 300 {
-                assert!(failures > 5, "{failures}");
+                assert!(failures >= 3, "{failures}");
                 assert_eq!(builder.book().export(), expected);
                 return;
             }
