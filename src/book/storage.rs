@@ -371,7 +371,7 @@ impl BookFile {
         strategy: Strategy,
         sides: BookSides,
         look_ahead: usize,
-    ) -> Result<(Book<AwariGame>, Vec<(NodeId, u64)>), BookError> {
+    ) -> Result<(Book<AwariGame>, ChosenLeaves), BookError> {
         let whole = self.load(rules, strategy, sides)?;
         if look_ahead <= 1 {
             return Ok((whole, Vec::new()));
@@ -504,6 +504,9 @@ impl BookFile {
         self.one::<i64>("SELECT coalesce(sum(nodes), 0) FROM position", []).map(|nodes| nodes as u64)
     }
 }
+
+/// Leaves that wait for their expansion, each with the number of expansions before it was chosen.
+pub(crate) type ChosenLeaves = Vec<(NodeId, u64)>;
 
 /// The facts of a book, as they are in its file.
 struct BookFacts {
