@@ -4,7 +4,6 @@
 //! the number of the manifest. So the stages of a book stay when the manifest asks for a larger one.
 
 use crate::Hardware;
-use crate::cost::STAGE_SECONDS;
 use book::{AssessmentLimits, BookSettings, BookSides, DropOut, Strategy};
 use game::Board;
 use game::notation::PositionText;
@@ -34,6 +33,9 @@ const NODES_OF_DEPTH: [f64; 2] = [42.0, 1.73];
 
 /// Nanoseconds of a position in a book that is loaded: two passes over all facts.
 const LOAD_NANOSECONDS: f64 = 1_800.0;
+
+/// Seconds of the smallest stage: syncing files and directories.
+const REPORT_SECONDS: f64 = 0.01;
 
 /// Bytes of a position in memory, with what is derived and the facts that are read to load it.
 const POSITION_BYTES: u64 = 400;
@@ -190,7 +192,7 @@ impl BookRequest {
         let memory_bytes = self.settings.threads as u64 * book::Assessor::TABLE_BYTES;
         Cost {
             positions: milestone.into(),
-            seconds: added * (search * rounds + POSITION_NANOSECONDS * 1e-9) + loaded + STAGE_SECONDS,
+            seconds: added * (search * rounds + POSITION_NANOSECONDS * 1e-9) + loaded + REPORT_SECONDS,
             memory_bytes: memory_bytes + u64::from(milestone) * POSITION_BYTES,
             disk_bytes: u64::from(milestone - before) * FILE_BYTES,
             disk_kept_bytes: u64::from(milestone - before) * FILE_BYTES,
