@@ -9,25 +9,18 @@ use crate::book_databases::BookDatabases;
 use crate::distributed::BookRanks;
 use crate::{BuildContext, Result, files};
 use book::{AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths};
-use check::Databases;
-use disk::{Digest, Disk, Staged};
-use game::Index;
-use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
+use disk::{Digest, Staged};
+use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
 use planner::{BookRequest, BuildPlan, Settings};
 use search::SearchStop;
 use serde::Serialize;
 use std::path::PathBuf;
-use std::sync::Arc;
-use store::{BlockCache, CachedScores, FileKind};
 
 /// Version of the report, raised when the same inputs give another one.
 const VERSION: u32 = 1;
 
 /// Content of the report of a milestone, by which its file is inspected.
 pub(crate) const CONTENT: &str = "book";
-
-/// Cache of decoded blocks of compressed databases.
-const CACHE_BYTES: u64 = 64 << 20;
 
 /// What a book of a number of positions knows.
 #[derive(Debug, Serialize)]
@@ -81,31 +74,13 @@ pub(crate) fn path(report: PathBuf, name: &str) -> PathBuf {
     report.with_file_name(format!("{name}.sqlite"))
 }
 
-/// Opens the databases of the build.
-pub(crate) fn databases(
-    settings: &Settings,
-    disk: &dyn Disk,
-    path: impl Fn(&ArtifactName) -> PathBuf,
-) -> Result<BookDatabases> {
-    let cache = BlockCache::new(CACHE_BYTES);
-    let mut databases = Databases::new(settings.rules, settings.set);
-    for stones in settings.stones() {
-        let name = files::database(stones);
-        let index = Index::new(stones, settings.set);
-        let opened = files::open(disk, &path(&name), settings, FileKind::Database, &index);
-        let scores = opened.map_err(|error| files::unreadable(&name, error))?;
-        databases.insert(stones, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
-    }
-    Ok(BookDatabases::new(Some(databases), |_| true))
-}
-
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let request = settings.book().expect("a build with the stage has a book");
     // The settings have the threads of the manifest, the context those of this run.
     let of_book = book::BookSettings { threads: context.threads(), ..request.settings };
-    let databases = databases(settings, context.disk(), |name| context.input(name))?;
+    let databases = BookDatabases::of_build(settings, context.disk(), |name| context.input(name))?;
     let report = context.output(&files::book_report(positions));
     let path = path(report.clone(), &request.name);
     let limits = of_book.limits.to_string();

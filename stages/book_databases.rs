@@ -1,10 +1,18 @@
 //! The databases of a run directory as exact scores, for searches and books.
 
+use crate::files;
 use check::{CheckError, Databases};
-use game::{Board, STONES_MAX, Score};
+use disk::Disk;
+use game::{Board, Index, STONES_MAX, Score};
+use pipeline::{ArtifactName, StageError};
+use planner::Settings;
 use search::ExactScores;
-use std::sync::{Mutex, PoisonError};
-use store::CachedScores;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use store::{BlockCache, CachedScores, FileKind};
+
+/// Cache of decoded blocks of compressed databases.
+const CACHE_BYTES: u64 = 64 << 20;
 
 /// Databases whose scores a book looks up. The first error of a look-up is kept, and ends the work.
 pub struct BookDatabases {
@@ -14,6 +22,24 @@ pub struct BookDatabases {
 }
 
 impl BookDatabases {
+    /// Opens the databases of the build.
+    pub(crate) fn of_build(
+        settings: &Settings,
+        disk: &dyn Disk,
+        path: impl Fn(&ArtifactName) -> PathBuf,
+    ) -> Result<BookDatabases, StageError> {
+        let cache = BlockCache::new(CACHE_BYTES);
+        let mut databases = Databases::new(settings.rules, settings.set);
+        for stones in settings.stones() {
+            let name = files::database(stones);
+            let index = Index::new(stones, settings.set);
+            let opened = files::open(disk, &path(&name), settings, FileKind::Database, &index);
+            let scores = opened.map_err(|error| files::unreadable(&name, error))?;
+            databases.insert(stones, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
+        }
+        Ok(BookDatabases::new(Some(databases), |_| true))
+    }
+
     /// Takes the databases of those numbers of stones for which `wants` is true; none without databases.
     pub fn new(databases: Option<Databases<CachedScores>>, wants: impl Fn(u32) -> bool) -> BookDatabases {
         let has = |stones| databases.as_ref().is_some_and(|databases| databases.get(stones).is_ok());

@@ -9,8 +9,7 @@ use super::agreement::{RankResult, agree};
 use super::job::JobLeader;
 use super::message;
 use super::order::{BookTask, JobOrder};
-use crate::book::databases;
-use crate::{Result, files};
+use crate::{BookDatabases, Result, files};
 use book::{Assessed, Assessment, AssessorPool, AwariGame, BookGame};
 use messaging::Communicator;
 use pipeline::{StageContext, StageError};
@@ -143,7 +142,7 @@ pub(super) fn follow(follower: &FollowerRank, task: &BookTask, communicator: &mu
     let request = settings.book().ok_or_else(|| StageError::failed("the manifest of this rank has no book"));
     let paths: BTreeMap<_, _> = settings.stones().map(files::database).zip(&task.files).collect();
     let opened = request.and_then(|request| match settings.stones().count() == task.files.len() {
-        true => Ok((request, databases(settings, follower.disk, |name| paths[name].clone())?)),
+        true => Ok((request, BookDatabases::of_build(settings, follower.disk, |name| paths[name].clone())?)),
         false => Err(StageError::failed("the manifest of this rank has other databases")),
     });
     let game = AwariGame::new(settings.rules);
