@@ -38,6 +38,7 @@ impl fmt::Display for Strategy {
             }
             Strategy::BestFirst => f.write_str("best-first"),
             Strategy::BreadthFirst => f.write_str("breadth-first"),
+            Strategy::Conspiracy => f.write_str("conspiracy"),
             Strategy::Proof => f.write_str("proof"),
         }
     }

@@ -102,11 +102,11 @@ pub(crate) fn keys(schema: Schema) -> Schema {
         ))
         .key(ManifestKey::new(
             "book.strategy",
-            ValueType::one_of(&["drop-out", "best-first", "breadth-first", "proof"]),
+            ValueType::one_of(&["drop-out", "best-first", "breadth-first", "conspiracy", "proof"]),
             "drop-out",
             "Which leaf to expand next: where an opponent can leave the book soonest and cheapest (drop-out), that best \
-             moves lead to (best-first), nearest to the root (breadth-first), or most likely to change the estimate of \
-             the root (proof).",
+             moves lead to (best-first), nearest to the root (breadth-first), most likely to change the estimate of the \
+             root (conspiracy), or needed for the proof of its value (proof).",
         ))
         .key(text(
             "book.omega",
@@ -149,6 +149,7 @@ impl BookRequest {
         let strategy = match word("book.strategy") {
             "best-first" => Strategy::BestFirst,
             "breadth-first" => Strategy::BreadthFirst,
+            "conspiracy" => Strategy::Conspiracy,
             "proof" => Strategy::Proof,
             _ => Strategy::DropOut(DropOut {
                 omega: DropOut::read_omega(word("book.omega")).expect("the schema checks it"),
