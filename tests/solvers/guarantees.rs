@@ -153,7 +153,7 @@ fn a_run_builds_the_bounds_of_the_reference() {
 
 /// How an opponent of the guaranteed player chooses moves.
 #[derive(Clone, Copy, Debug)]
-enum Opponent {
+enum OpponentPolicy {
     Random,
     /// A move of the highest lower bound.
     Best,
@@ -170,16 +170,16 @@ fn before(game: &Game) -> Vec<Board> {
     all.take(turns.len() - first).map(|situation| situation.board).collect()
 }
 
-fn reply(oracle: &Oracle, game: &Game, by: Opponent, random: &mut Random) -> Pit {
+fn reply(oracle: &Oracle, game: &Game, by: OpponentPolicy, random: &mut Random) -> Pit {
     let moves = game.moves();
     let now = game.now().board;
     let chosen = match by {
-        Opponent::Random => None,
-        Opponent::Best => {
+        OpponentPolicy::Random => None,
+        OpponentPolicy::Best => {
             let answer = oracle.answer(&now).unwrap();
             answer.moves.iter().max_by_key(|one| one.value.low()).map(|one| one.pit)
         }
-        Opponent::Delaying => {
+        OpponentPolicy::Delaying => {
             let seen = before(game);
             let distance = |board: &Board| {
                 let one = |other: &Board| -> u32 {
@@ -202,7 +202,7 @@ fn guaranteed_games(stones: u32, games: u32) {
     let mut random = Random::new(7);
     let (mut repeated, mut wider) = (0, 0);
     for number in 0..games {
-        let by = [Opponent::Random, Opponent::Best, Opponent::Delaying][number as usize % 3];
+        let by = [OpponentPolicy::Random, OpponentPolicy::Best, OpponentPolicy::Delaying][number as usize % 3];
         let board = random.board(1 + number / 3 % stones);
         let bounds = oracle.answer(&board).unwrap().score;
         wider += u32::from(bounds.low() < bounds.high());

@@ -152,9 +152,9 @@ fn messages(way: Way) {
     let error = example.open(way, &[7; 1000]).unwrap_err().to_string();
     assert!(error.contains(r#"expected "\x89awari\r\n" at its start"#), "{error}");
     let mut file = example.file(Codec::Raw);
-    file[8] = 5;
+    file[8] = 99;
     let error = example.open(way, &file).unwrap_err();
-    assert!(matches!(error, StoreError::Version { found: 5, .. }), "{error}");
+    assert!(matches!(error, StoreError::Version { found: 99, .. }), "{error}");
 }
 
 #[test]
