@@ -289,7 +289,7 @@ fn failed_writes_lose_nothing() {
     }
 }
 
-/// The first positions of a book are the book of so many positions.
+/// The first positions of a book are those of a smaller book.
 #[test]
 fn books_have_milestones() {
     let (folder, first) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
