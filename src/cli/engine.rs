@@ -133,6 +133,14 @@ struct RunningSearch {
     found: Option<SearchReport>,
 }
 
+impl RunningSearch {
+    fn stop(&mut self) {
+        self.stop.stop();
+        self.is_due = true;
+        self.is_hit = false;
+    }
+}
+
 impl EngineSession {
     fn is_done(&self) -> bool {
         self.running.is_none() && (self.has_quit || self.has_ended && self.deferred.is_empty())
@@ -156,8 +164,9 @@ impl EngineSession {
     /// Replies if the search has ended, and executes the commands that follow it.
     fn advance(&mut self) -> Result<()> {
         loop {
-            // After the end of stdin nothing else ends a search without limits.
-            if self.has_ended && self.running.as_ref().is_some_and(|running| !running.is_due) {
+            // After the end of stdin, and before a deferred `quit`, nothing else ends a search without limits.
+            let is_last = self.has_ended || self.deferred.back().is_some_and(|last| last == "quit");
+            if is_last && self.running.as_ref().is_some_and(|running| !running.is_due) {
                 self.stop();
             }
             if let Some(running) = &mut self.running {
@@ -178,23 +187,43 @@ impl EngineSession {
             }
             let Some(line) = self.deferred.pop_front() else { return Ok(()) };
             self.execute(&line)?;
+            self.apply_deferred();
+        }
+    }
+
+    /// Applies what was said of a deferred search, which now runs, before it began.
+    fn apply_deferred(&mut self) {
+        let mut is_last = true;
+        for at in 0..self.deferred.len() {
+            match first_word(&self.deferred[at]) {
+                "stop" => return self.stop(),
+                "ponderhit" if is_last => self.ponder_hit(),
+                "go" => is_last = false,
+                _ => {}
+            }
         }
     }
 
     /// Receives a line: executes it, or defers it until the search under way has ended.
     fn receive(&mut self, line: String) -> Result<()> {
-        let word = line.split_whitespace().next().unwrap_or("");
         if self.deferred.back().is_some_and(|last| last == "quit") {
             return Ok(());
         }
-        let Some(running) = &mut self.running else { return self.execute(&line) };
-        match word {
-            "stop" => self.stop(),
-            "ponderhit" if running.go.is_ponder && !running.is_due => {
-                running.is_hit = true;
-                self.stop();
+        let Some(running) = &self.running else { return self.execute(&line) };
+        let follows_deferred_search = self.deferred.iter().any(|line| first_word(line) == "go");
+        match first_word(&line) {
+            word @ ("stop" | "ponderhit") if follows_deferred_search => {
+                if word == "stop" {
+                    self.stop();
+                }
+                // For the deferred search, when it has begun; once is enough.
+                if self.deferred.back().is_some_and(|last| first_word(last) != word) {
+                    self.deferred.push_back(line);
+                }
             }
-            "" | "debug" | "ponderhit" => {}
+            "stop" => self.stop(),
+            "ponderhit" => self.ponder_hit(),
+            "" | "debug" => {}
             "isready" | "uci" | "ugi" => self.execute(&line)?,
             // In a script, `quit` follows the commands before it; else the program that says it wants no reply.
             "quit" if self.deferred.is_empty() || !running.is_due => {
@@ -207,11 +236,18 @@ impl EngineSession {
         Ok(())
     }
 
+    /// Begins the search under way again with the clock running, if it ponders.
+    fn ponder_hit(&mut self) {
+        if let Some(running) = self.running.as_mut().filter(|running| running.go.is_ponder && !running.is_due) {
+            running.stop();
+            running.is_hit = true;
+        }
+    }
+
     /// Stops the search under way; its reply is due.
     fn stop(&mut self) {
         if let Some(running) = &mut self.running {
-            running.stop.stop();
-            running.is_due = true;
+            running.stop();
         }
     }
 
@@ -342,6 +378,10 @@ impl EngineSession {
         };
         print(&format!("bestmove {}{expected}\n", MoveText { pit, side }))
     }
+}
+
+fn first_word(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or("")
 }
 
 /// Formats a remark.

@@ -61,7 +61,29 @@ impl Session {
     #[track_caller]
     fn quit(mut self) {
         self.say("quit");
-        assert!(self.child.wait().unwrap().success());
+        self.has_ended();
+    }
+
+    /// Asserts that the engine ends by itself.
+    #[track_caller]
+    fn has_ended(mut self) {
+        let until = Instant::now() + HUNG;
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                assert!(status.success(), "{status}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the engine does not end");
+    }
+}
+
+impl Drop for Session {
+    /// An engine that hangs does not outlast its test.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -217,16 +239,43 @@ fn scripts_are_executed_in_order() {
     let place = TestDirectory::new(1);
     let mut engine = Session::start(&place, "");
     engine.say("position startpos\ngo depth 5\nposition startpos moves F\ngo depth 5\nwhat\nquit\nuci");
-    let lines: Vec<String> = engine.lines.iter().collect();
+    let mut lines = Vec::new();
+    while let Ok(line) = engine.lines.recv_timeout(HUNG) {
+        lines.push(line);
+    }
     let replies: Vec<char> = lines.iter().filter_map(|line| line.strip_prefix("bestmove ")?.chars().next()).collect();
     assert!(replies.len() == 2 && replies[0].is_uppercase() && replies[1].is_lowercase(), "{lines:?}");
     assert_eq!(lines.last().unwrap(), "info string unknown command what");
-    assert!(engine.child.wait().unwrap().success());
+    engine.has_ended();
     // The end of stdin lets a search with limits end, and stops one without.
     for go in ["go movetime 100", "go infinite", "go ponder wtime 5000", "go"] {
         let found = place.shell(&format!("printf 'position startpos\\n{go}\\n' | \"$AWARI\" engine")).is(0);
         assert_eq!(found.out.matches("bestmove ").count(), 1, "{go}: {found:?}");
     }
+}
+
+/// What is said of a search while the search before it is still under way counts when it begins.
+#[test]
+fn commands_about_a_deferred_search_are_kept() {
+    let place = TestDirectory::new(1);
+    for (script, replies) in [
+        ("go movetime 300\ngo infinite\nposition startpos\nstop\nstop", 2),
+        ("go movetime 300\ngo infinite\ngo infinite\nstop", 3),
+        ("go movetime 300\ngo ponder wtime 500 btime 500\nponderhit", 2),
+        ("go movetime 300\ngo ponder wtime 500 btime 500\nponderhit\nstop\ngo nodes 10", 3),
+        ("go ponder movetime 60000\nponderhit\nstop", 1),
+    ] {
+        let mut engine = Session::start(&place, "--hash 4MiB");
+        engine.say(script);
+        for _ in 0..replies {
+            engine.until("bestmove ");
+        }
+        engine.quit();
+    }
+    // A search without an end does not outlast `quit`.
+    let mut engine = Session::start(&place, "--hash 4MiB");
+    engine.say("go movetime 300\ngo infinite");
+    engine.quit();
 }
 
 #[test]
