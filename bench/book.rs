@@ -4,16 +4,18 @@
 //!
 //! * **Expansions**: the opening, with estimates that are hashes of positions and cost nothing. Ends with everything
 //!   derived again, and compared.
-//! * **File**: the same book in a file: bytes a position, and the time to load it.
+//! * **File**: the same book in a file: bytes a position, the time to load it and to store its values, and that to open
+//!   stored values for playing and to look up a position with its moves.
 
 use book::{
     Assessed, Assessment, AwariGame, Book, BookEngine, BookFile, BookGame, BookSides, DropOut, Hundredths, NodeId,
-    Strategy, refresh,
+    OpeningBook, Strategy, refresh,
 };
 use clap::Parser;
 use disk::RealDisk;
 use disk::clock::cpu_seconds;
 use game::{Board, Opening, Rules};
+use std::path::PathBuf;
 
 /// Measures books.
 #[derive(Parser)]
@@ -22,8 +24,11 @@ struct BookArguments {
     #[arg(long, default_value_t = 1_000_000)]
     positions: usize,
     /// Positions of the book in a file.
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 1_000_000)]
     file_positions: usize,
+    /// Folder for the file, which is kept there as book.sqlite; a temporary one if it is not given.
+    #[arg(long)]
+    folder: Option<PathBuf>,
     /// Plies a stone, in hundredths.
     #[arg(long, default_value_t = 100)]
     omega: u64,
@@ -97,7 +102,7 @@ fn probe_seconds(book: &Book<AwariGame>) -> f64 {
 /// Expands the opening in a file.
 fn file(arguments: &BookArguments) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("book.sqlite");
+    let path = arguments.folder.as_deref().unwrap_or(folder.path()).join("book.sqlite");
     let engine = BookEngine { version: "free".to_owned(), limits: "none".to_owned(), databases: "none".to_owned() };
     let (disk, game) = (RealDisk::default(), AwariGame::new(Rules::AWARI));
     let strategy = Strategy::DropOut(DropOut { omega: arguments.omega, forced: None, solves: false });
@@ -121,7 +126,8 @@ fn file(arguments: &BookArguments) {
     let seconds = cpu_seconds() - begun;
     let expanded = book.graph().interior_count();
     drop(file);
-    let bytes = std::fs::metadata(&path).expect("the book").len();
+    let bytes = |path| std::fs::metadata(path).expect("the book").len() as f64 / book.graph().len() as f64;
+    let facts = bytes(&path);
     let begun = cpu_seconds();
     let file = BookFile::open(&path, &Rules::AWARI).expect("the book");
     let opened = cpu_seconds() - begun;
@@ -129,10 +135,35 @@ fn file(arguments: &BookArguments) {
     let loaded = cpu_seconds() - begun;
     assert_eq!(again.export(), book.export());
     println!(
-        "file: {} positions, {:.0} expansions a second, {:.1} bytes a position; opened in {:.1} ms, loaded in {loaded:.2} s",
+        "file: {} positions, {:.0} expansions a second, {facts:.1} bytes a position; opened in {:.1} ms, loaded in {loaded:.2} s",
         book.graph().len(),
         expanded as f64 / seconds,
-        bytes as f64 / book.graph().len() as f64,
         opened * 1e3
+    );
+    drop((file, again));
+    let mut file = BookFile::create(&disk, &path, &Rules::AWARI, &engine).expect("the book");
+    let begun = cpu_seconds();
+    file.store_values(&book).expect("the values");
+    let stored = cpu_seconds() - begun;
+    drop(file);
+    let begun = cpu_seconds();
+    let reader = OpeningBook::open(&path, &Rules::AWARI).expect("the book");
+    let root = reader.position(&reader.root()).expect("the book").expect("the root");
+    let opened = cpu_seconds() - begun;
+    assert!(reader.is_stored() && root.value == book.graph().value(book.roots()[0]));
+    let ids: Vec<NodeId> = book.graph().ids().step_by(97).collect();
+    let boards: Vec<Board> = ids.iter().map(|&id| AwariGame::board(book.graph().node(id).key)).collect();
+    let begun = cpu_seconds();
+    let found: Vec<_> = boards.iter().map(|board| reader.position(board).expect("the book")).collect();
+    let probe = (cpu_seconds() - begun) / boards.len() as f64;
+    for (&id, found) in ids.iter().zip(found) {
+        assert_eq!(found.expect("a position of the book").value, book.graph().value(id));
+    }
+    println!(
+        "values: stored in {stored:.2} s, {:.1} bytes a position with them; opened with the root read in {:.1} ms; probe with all moves \
+         {:.1} us",
+        bytes(&path),
+        opened * 1e3,
+        probe * 1e6
     );
 }

@@ -123,6 +123,7 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
     let mut is_whole = false;
     while builder.book().graph().len() < wanted && !is_whole {
         if context.stop_requested() {
+            builder.store_values().map_err(failed_build)?;
             return Err(StageError::Stopped);
         }
         let before = builder.book().graph().len();
@@ -137,6 +138,7 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
         let now = builder.book().graph().len();
         context.progress().advance((now.min(wanted) - before.min(wanted)) as u64);
     }
+    builder.store_values().map_err(failed_build)?;
     let milestone = match had > wanted {
         true => of(&builder.first(wanted).map_err(failed_build)?),
         false => of(builder.book()),

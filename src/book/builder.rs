@@ -202,6 +202,14 @@ impl<'a> BookBuilder<'a> {
         Ok(())
     }
 
+    /// Stores the values of all positions in the file, so that a player need not derive them.
+    ///
+    /// # Errors
+    /// [`BuildError::File`].
+    pub fn store_values(&mut self) -> Result<(), BuildError> {
+        Ok(self.file.store_values(&self.book)?)
+    }
+
     /// Returns what assesses positions.
     pub fn assessors(&self) -> &AssessorPool<'a> {
         &self.assessors

@@ -1,14 +1,31 @@
 //! A book of awari as a player reads it: the value of a position, and of each of its moves.
+//!
+//! Stored values are looked up where they are, so that a book of any size opens at once. Where the file has none that
+//! follow from all facts, they are derived in memory.
 
-use crate::{Assessment, AwariGame, Book, BookEdge, BookError, BookFile, BookSides, DropOut, Hundredths, Strategy};
+use crate::storage::{StoredValue, stored};
+use crate::{Assessment, AwariGame, Book, BookError, BookFile, BookGame, BookSides, DropOut, Hundredths, Strategy};
 use game::{Board, Pit, Rules};
 use std::cmp::Reverse;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// A book that is read, not built.
 #[derive(Debug)]
 pub struct OpeningBook {
-    book: Book<AwariGame>,
+    rules: Rules,
+    root: Board,
+    positions: usize,
+    values: BookValues,
+}
+
+/// Where the values of positions are.
+#[derive(Debug)]
+enum BookValues {
+    /// In the file.
+    Stored(Mutex<BookFile>),
+    /// In memory.
+    Derived(Box<Book<AwariGame>>),
 }
 
 /// What a book says of a position.
@@ -58,51 +75,100 @@ impl OpeningBook {
     /// # Errors
     /// [`BookError`], also if the process that made the file ended before it entered the root.
     pub fn open(path: &Path, rules: &Rules) -> Result<OpeningBook, BookError> {
+        OpeningBook::of(BookFile::open(path, rules)?, path)
+    }
+
+    /// Opens the file of a book by any rules.
+    ///
+    /// # Errors
+    /// As [`open`](OpeningBook::open).
+    pub fn open_any(path: &Path) -> Result<OpeningBook, BookError> {
+        OpeningBook::of(BookFile::open_any(path)?, path)
+    }
+
+    fn of(file: BookFile, path: &Path) -> Result<OpeningBook, BookError> {
+        let rules = *file.rules();
+        if let (Some(positions), Some(root)) = (file.stored_positions()?, file.first_root()?) {
+            let (root, positions) = (AwariGame::board(root), positions as usize);
+            return Ok(OpeningBook { rules, root, positions, values: BookValues::Stored(Mutex::new(file)) });
+        }
         // Values do not depend on the strategy.
         let rule = DropOut { omega: 100, forced: None, solves: false };
-        let book = BookFile::open(path, rules)?.load(*rules, Strategy::DropOut(rule), BookSides::Both)?;
-        if book.roots().is_empty() {
-            return Err(BookError::Missing(path.to_path_buf()));
-        }
-        Ok(OpeningBook { book })
+        let book = file.load(rules, Strategy::DropOut(rule), BookSides::Both)?;
+        let root = book.roots().first().ok_or_else(|| BookError::Missing(path.to_path_buf()))?;
+        let root = AwariGame::board(book.graph().node(*root).key);
+        let positions = book.graph().len();
+        Ok(OpeningBook { rules, root, positions, values: BookValues::Derived(Box::new(book)) })
+    }
+
+    /// Returns the rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Returns the position in which the games of the book begin.
     pub fn root(&self) -> Board {
-        AwariGame::board(self.book.graph().node(self.book.roots()[0]).key)
+        self.root
     }
 
-    /// Returns the number of positions.
+    /// Returns the number of positions when the book was opened.
     pub fn positions(&self) -> usize {
-        self.book.graph().len()
+        self.positions
+    }
+
+    /// Whether the values are those stored in the file. Otherwise they were derived when it was opened.
+    pub fn is_stored(&self) -> bool {
+        matches!(self.values, BookValues::Stored(_))
     }
 
     /// Returns what the book says of a position; `None` if it does not have it.
-    pub fn position(&self, board: &Board) -> Option<BookPosition> {
-        let graph = self.book.graph();
-        let id = graph.find(AwariGame::key(board))?;
-        let mut moves: Vec<BookReply> = graph.moves(id).iter().filter_map(|edge| self.reply(edge)).collect();
+    ///
+    /// # Errors
+    /// [`BookError`] if the file cannot be read, or lacks a move of the position.
+    pub fn position(&self, board: &Board) -> Result<Option<BookPosition>, BookError> {
+        let played: Vec<(Pit, u8, Board)> =
+            board.moves(&self.rules).map(|(pit, played)| (pit, played.captured, played.child)).collect();
+        let boards: Vec<Board> = std::iter::once(*board).chain(played.iter().map(|&(.., child)| child)).collect();
+        let found = self.values_of(&boards)?;
+        let Some(own) = found[0] else { return Ok(None) };
+        let mut moves = Vec::new();
+        if own.moves > 0 {
+            for (&(pit, captured, child), after) in played.iter().zip(&found[1..]) {
+                let after = after.ok_or_else(|| self.damaged(&child))?;
+                moves.push(self.reply(pit, captured, child, after));
+            }
+        }
         let best = moves.iter().map(|one| one.value.estimate).max();
         moves.iter_mut().for_each(|one| one.is_best = Some(one.value.estimate) == best);
         // Of moves with the same estimate, those of proved value first.
         moves.sort_by_key(|one| (Reverse(one.value.estimate), !one.value.is_exact()));
-        Some(BookPosition { value: graph.value(id), moves })
+        Ok(Some(BookPosition { value: own.value, moves }))
     }
 
-    fn reply(&self, edge: &BookEdge) -> Option<BookReply> {
-        let graph = self.book.graph();
-        let after = graph.value(edge.child);
-        Some(BookReply {
-            pit: Pit::new(edge.number)?,
-            captured: (edge.gain / 100) as u8,
-            child: AwariGame::board(graph.node(edge.child).key),
-            value: Assessment {
-                low: edge.gain - after.high,
-                high: edge.gain - after.low,
-                estimate: edge.gain - after.estimate,
-            },
-            is_best: false,
-            goes_on: graph.is_interior(edge.child),
-        })
+    fn reply(&self, pit: Pit, captured: u8, child: Board, after: StoredValue) -> BookReply {
+        let gain = AwariGame::hundredths(captured.into());
+        let Assessment { low, high, estimate } = after.value;
+        let value = Assessment { low: gain - high, high: gain - low, estimate: gain - estimate };
+        BookReply { pit, captured, child, value, is_best: false, goes_on: after.moves > 0 }
+    }
+
+    /// Returns the values of a position and of those after its moves.
+    fn values_of(&self, boards: &[Board]) -> Result<Vec<Option<StoredValue>>, BookError> {
+        match &self.values {
+            BookValues::Stored(file) => file.lock().unwrap_or_else(PoisonError::into_inner).values_of(boards),
+            BookValues::Derived(book) => {
+                let find = |board| book.graph().find(AwariGame::key(board));
+                Ok(boards.iter().map(|board| Some(stored(book, find(board)?))).collect())
+            }
+        }
+    }
+
+    fn damaged(&self, board: &Board) -> BookError {
+        let text = AwariGame::new(self.rules).text(AwariGame::key(board));
+        let what = format!("the value of {text}, after a move of an expanded position, is missing");
+        match &self.values {
+            BookValues::Stored(file) => file.lock().unwrap_or_else(PoisonError::into_inner).damaged(what),
+            BookValues::Derived(_) => unreachable!("a book in memory has all moves of a position"),
+        }
     }
 }

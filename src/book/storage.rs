@@ -1,28 +1,33 @@
 //! The file of a book: a database of SQLite with the facts of a book, from which everything else is derived.
 //!
-//! Layout (version 2; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
+//! Layout (version 3; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
 //! the rules and how the book is expanded; `engine` a row for each engine; `position` a row for each position with the
-//! result of its search; `root` and `expansion` the roots and the expanded positions, in order. Version 1 had neither
-//! `book.settings` nor `expansion.chosen`; a writer adds them.
+//! result of its search; `root` and `expansion` the roots and the expanded positions, in order. These are the facts.
+//! `value` and `derivation` hold values that follow from them ([`values`]). Version 1 had neither `book.settings` nor
+//! `expansion.chosen`, version 2 no values; a writer adds them.
 //!
 //! Each expansion is one transaction, so a killed process loses at most the search under way. The lock file beside the
 //! book admits one writer; readers need no lock, and see whole transactions.
 
-use crate::{Assessed, Assessment, AwariGame, Book, BookGame, BookSides, Hundredths, NodeId, Strategy};
+mod facts;
+mod values;
+
+pub(crate) use values::{StoredValue, stored};
+
+use crate::{Assessed, Assessment, AwariGame};
 use disk::{Disk, DiskError, Lock};
 use game::{Board, Rules, STONES_MAX};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
-use std::collections::{HashMap, VecDeque};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
 use std::path::{Path, PathBuf};
 
 /// The version of the layout.
-pub const BOOK_VERSION: i64 = 2;
+pub const BOOK_VERSION: i64 = 3;
 
 /// The tables.
 pub const SCHEMA: &str = "\
 CREATE TABLE book (
     version INTEGER NOT NULL,  -- of this layout
-    rules TEXT NOT NULL,       -- awari
+    rules TEXT NOT NULL,       -- their name: awari
     settings TEXT              -- of all expansions; NULL if they differ
 ) STRICT;
 CREATE TABLE engine (
@@ -49,22 +54,41 @@ CREATE TABLE expansion (
     pits BLOB NOT NULL UNIQUE REFERENCES position (pits),
     chosen INTEGER             -- the number of rows of this table when the position was chosen
 ) STRICT;
+CREATE TABLE value (
+    pits BLOB PRIMARY KEY,     -- as in position
+    low INTEGER NOT NULL,      -- proved lower bound, with what follows from moves in the book
+    high INTEGER NOT NULL,     -- proved upper bound
+    estimate INTEGER NOT NULL, -- estimate
+    moves INTEGER NOT NULL     -- the number of its moves in the book: all legal moves, or 0
+) STRICT, WITHOUT ROWID;
+CREATE TABLE derivation (      -- one row while the table value follows from all facts, otherwise none
+    positions INTEGER NOT NULL,
+    expansions INTEGER NOT NULL
+) STRICT;
 ";
 
-/// Makes version 2 of version 1.
-const UPGRADE: &str = "\
-ALTER TABLE book ADD COLUMN settings TEXT;
-ALTER TABLE expansion ADD COLUMN chosen INTEGER;
-UPDATE book SET version = 2;
-";
+/// Make version 2 of version 1, and version 3 of version 2.
+const UPGRADES: [&str; BOOK_VERSION as usize - 1] = [
+    "ALTER TABLE book ADD COLUMN settings TEXT; \
+     ALTER TABLE expansion ADD COLUMN chosen INTEGER; \
+     UPDATE book SET version = 2;",
+    "CREATE TABLE value (pits BLOB PRIMARY KEY, low INTEGER NOT NULL, high INTEGER NOT NULL, \
+         estimate INTEGER NOT NULL, moves INTEGER NOT NULL) STRICT, WITHOUT ROWID; \
+     CREATE TABLE derivation (positions INTEGER NOT NULL, expansions INTEGER NOT NULL) STRICT; \
+     UPDATE book SET version = 3;",
+];
 
 /// The file of a book.
 #[derive(Debug)]
 pub struct BookFile {
     path: PathBuf,
     connection: Connection,
+    rules: Rules,
+    version: i64,
     /// The engine of new results.
     engine: i64,
+    /// Whether the table `value` may follow from all facts, and must be marked when a fact is entered.
+    has_values: bool,
     /// Held by a writer.
     _lock: Option<Lock>,
 }
@@ -95,16 +119,20 @@ pub enum BookError {
     #[error("there is no book {}; `awari book expand` makes one", .0.display())]
     Missing(PathBuf),
     /// The file is of another version, or for other rules.
-    #[error("{}: expected a book of version {BOOK_VERSION} with the rules {rules}, found {found}; use the program that wrote it",
-        path.display())]
+    #[error("{}: expected a book of version 1 to {BOOK_VERSION} with {rules}, found {found}; use the program that wrote it, or \
+        another book", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
         /// The expected rules.
-        rules: &'static str,
+        rules: String,
         /// What the file says.
         found: String,
     },
+    /// The rules give no scores.
+    #[error("no book can have the rules {0}: a repetition gives each player the stones on the own side, so a position has \
+        two values, and a book holds one; choose the databases of other rules")]
+    NoScores(&'static str),
     /// A row is impossible.
     #[error("{}: {what}; the file is damaged: restore it from a copy, or remove it", path.display())]
     Damaged {
@@ -149,6 +177,18 @@ impl BookFile {
     /// # Errors
     /// [`BookError::Missing`], [`BookError::Foreign`], or what SQLite reports.
     pub fn open(path: &Path, rules: &Rules) -> Result<BookFile, BookError> {
+        BookFile::open_by(path, Some(rules))
+    }
+
+    /// Opens a book for reading, by any rules.
+    ///
+    /// # Errors
+    /// As [`open`](BookFile::open).
+    pub fn open_any(path: &Path) -> Result<BookFile, BookError> {
+        BookFile::open_by(path, None)
+    }
+
+    fn open_by(path: &Path, rules: Option<&Rules>) -> Result<BookFile, BookError> {
         if !path.is_file() {
             return Err(BookError::Missing(path.to_path_buf()));
         }
@@ -157,25 +197,34 @@ impl BookFile {
         // A reader of a log needs to write its index; in a read-only directory there is no writer, and no log.
         let opened = Connection::open_with_flags(path, flags).or_else(|_| Connection::open_with_flags(path, read));
         let connection = opened.map_err(|source| failed(path, source))?;
-        let file = BookFile { path: path.to_path_buf(), connection, engine: 0, _lock: None };
-        file.prepare()?;
-        file.expect(rules)?;
-        Ok(file)
+        prepare(path, &connection)?;
+        let (version, rules) = expect(path, &connection, rules)?;
+        Ok(BookFile {
+            path: path.to_path_buf(),
+            connection,
+            rules,
+            version,
+            engine: 0,
+            has_values: false,
+            _lock: None,
+        })
     }
 
     /// Opens a book for writing, and makes it if it does not exist.
     ///
     /// # Errors
-    /// [`DiskError::Locked`] if another process writes to it; otherwise as [`BookFile::open`].
+    /// [`BookError::NoScores`]; [`DiskError::Locked`] if another process writes to it; otherwise as [`BookFile::open`].
     pub fn create(disk: &dyn Disk, path: &Path, rules: &Rules, engine: &BookEngine) -> Result<BookFile, BookError> {
+        if !rules.has_scores() {
+            return Err(BookError::NoScores(rules.name));
+        }
         let lock =
             disk.lock(&path.with_extension("lock"), &format!("awari book expand, process {}", std::process::id()))?;
-        let connection = Connection::open(path).map_err(|source| failed(path, source))?;
-        let mut file = BookFile { path: path.to_path_buf(), connection, engine: 0, _lock: Some(lock) };
-        file.prepare()?;
-        let is_new: i64 = file.one("SELECT count(*) FROM sqlite_schema", [])?;
-        if is_new == 0 {
-            let made = file.connection.transaction().and_then(|transaction| {
+        let mut connection = Connection::open(path).map_err(|source| failed(path, source))?;
+        prepare(path, &connection)?;
+        let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
+        if tables.map_err(|source| failed(path, source))? == 0 {
+            let made = connection.transaction().and_then(|transaction| {
                 transaction.execute_batch(SCHEMA)?;
                 let insert = "INSERT INTO book (version, rules) VALUES (?1, ?2)";
                 transaction.execute(insert, params![BOOK_VERSION, rules.name])?;
@@ -183,15 +232,30 @@ impl BookFile {
             });
             made.map_err(|source| failed(path, source))?;
         }
-        if file.expect(rules)? < BOOK_VERSION {
-            let upgraded = file.connection.transaction().and_then(|transaction| {
-                transaction.execute_batch(UPGRADE)?;
+        let (version, rules) = expect(path, &connection, Some(rules))?;
+        for upgrade in &UPGRADES[version as usize - 1..] {
+            let upgraded = connection.transaction().and_then(|transaction| {
+                transaction.execute_batch(upgrade)?;
                 transaction.commit()
             });
             upgraded.map_err(|source| failed(path, source))?;
         }
+        let mut file = BookFile {
+            path: path.to_path_buf(),
+            connection,
+            rules,
+            version: BOOK_VERSION,
+            engine: 0,
+            has_values: true,
+            _lock: Some(lock),
+        };
         file.engine = file.enter_engine(engine)?;
         Ok(file)
+    }
+
+    /// Returns the rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Makes writes fail once the file has a number of pages, as on a full disk.
@@ -205,31 +269,6 @@ impl BookFile {
     #[cfg(test)]
     pub(crate) fn pages(&self) -> u32 {
         self.one("PRAGMA page_count", []).unwrap()
-    }
-
-    fn prepare(&self) -> Result<(), BookError> {
-        // A log that is synced at checkpoints: a loss of power may lose the last transactions, but damages nothing.
-        let prepared = self.connection.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA trusted_schema = OFF;",
-        );
-        match prepared {
-            // A read-only database keeps its mode.
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) => Ok(()),
-            other => other.map_err(|source| failed(&self.path, source)),
-        }
-    }
-
-    /// Returns the version, after a check of it and of the rules.
-    fn expect(&self, rules: &Rules) -> Result<i64, BookError> {
-        let found = self.connection.query_row("SELECT version, rules FROM book", [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-        });
-        let (version, name) = found.map_err(|source| failed(&self.path, source))?;
-        if (1..=BOOK_VERSION).contains(&version) && name == rules.name {
-            return Ok(version);
-        }
-        let found = format!("version {version} with the rules {name}");
-        Err(BookError::Foreign { path: self.path.clone(), rules: rules.name, found })
     }
 
     fn enter_engine(&self, engine: &BookEngine) -> Result<i64, BookError> {
@@ -254,13 +293,10 @@ impl BookFile {
     /// # Errors
     /// What SQLite reports.
     pub fn enter_root(&mut self, key: u64, assessed: &Assessed) -> Result<(), BookError> {
-        let path = self.path.clone();
-        let entered = self.connection.transaction().and_then(|transaction| {
-            enter(&transaction, self.engine, key, assessed)?;
-            transaction.execute("INSERT OR IGNORE INTO root (pits) VALUES (?1)", [AwariGame::board(key).0])?;
-            transaction.commit()
-        });
-        entered.map_err(|source| failed(&path, source))
+        self.enter_facts(|transaction, engine| {
+            enter(transaction, engine, &[(key, *assessed)])?;
+            transaction.execute("INSERT OR IGNORE INTO root (pits) VALUES (?1)", [AwariGame::board(key).0]).map(drop)
+        })
     }
 
     /// Enters an expansion: the position, the number of expansions entered when it was chosen, and the results of its
@@ -269,16 +305,12 @@ impl BookFile {
     /// # Errors
     /// What SQLite reports.
     pub fn enter_expansion(&mut self, key: u64, chosen: u64, successors: &[(u64, Assessed)]) -> Result<(), BookError> {
-        let path = self.path.clone();
-        let entered = self.connection.transaction().and_then(|transaction| {
-            for (successor, assessed) in successors {
-                enter(&transaction, self.engine, *successor, assessed)?;
-            }
+        self.enter_facts(|transaction, engine| {
+            enter(transaction, engine, successors)?;
             let insert = "INSERT INTO expansion (pits, chosen) VALUES (?1, ?2)";
-            transaction.prepare(insert)?.execute(params![AwariGame::board(key).0, chosen as i64])?;
-            transaction.commit()
-        });
-        entered.map_err(|source| failed(&path, source))
+            let mut statement = transaction.prepare(insert)?;
+            statement.execute(params![AwariGame::board(key).0, chosen as i64]).map(drop)
+        })
     }
 
     /// Replaces the results of positions.
@@ -286,20 +318,34 @@ impl BookFile {
     /// # Errors
     /// What SQLite reports.
     pub fn replace(&mut self, positions: &[(u64, Assessed)]) -> Result<(), BookError> {
-        let path = self.path.clone();
         let update = "UPDATE position SET low = ?2, high = ?3, estimate = ?4, depth = ?5, nodes = ?6, engine = ?7 \
             WHERE pits = ?1";
-        let entered = self.connection.transaction().and_then(|transaction| {
+        self.enter_facts(|transaction, engine| {
             let mut statement = transaction.prepare(update)?;
             for (key, assessed) in positions {
                 let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
                 let pits = AwariGame::board(*key).0;
-                statement.execute(params![pits, low, high, estimate, depth, nodes as i64, self.engine])?;
+                statement.execute(params![pits, low, high, estimate, depth, nodes as i64, engine])?;
             }
-            drop(statement);
+            Ok(())
+        })
+    }
+
+    /// Enters facts in a transaction, which also marks stored values as those of fewer facts.
+    fn enter_facts(
+        &mut self,
+        enter: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()>,
+    ) -> Result<(), BookError> {
+        let entered = self.connection.transaction().and_then(|transaction| {
+            if self.has_values {
+                transaction.execute("DELETE FROM derivation", [])?;
+            }
+            enter(&transaction, self.engine)?;
             transaction.commit()
         });
-        entered.map_err(|source| failed(&path, source))
+        entered.map_err(|source| failed(&self.path, source))?;
+        self.has_values = false;
+        Ok(())
     }
 
     /// Returns whether all expansions have these settings. A book without expansions takes them.
@@ -323,155 +369,8 @@ impl BookFile {
         updated.map(drop).map_err(|source| failed(&self.path, source))
     }
 
-    /// Reads the book, and derives everything from its facts.
-    ///
-    /// # Errors
-    /// [`BookError::Damaged`] if the facts contradict each other, or what SQLite reports.
-    pub fn load(&self, rules: Rules, strategy: Strategy, sides: BookSides) -> Result<Book<AwariGame>, BookError> {
-        let facts = self.facts(&AwariGame::new(rules))?;
-        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), usize::MAX)?;
-        if book.graph().len() != facts.assessments.len() {
-            let (all, found) = (facts.assessments.len(), book.graph().len());
-            return Err(self.damaged(format!("{all} positions, of which roots and expansions give {found}")));
-        }
-        book.derive();
-        Ok(book)
-    }
-
-    /// Reads the book as it was when it first had a number of positions. Results that databases replaced later are the
-    /// later ones.
-    ///
-    /// # Errors
-    /// As [`load`](BookFile::load).
-    pub fn load_first(
-        &self,
-        rules: Rules,
-        strategy: Strategy,
-        sides: BookSides,
-        positions: usize,
-    ) -> Result<Book<AwariGame>, BookError> {
-        let facts = self.facts(&AwariGame::new(rules))?;
-        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), positions)?;
-        book.derive();
-        Ok(book)
-    }
-
-    /// Reads a book that goes on, with the queue of its builder: the leaves chosen but not expanded, and the number of
-    /// positions that were expanded when each was chosen.
-    ///
-    /// A leaf is entered at most `look_ahead` expansions after it was chosen. So the choices of the queue are repeated
-    /// in the book as it was that many expansions ago. A book that was expanded with other settings makes others:
-    /// then its queue begins empty.
-    ///
-    /// # Errors
-    /// As [`load`](BookFile::load).
-    pub(crate) fn resume(
-        &self,
-        rules: Rules,
-        strategy: Strategy,
-        sides: BookSides,
-        look_ahead: usize,
-    ) -> Result<(Book<AwariGame>, ChosenLeaves), BookError> {
-        let whole = self.load(rules, strategy, sides)?;
-        if look_ahead <= 1 {
-            return Ok((whole, Vec::new()));
-        }
-        let facts = self.facts(whole.game())?;
-        let all = facts.expansions.len();
-        let first = all.saturating_sub(look_ahead - 1);
-        let mut book = self.restored(&facts, rules, strategy, sides, first, usize::MAX)?;
-        let mut queue = VecDeque::new();
-        for (key, chosen) in &facts.expansions[first..] {
-            match (chosen, book.graph().find(*key)) {
-                (Some(chosen), Some(leaf)) if *chosen < first as u64 => queue.push_back((leaf, *chosen)),
-                (Some(_), _) => {}
-                (None, _) => return Ok((whole, Vec::new())),
-            }
-        }
-        book.wait_for(queue.iter().map(|&(leaf, _)| leaf));
-        book.derive();
-        for entered in first..all {
-            while queue.len() < look_ahead
-                && let Some(leaf) = book.choose()
-            {
-                queue.push_back((leaf, entered as u64));
-            }
-            let (key, chosen) = facts.expansions[entered];
-            let Some((leaf, at)) = queue.pop_front() else { return Ok((whole, Vec::new())) };
-            if book.graph().node(leaf).key != key || chosen != Some(at) {
-                return Ok((whole, Vec::new()));
-            }
-            let known = |key: u64| facts.assessments.get(&key).copied().ok_or_else(|| self.missing(&rules, key));
-            book.expand(leaf, known)?;
-        }
-        Ok((book, queue.into()))
-    }
-
-    fn damaged(&self, what: String) -> BookError {
+    pub(crate) fn damaged(&self, what: String) -> BookError {
         BookError::Damaged { path: self.path.clone(), what }
-    }
-
-    fn missing(&self, rules: &Rules, key: u64) -> BookError {
-        self.damaged(format!("the position {} is missing", AwariGame::new(*rules).text(key)))
-    }
-
-    /// Reads all facts.
-    fn facts(&self, game: &AwariGame) -> Result<BookFacts, BookError> {
-        let positions = self.rows("SELECT pits, low, high, estimate FROM position", |row| {
-            let key = key_of(row)?;
-            let number = |at| -> rusqlite::Result<Hundredths> { row.get(at) };
-            let assessment = Assessment { low: number(1)?, high: number(2)?, estimate: number(3)? };
-            Ok((key, assessment))
-        })?;
-        for (key, found) in &positions {
-            let most = game.value_max(*key);
-            let is_sound =
-                found.low <= found.estimate && found.estimate <= found.high && -most <= found.low && found.high <= most;
-            if !is_sound {
-                return Err(self.damaged(format!("the bounds of {} are impossible", game.text(*key))));
-            }
-        }
-        let roots = self.rows("SELECT pits FROM root ORDER BY number", key_of)?;
-        let has_choices: i64 =
-            self.one("SELECT count(*) FROM pragma_table_info('expansion') WHERE name = 'chosen'", [])?;
-        let query = match has_choices {
-            0 => "SELECT pits, NULL FROM expansion ORDER BY number",
-            _ => "SELECT pits, chosen FROM expansion ORDER BY number",
-        };
-        let expansions = self.rows(query, |row| {
-            let chosen: Option<i64> = row.get(1)?;
-            Ok((key_of(row)?, chosen.and_then(|chosen| u64::try_from(chosen).ok())))
-        })?;
-        Ok(BookFacts { assessments: positions.into_iter().collect(), roots, expansions })
-    }
-
-    /// Enters roots and the first expansions, until the book has a number of positions. Nothing is derived.
-    fn restored(
-        &self,
-        facts: &BookFacts,
-        rules: Rules,
-        strategy: Strategy,
-        sides: BookSides,
-        expansions: usize,
-        positions: usize,
-    ) -> Result<Book<AwariGame>, BookError> {
-        let game = AwariGame::new(rules);
-        let mut book = Book::new(game, strategy, sides);
-        for &key in &facts.roots {
-            let assessment = facts.assessments.get(&key).ok_or_else(|| self.missing(&rules, key))?;
-            book.add_root(key, *assessment);
-        }
-        for &(key, _) in &facts.expansions[..expansions] {
-            if book.graph().len() >= positions {
-                break;
-            }
-            let leaf = book.graph().find(key);
-            let leaf =
-                leaf.ok_or_else(|| self.damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
-            let restored = book.restore(leaf, |key| facts.assessments.get(&key).copied());
-            restored.map_err(|key| self.missing(&rules, key))?;
-        }
-        Ok(book)
     }
 
     fn rows<T>(
@@ -505,26 +404,43 @@ impl BookFile {
     }
 }
 
-/// Leaves that wait for their expansion, each with the number of expansions before it was chosen.
-pub(crate) type ChosenLeaves = Vec<(NodeId, u64)>;
+fn prepare(path: &Path, connection: &Connection) -> Result<(), BookError> {
+    // A log that is synced at checkpoints: a loss of power may lose the last transactions, but damages nothing.
+    let prepared = connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA trusted_schema = OFF;",
+    );
+    match prepared {
+        // A read-only database keeps its mode.
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) => Ok(()),
+        other => other.map_err(|source| failed(path, source)),
+    }
+}
 
-/// The facts of a book, as they are in its file.
-struct BookFacts {
-    assessments: HashMap<u64, Assessment>,
-    roots: Vec<u64>,
-    /// Expanded positions in order, each with the number of expansions before it was chosen.
-    expansions: Vec<(u64, Option<u64>)>,
+/// Returns the version and the rules, after a check of both.
+fn expect(path: &Path, connection: &Connection, rules: Option<&Rules>) -> Result<(i64, Rules), BookError> {
+    let found = connection.query_row("SELECT version, rules FROM book", [], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+    });
+    let (version, name) = found.map_err(|source| failed(path, source))?;
+    let known = Rules::by_name(&name).filter(|known| known.has_scores() && rules.is_none_or(|rules| rules == known));
+    if let Some(known) = known.filter(|_| (1..=BOOK_VERSION).contains(&version)) {
+        return Ok((version, known));
+    }
+    let rules = rules.map_or_else(|| "known rules".to_owned(), |rules| format!("the rules {}", rules.name));
+    let found = format!("version {version} with the rules {name}");
+    Err(BookError::Foreign { path: path.to_path_buf(), rules, found })
 }
 
 fn failed(path: &Path, source: rusqlite::Error) -> BookError {
     BookError::Sqlite { path: path.to_path_buf(), source }
 }
 
-fn enter(connection: &Connection, engine: i64, key: u64, assessed: &Assessed) -> rusqlite::Result<()> {
-    let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
-    let insert = "INSERT OR IGNORE INTO position VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let mut statement = connection.prepare(insert)?;
-    statement.execute(params![AwariGame::board(key).0, low, high, estimate, depth, nodes as i64, engine])?;
+fn enter(connection: &Connection, engine: i64, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("INSERT OR IGNORE INTO position VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    for (key, assessed) in positions {
+        let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
+        statement.execute(params![AwariGame::board(*key).0, low, high, estimate, depth, nodes as i64, engine])?;
+    }
     Ok(())
 }
 

@@ -6,4 +6,5 @@ mod priorities;
 mod proofs;
 mod random;
 mod scenarios;
+mod stored_values;
 mod values;

@@ -134,7 +134,7 @@ fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result
     // Until the game is in a position that the book does not have.
     let mut followed = book;
     for mut judged in review.turns {
-        let found = followed.and_then(|book| book.position(&judged.before.board));
+        let found = followed.map_or(Ok(None), |book| book.position(&judged.before.board))?;
         let compared = found.and_then(|found| ComparedMove::new(&found, judged.turn.pit));
         followed = followed.filter(|_| compared.is_some());
         let mut estimated = None;

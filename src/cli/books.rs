@@ -9,7 +9,6 @@ mod show;
 use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide};
 use crate::error::Result;
 use book::{AwariGame, Book, BookError, BookFile, BookSides, DropOut, Strategy};
-use game::Rules;
 use pipeline::Exit;
 use std::path::PathBuf;
 
@@ -32,9 +31,9 @@ fn path(args: &BookFileArgs) -> PathBuf {
 
 /// Opens a book for reading. Its values do not depend on the strategy.
 fn open(args: &BookFileArgs) -> Result<(BookFile, Book<AwariGame>)> {
-    let file = BookFile::open(&path(args), &Rules::AWARI)?;
+    let file = BookFile::open_any(&path(args))?;
     let rule = DropOut { omega: 100, forced: None, solves: false };
-    let book = file.load(Rules::AWARI, Strategy::DropOut(rule), BookSides::Both)?;
+    let book = file.load(*file.rules(), Strategy::DropOut(rule), BookSides::Both)?;
     if book.roots().is_empty() {
         // The process that made it was killed before it entered the root.
         return Err(BookError::Missing(path(args)).into());

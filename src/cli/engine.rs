@@ -271,14 +271,15 @@ impl EngineSession {
             }
             "setoption" => {
                 let (hash, book_file) = (self.options.hash, self.options.book_file.clone());
-                let mut refused = self.options.set(rest).err();
+                let mut said = self.options.set(rest).err();
                 if self.options.book_file != book_file {
-                    refused = self.book.change(&self.options.book_file, self.oracle.rules()).err();
+                    let changed = self.book.change(&self.options.book_file, self.oracle.rules());
+                    said = changed.map_or_else(Some, |said| said.map(str::to_owned));
                 }
                 if self.options.hash != hash {
                     self.searcher = None;
                 }
-                refused.map_or_else(String::new, remark)
+                said.map_or_else(String::new, remark)
             }
             "position" => match position(*self.oracle.rules(), rest) {
                 Ok(game) => {

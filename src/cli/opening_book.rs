@@ -5,11 +5,16 @@ use crate::error::Result;
 use crate::probe::pit_name;
 use crate::screen::Width;
 use crate::table::TextTable;
+use crate::terminal::say;
 use book::{Assessment, BookPosition, OpeningBook, stones};
 use game::Rules;
 use game::notation::Side;
 use std::fmt::Write;
 use std::path::Path;
+
+/// What is said of a book without stored values.
+pub(crate) const DERIVED: &str = "the book has grown since its values were stored, or none are; they were derived from its facts. \
+    Opening is quicker once `awari book expand` has ended, which stores them";
 
 /// Opens the book that a command answers from: the chosen one, or that of the run directory, if it has one.
 pub(crate) fn opening_book(dir: Option<&Path>, args: &BookUseArgs, rules: &Rules) -> Result<Option<OpeningBook>> {
@@ -21,7 +26,15 @@ pub(crate) fn opening_book(dir: Option<&Path>, args: &BookUseArgs, rules: &Rules
             None => return Ok(None),
         },
     };
-    Ok(Some(OpeningBook::open(&path, rules)?))
+    Ok(Some(opened(OpeningBook::open(&path, rules)?)))
+}
+
+/// Says if the values of a book had to be derived.
+pub(crate) fn opened(book: OpeningBook) -> OpeningBook {
+    if !book.is_stored() {
+        say(DERIVED);
+    }
+    book
 }
 
 /// Formats a value: `0.35, proved within -4..48`, or `0, proved`.

@@ -126,7 +126,8 @@ impl PlayedGame<'_> {
     fn book_move(&mut self) -> Result<Option<Pit>> {
         let now = self.game.now();
         let book = self.book.as_ref().filter(|_| self.args.level == Level::Perfect && !self.analyst.holds(&now.board));
-        let best = book.and_then(|book| book.position(&now.board)).and_then(|found| found.moves.first().copied());
+        let found = book.map_or(Ok(None), |book| book.position(&now.board))?;
+        let best = found.and_then(|found| found.moves.first().copied());
         if let Some(best) = best {
             let name = MoveText { pit: best.pit, side: now.seats.side };
             print(&format!("{name} is the book's move, worth {}\n", book_worth(best.value)))?;
@@ -140,7 +141,7 @@ impl PlayedGame<'_> {
     /// Shows what the book has of the position.
     fn show_book(&self) -> Result<()> {
         let now = self.game.now();
-        match self.book.as_ref().map(|book| book.position(&now.board)) {
+        match self.book.as_ref().map(|book| book.position(&now.board)).transpose()? {
             None => print("there is no book; awari book expand makes one\n"),
             Some(None) => print("the book does not have this position\n"),
             Some(Some(found)) => print(&position_text(&found, now.seats.side)),

@@ -10,7 +10,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use book::{Assessment, BookPosition, OpeningBook};
+use book::{Assessment, BookError, BookPosition, OpeningBook};
 use game::notation::{MoveText, PositionText};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -80,6 +80,13 @@ pub(super) async fn show(
     let Query(query) = query.map_err(|error| Refusal::query(&error))?;
     let position: PositionText = query.pos.parse()?;
     let depth = query.depth.map(|depth| depth.within("depth", 1..=DEPTH_MAX)).transpose()?.unwrap_or(DEPTH_DEFAULT);
+    let shown = site.search(move |site| shown(site, &position, depth)).await??;
+    // A book grows.
+    Ok(reply::not_kept(reply::json(StatusCode::OK, &shown)))
+}
+
+/// Returns what the book has of a position, with the moves up to a depth.
+fn shown(site: &Site, position: &PositionText, depth: u32) -> Result<BookShown, BookError> {
     let mut shown = BookShown {
         position: position.to_string(),
         positions: 0,
@@ -90,42 +97,47 @@ pub(super) async fn show(
     };
     if let Some(book) = &site.book {
         shown.positions = book.positions();
-        if let Some(found) = book.position(&position.board()) {
+        if let Some(found) = book.position(&position.board())? {
             (shown.found, shown.value) = (true, Some(found.value.into()));
-            shown.moves = moves(book, &position, &found, depth);
-            shown.line = line(book, &position);
+            shown.moves = moves(book, position, &found, depth)?;
+            shown.line = line(book, position)?;
         }
     }
-    Ok(reply::json(StatusCode::OK, &shown))
+    Ok(shown)
 }
 
 /// Returns the moves of a position, with those after them up to a depth.
-fn moves(book: &OpeningBook, position: &PositionText, found: &BookPosition, depth: u32) -> Vec<BookTreeMove> {
+fn moves(
+    book: &OpeningBook,
+    position: &PositionText,
+    found: &BookPosition,
+    depth: u32,
+) -> Result<Vec<BookTreeMove>, BookError> {
     let side = position.side();
     let tree = |one: &book::BookReply| {
         let next = after(position, one.child, one.captured);
-        let below = book.position(&one.child).filter(|_| depth > 1 && one.goes_on);
-        BookTreeMove {
+        let below = if depth > 1 && one.goes_on { book.position(&one.child)? } else { None };
+        Ok(BookTreeMove {
             pit: MoveText { pit: one.pit, side }.to_string(),
             captures: one.captured,
             value: one.value.into(),
             best: one.is_best,
             goes_on: one.goes_on,
             next: next.to_string(),
-            moves: below.map_or_else(Vec::new, |below| moves(book, &next, &below, depth - 1)),
-        }
+            moves: below.map_or_else(|| Ok(Vec::new()), |below| moves(book, &next, &below, depth - 1))?,
+        })
     };
     found.moves.iter().map(tree).collect()
 }
 
 /// Returns the best moves of both players from a position.
-fn line(book: &OpeningBook, position: &PositionText) -> Vec<String> {
+fn line(book: &OpeningBook, position: &PositionText) -> Result<Vec<String>, BookError> {
     let (mut board, mut side, mut line) = (position.board(), position.side(), Vec::new());
     while line.len() < LINE_MOVES_MAX
-        && let Some(best) = book.position(&board).and_then(|found| found.moves.first().copied())
+        && let Some(best) = book.position(&board)?.and_then(|found| found.moves.first().copied())
     {
         line.push(MoveText { pit: best.pit, side }.to_string());
         (board, side) = (best.child, side.other());
     }
-    line
+    Ok(line)
 }

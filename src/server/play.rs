@@ -140,8 +140,11 @@ pub(super) async fn choose(
     let board = from.board();
     let is_known = board.mover_starves() || site.oracle.stones().any(|stones| stones == board.stones());
     // A player by the book plays its best moves only.
-    let by_book = site.book.as_ref().filter(|_| !is_known && level == Level::Perfect);
-    let by_book = by_book.and_then(|book| book.position(&board)).and_then(|found| found.moves.first().copied());
+    let by_book = match site.book.is_some() && !is_known && level == Level::Perfect {
+        true => site.search(move |site| site.book.as_ref().map(|book| book.position(&board))).await?.transpose()?.flatten(),
+        false => None,
+    };
+    let by_book = by_book.and_then(|found| found.moves.first().copied());
     let source = match by_book {
         _ if is_known => "database",
         Some(_) => "book",
@@ -164,7 +167,8 @@ pub(super) async fn choose(
     let chosen = chosen.map(|(pit, captured, child)| LineStep::new(&from, pit, captured, child));
     let shown = ChosenMove { position: from.to_string(), level: level.word(), seed, chosen, source };
     let response = reply::json(StatusCode::OK, &shown);
-    Ok(if query.seed.is_none() { reply::not_kept(response) } else { response })
+    // A book grows.
+    Ok(if query.seed.is_none() || by_book.is_some() { reply::not_kept(response) } else { response })
 }
 
 /// Chooses a move of a position beyond the databases, by a search that lasts the longer the stronger the level is.

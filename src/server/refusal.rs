@@ -4,6 +4,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
+use book::BookError;
 use game::notation::NotationError;
 use oracle::OracleError;
 use serde::Serialize;
@@ -94,6 +95,18 @@ impl From<OracleError> for Refusal {
                 "positions that do not need it are answered; the operator of the server can find it with `awari verify`",
             ),
         }
+    }
+}
+
+impl From<BookError> for Refusal {
+    /// The text of the error names a file of the server, which clients must not see.
+    fn from(error: BookError) -> Refusal {
+        let (code, message) = match error.is_damage() {
+            true => ("damaged", "the opening book is damaged"),
+            false => ("unreadable", "the opening book cannot be read"),
+        };
+        let hint = "other requests are answered; the operator of the server can find it with `awari book verify`";
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, code, message, hint)
     }
 }
 

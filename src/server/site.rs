@@ -124,5 +124,5 @@ impl Site {
 
 /// Describes what a book holds, for the entity tag.
 fn book_tag(book: &OpeningBook) -> String {
-    format!("{:?} {} {:?}", book.root(), book.positions(), book.position(&book.root()))
+    format!("{:?} {} {:?}", book.root(), book.positions(), book.position(&book.root()).ok())
 }

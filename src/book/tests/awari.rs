@@ -37,7 +37,7 @@ const STRATEGIES: [Strategy; 5] = [
     Strategy::Proof,
 ];
 
-fn engine() -> BookEngine {
+pub(super) fn engine() -> BookEngine {
     BookEngine { version: "test".to_owned(), limits: "nodes=1".to_owned(), databases: "none".to_owned() }
 }
 
@@ -82,7 +82,7 @@ fn bounds_of_awari_contain_the_score() {
     assert!(solved > all / 5, "{solved} of {all}");
 }
 
-fn assess(key: u64) -> Assessed {
+pub(super) fn assess(key: u64) -> Assessed {
     let databases = EndsAt(4);
     let game = AwariGame::new(Rules::AWARI);
     let assessor = Assessor::new(game, &databases, AssessmentLimits::Nodes(20)).unwrap();
@@ -90,7 +90,7 @@ fn assess(key: u64) -> Assessed {
 }
 
 /// Expands a book in a file a number of times, as the program does.
-fn grow(path: &Path, strategy: Strategy, expansions: usize) -> Book<AwariGame> {
+pub(super) fn grow(path: &Path, strategy: Strategy, expansions: usize) -> Book<AwariGame> {
     let root = AwariGame::key(&Board([1, 0, 1, 0, 1, 0, 0, 1, 0, 2, 0, 1]));
     let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine()).unwrap();
     file.enter_root(root, &assess(root)).unwrap();
@@ -163,7 +163,7 @@ fn damaged_files_are_refused() {
         "UPDATE position SET estimate = 100000",
         "UPDATE position SET pits = x'00' WHERE pits = (SELECT pits FROM root)",
         "UPDATE expansion SET pits = x'303030303030303030303030' WHERE number = 2",
-        "UPDATE book SET version = 3",
+        "UPDATE book SET version = 4",
         "DELETE FROM book",
         "DROP TABLE position",
     ];
@@ -198,7 +198,7 @@ struct BuildTest<'a> {
     part: usize,
 }
 
-const DROP_OUT: Strategy = Strategy::DropOut(DropOut { omega: 100, forced: None, solves: false });
+pub(super) const DROP_OUT: Strategy = Strategy::DropOut(DropOut { omega: 100, forced: None, solves: false });
 
 /// Builds a book in a folder, in parts. Returns its text.
 fn build(folder: &Path, test: &BuildTest) -> String {
@@ -315,7 +315,7 @@ fn books_of_version_1_are_upgraded() {
     let path = folder.path().join("book.sqlite");
     let expected = grow(&path, DROP_OUT, 20).export();
     let old = "ALTER TABLE book DROP COLUMN settings; ALTER TABLE expansion DROP COLUMN chosen; \
-        UPDATE book SET version = 1";
+        DROP TABLE value; DROP TABLE derivation; UPDATE book SET version = 1";
     rusqlite::Connection::open(&path).unwrap().execute_batch(old).unwrap();
     let file = BookFile::open(&path, &Rules::AWARI).unwrap();
     assert_eq!(file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap().export(), expected);

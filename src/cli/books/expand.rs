@@ -73,6 +73,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
             say(line(builder.book()));
         }
     };
+    builder.store_values()?;
     say(line(builder.book()));
     Ok(exit)
 }

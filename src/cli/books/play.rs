@@ -5,17 +5,17 @@ use super::show::game_of;
 use crate::args::{BookPlayArgs, BookSeat};
 use crate::error::{CliError, Result};
 use crate::lines::Lines;
+use crate::opening_book::opened;
 use crate::output::print;
 use crate::play::outcome;
 use crate::probe::board;
 use book::{OpeningBook, stones};
-use game::Rules;
 use game::notation::Side;
 use game::transcript::{WrittenMove, side_name};
 use pipeline::Exit;
 
 pub(crate) fn run(args: &BookPlayArgs) -> Result<Exit> {
-    let book = OpeningBook::open(&path(&args.file), &Rules::AWARI)?;
+    let book = opened(OpeningBook::open_any(&path(&args.file))?);
     let person = match args.side {
         BookSeat::South => Side::South,
         BookSeat::North => Side::North,
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &BookPlayArgs) -> Result<Exit> {
             }
             continue;
         }
-        let best = book.position(&now.board).and_then(|found| found.moves.first().copied());
+        let best = book.position(&now.board)?.and_then(|found| found.moves.first().copied());
         let Some((best, turn)) = best.and_then(|best| Some((best, game.play(best.pit).ok()?))) else {
             print("the book ends here\n")?;
             return Ok(Exit::Done);

@@ -66,17 +66,23 @@ pub(crate) fn diagram(args: &BookDiagramArgs) -> Result<Exit> {
 }
 
 pub(crate) fn verify(args: &BookVerifyArgs) -> Result<Exit> {
-    let (_, book) = open(&args.file)?;
+    let (file, book) = open(&args.file)?;
+    let stored = file.check_values(&book)?;
     let databases = DirectoryDatabases::open(&args.file, &args.databases)?.scores;
     let found = check_book(&book, &databases, args.certify);
     databases.failure()?;
-    let BookCheck { wrong, looked_up, certified } = found;
+    let BookCheck { mut wrong, looked_up, certified } = found;
+    let is_stored = stored.is_some();
+    wrong.extend(stored.into_iter().flat_map(|(_, wrong)| wrong));
     let wrong_count = wrong.len() as u64;
     if let Some(wrong) = wrong.first() {
         return Err(CliError::WrongBook { what: wrong.clone(), count: wrong_count });
     }
     let positions = plural(book.graph().len() as u64, "position");
     print(&format!("{positions} verified, {} against databases\n", grouped(looked_up)))?;
+    if !is_stored {
+        print("values are not stored, or are those of fewer facts; `awari book expand` stores them when it ends\n")?;
+    }
     if let Some(Assessment { low, high, .. }) = certified {
         let text = AwariGame::board(book.graph().node(book.roots()[0]).key);
         let position = game::notation::PositionText::of_board(text);

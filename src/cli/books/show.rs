@@ -3,18 +3,17 @@
 use super::path;
 use crate::args::BookShowArgs;
 use crate::error::{CliError, Result};
-use crate::opening_book::position_text;
+use crate::opening_book::{opened, position_text};
 use crate::output::print;
 use crate::probe::board;
 use book::OpeningBook;
-use game::Rules;
 use game::notation::{PositionText, Seats, Side};
 use game::play::Game;
 use game::transcript::WrittenMove;
 use pipeline::Exit;
 
 pub(crate) fn run(args: &BookShowArgs) -> Result<Exit> {
-    let book = OpeningBook::open(&path(&args.file), &Rules::AWARI)?;
+    let book = opened(OpeningBook::open_any(&path(&args.file))?);
     let mut game = game_of(&book);
     for word in args.moves.iter().flat_map(|word| word.split_whitespace()) {
         let written =
@@ -23,7 +22,7 @@ pub(crate) fn run(args: &BookShowArgs) -> Result<Exit> {
         played.map_err(|error| CliError::BookMove { found: word.to_owned(), why: Some(error.to_string()) })?;
     }
     let now = game.now().text();
-    match book.position(&now.board()) {
+    match book.position(&now.board())? {
         Some(found) => print(&format!("{}\n{}", board(&now), position_text(&found, now.side())))?,
         None => {
             print(&board(&now))?;
@@ -36,5 +35,5 @@ pub(crate) fn run(args: &BookShowArgs) -> Result<Exit> {
 /// Begins a game at the root of a book.
 pub(super) fn game_of(book: &OpeningBook) -> Game {
     let seats = Seats { south_store: 0, north_store: 0, side: Side::South };
-    Game::from(Rules::AWARI, &PositionText::of_game(book.root(), seats))
+    Game::from(*book.rules(), &PositionText::of_game(book.root(), seats))
 }

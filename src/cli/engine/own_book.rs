@@ -2,6 +2,7 @@
 
 use super::info::moves;
 use crate::analysis;
+use crate::opening_book::DERIVED;
 use book::OpeningBook;
 use game::notation::MoveText;
 use game::play::Game;
@@ -37,18 +38,18 @@ impl EngineBook {
         self.is_followed = false;
     }
 
-    /// Opens another book, or goes back to that of the command line for an empty name.
+    /// Opens another book, or goes back to that of the command line for an empty name. Returns what is to be said of it.
     ///
     /// # Errors
     /// Why the book cannot be opened; the engine then has that of the command line.
-    pub(super) fn change(&mut self, file: &str, rules: &Rules) -> Result<(), String> {
+    pub(super) fn change(&mut self, file: &str, rules: &Rules) -> Result<Option<&'static str>, String> {
         self.other = None;
         self.is_followed = false;
         if !file.is_empty() {
             let opened = OpeningBook::open(Path::new(file), rules);
             self.other = Some(opened.map_err(|error| format!("BookFile: {error}"))?);
         }
-        Ok(())
+        Ok(self.other.as_ref().filter(|book| !book.is_stored()).map(|_| DERIVED))
     }
 
     /// Replies with a best move of the book. `is_known` says whether a database has the position, and answers instead.
@@ -58,7 +59,13 @@ impl EngineBook {
         };
         let now = game.now();
         let side = now.seats.side;
-        let found = book.position(&now.board).filter(|_| !is_known);
+        let found = match book.position(&now.board) {
+            Ok(found) => found.filter(|_| !is_known),
+            Err(error) => {
+                self.is_followed = false;
+                return BookAnswer { text: format!("info string {error}\n"), is_move: false };
+            }
+        };
         let Some(best) = found.and_then(|found| found.moves.first().copied()) else {
             let text = if self.is_followed { "info string the book ends here\n" } else { "" };
             self.is_followed = false;
@@ -86,7 +93,8 @@ impl EngineBook {
 fn line(book: &OpeningBook, game: &Game) -> Vec<Pit> {
     let (mut board, mut line) = (game.now().board, Vec::new());
     while line.len() < LINE_MOVES_MAX
-        && let Some(best) = book.position(&board).and_then(|found| found.moves.first().copied())
+        && let Ok(Some(found)) = book.position(&board)
+        && let Some(best) = found.moves.first().copied()
     {
         line.push(best.pit);
         board = best.child;

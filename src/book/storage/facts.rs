@@ -1,0 +1,166 @@
+//! Reading the facts of a book.
+
+use super::{BookError, BookFile, key_of};
+use crate::{Assessment, AwariGame, Book, BookGame, BookSides, Hundredths, NodeId, Strategy};
+use game::Rules;
+use std::collections::{HashMap, VecDeque};
+
+/// Leaves that wait for their expansion, each with the number of expansions before it was chosen.
+pub(crate) type ChosenLeaves = Vec<(NodeId, u64)>;
+
+/// The facts of a book, as they are in its file.
+struct BookFacts {
+    assessments: HashMap<u64, Assessment>,
+    roots: Vec<u64>,
+    /// Expanded positions in order, each with the number of expansions before it was chosen.
+    expansions: Vec<(u64, Option<u64>)>,
+}
+
+impl BookFile {
+    /// Reads the book, and derives everything from its facts.
+    ///
+    /// # Errors
+    /// [`BookError::Damaged`] if the facts contradict each other, or what SQLite reports.
+    pub fn load(&self, rules: Rules, strategy: Strategy, sides: BookSides) -> Result<Book<AwariGame>, BookError> {
+        let facts = self.facts(&AwariGame::new(rules))?;
+        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), usize::MAX)?;
+        if book.graph().len() != facts.assessments.len() {
+            let (all, found) = (facts.assessments.len(), book.graph().len());
+            return Err(self.damaged(format!("{all} positions, of which roots and expansions give {found}")));
+        }
+        book.derive();
+        Ok(book)
+    }
+
+    /// Reads the book as it was when it first had a number of positions. Results that databases replaced later are the
+    /// later ones.
+    ///
+    /// # Errors
+    /// As [`load`](BookFile::load).
+    pub fn load_first(
+        &self,
+        rules: Rules,
+        strategy: Strategy,
+        sides: BookSides,
+        positions: usize,
+    ) -> Result<Book<AwariGame>, BookError> {
+        let facts = self.facts(&AwariGame::new(rules))?;
+        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), positions)?;
+        book.derive();
+        Ok(book)
+    }
+
+    /// Reads a book that goes on, with the queue of its builder: the leaves chosen but not expanded, and the number of
+    /// positions that were expanded when each was chosen.
+    ///
+    /// A leaf is entered at most `look_ahead` expansions after it was chosen. So the choices of the queue are repeated
+    /// in the book as it was that many expansions ago. A book that was expanded with other settings makes others:
+    /// then its queue begins empty.
+    ///
+    /// # Errors
+    /// As [`load`](BookFile::load).
+    pub(crate) fn resume(
+        &self,
+        rules: Rules,
+        strategy: Strategy,
+        sides: BookSides,
+        look_ahead: usize,
+    ) -> Result<(Book<AwariGame>, ChosenLeaves), BookError> {
+        let whole = self.load(rules, strategy, sides)?;
+        if look_ahead <= 1 {
+            return Ok((whole, Vec::new()));
+        }
+        let facts = self.facts(whole.game())?;
+        let all = facts.expansions.len();
+        let first = all.saturating_sub(look_ahead - 1);
+        let mut book = self.restored(&facts, rules, strategy, sides, first, usize::MAX)?;
+        let mut queue = VecDeque::new();
+        for (key, chosen) in &facts.expansions[first..] {
+            match (chosen, book.graph().find(*key)) {
+                (Some(chosen), Some(leaf)) if *chosen < first as u64 => queue.push_back((leaf, *chosen)),
+                (Some(_), _) => {}
+                (None, _) => return Ok((whole, Vec::new())),
+            }
+        }
+        book.wait_for(queue.iter().map(|&(leaf, _)| leaf));
+        book.derive();
+        for entered in first..all {
+            while queue.len() < look_ahead
+                && let Some(leaf) = book.choose()
+            {
+                queue.push_back((leaf, entered as u64));
+            }
+            let (key, chosen) = facts.expansions[entered];
+            let Some((leaf, at)) = queue.pop_front() else { return Ok((whole, Vec::new())) };
+            if book.graph().node(leaf).key != key || chosen != Some(at) {
+                return Ok((whole, Vec::new()));
+            }
+            let known = |key: u64| facts.assessments.get(&key).copied().ok_or_else(|| self.missing(&rules, key));
+            book.expand(leaf, known)?;
+        }
+        Ok((book, queue.into()))
+    }
+
+    fn missing(&self, rules: &Rules, key: u64) -> BookError {
+        self.damaged(format!("the position {} is missing", AwariGame::new(*rules).text(key)))
+    }
+
+    /// Reads all facts.
+    fn facts(&self, game: &AwariGame) -> Result<BookFacts, BookError> {
+        let positions = self.rows("SELECT pits, low, high, estimate FROM position", |row| {
+            let key = key_of(row)?;
+            let number = |at| -> rusqlite::Result<Hundredths> { row.get(at) };
+            let assessment = Assessment { low: number(1)?, high: number(2)?, estimate: number(3)? };
+            Ok((key, assessment))
+        })?;
+        for (key, found) in &positions {
+            let most = game.value_max(*key);
+            let is_sound =
+                found.low <= found.estimate && found.estimate <= found.high && -most <= found.low && found.high <= most;
+            if !is_sound {
+                return Err(self.damaged(format!("the bounds of {} are impossible", game.text(*key))));
+            }
+        }
+        let roots = self.rows("SELECT pits FROM root ORDER BY number", key_of)?;
+        let has_choices: i64 =
+            self.one("SELECT count(*) FROM pragma_table_info('expansion') WHERE name = 'chosen'", [])?;
+        let query = match has_choices {
+            0 => "SELECT pits, NULL FROM expansion ORDER BY number",
+            _ => "SELECT pits, chosen FROM expansion ORDER BY number",
+        };
+        let expansions = self.rows(query, |row| {
+            let chosen: Option<i64> = row.get(1)?;
+            Ok((key_of(row)?, chosen.and_then(|chosen| u64::try_from(chosen).ok())))
+        })?;
+        Ok(BookFacts { assessments: positions.into_iter().collect(), roots, expansions })
+    }
+
+    /// Enters roots and the first expansions, until the book has a number of positions. Nothing is derived.
+    fn restored(
+        &self,
+        facts: &BookFacts,
+        rules: Rules,
+        strategy: Strategy,
+        sides: BookSides,
+        expansions: usize,
+        positions: usize,
+    ) -> Result<Book<AwariGame>, BookError> {
+        let game = AwariGame::new(rules);
+        let mut book = Book::new(game, strategy, sides);
+        for &key in &facts.roots {
+            let assessment = facts.assessments.get(&key).ok_or_else(|| self.missing(&rules, key))?;
+            book.add_root(key, *assessment);
+        }
+        for &(key, _) in &facts.expansions[..expansions] {
+            if book.graph().len() >= positions {
+                break;
+            }
+            let leaf = book.graph().find(key);
+            let leaf =
+                leaf.ok_or_else(|| self.damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
+            let restored = book.restore(leaf, |key| facts.assessments.get(&key).copied());
+            restored.map_err(|key| self.missing(&rules, key))?;
+        }
+        Ok(book)
+    }
+}

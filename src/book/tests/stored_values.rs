@@ -1,0 +1,149 @@
+//! Values stored in a file against values derived from its facts.
+
+use super::awari::{DROP_OUT, assess, engine, grow};
+use crate::{AwariGame, BookFile, BookSides, OpeningBook};
+use disk::RealDisk;
+use game::{Board, Rules};
+use std::path::Path;
+
+/// Opens a book for writing, and stores its values.
+fn store(path: &Path) {
+    let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine()).unwrap();
+    let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap();
+    file.store_values(&book).unwrap();
+}
+
+fn execute(path: &Path, statement: &str) {
+    rusqlite::Connection::open(path).unwrap().execute_batch(statement).unwrap();
+}
+
+/// Returns the number of stored values and the wrong ones.
+fn check(path: &Path) -> Option<(u64, usize)> {
+    let file = BookFile::open_any(path).unwrap();
+    let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap();
+    file.check_values(&book).unwrap().map(|(count, wrong)| (count, wrong.len()))
+}
+
+#[test]
+fn stored_values_are_derived_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("book.sqlite");
+    let book = grow(&path, DROP_OUT, 40);
+    let derived = OpeningBook::open(&path, &Rules::AWARI).unwrap();
+    assert!(!derived.is_stored());
+    assert_eq!(check(&path), None);
+    store(&path);
+    let stored = OpeningBook::open_any(&path).unwrap();
+    assert!(stored.is_stored());
+    assert_eq!((stored.root(), stored.positions()), (derived.root(), derived.positions()));
+    assert_eq!(check(&path), Some((book.graph().len() as u64, 0)));
+    let mut replies = 0;
+    for id in book.graph().ids() {
+        let board = AwariGame::board(book.graph().node(id).key);
+        let found = stored.position(&board).unwrap().unwrap();
+        assert_eq!(Some(&found), derived.position(&board).unwrap().as_ref());
+        assert_eq!(found.value, book.graph().value(id));
+        assert_eq!(found.moves.len(), book.graph().moves(id).len());
+        assert!(found.moves.is_sorted_by_key(|one| -one.value.estimate));
+        for one in &found.moves {
+            let edge = book.graph().moves(id).iter().find(|edge| edge.number == one.pit.number() as u8).unwrap();
+            assert_eq!(one.value.estimate, book.graph().estimate(edge));
+            assert_eq!(one.is_best, Some(one.value.estimate) == book.graph().best(id));
+            assert_eq!(one.goes_on, book.graph().is_interior(edge.child));
+            replies += 1;
+        }
+    }
+    assert_eq!(replies, book.graph().edge_count());
+    assert_eq!(stored.position(&Board::OPENING).unwrap(), None);
+}
+
+/// The first fact that is entered marks stored values as old. A reader goes on with them.
+#[test]
+fn values_of_fewer_facts_are_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("book.sqlite");
+    grow(&path, DROP_OUT, 10);
+    store(&path);
+    let reader = OpeningBook::open_any(&path).unwrap();
+    let before = reader.position(&reader.root()).unwrap();
+    grow(&path, DROP_OUT, 1);
+    assert!(!OpeningBook::open_any(&path).unwrap().is_stored());
+    assert_eq!(reader.position(&reader.root()).unwrap(), before);
+    store(&path);
+    assert!(OpeningBook::open_any(&path).unwrap().is_stored());
+    // Results that a database replaces are facts too.
+    let mut file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+    let root = AwariGame::key(&reader.root());
+    file.replace(&[(root, assess(root))]).unwrap();
+    drop(file);
+    assert!(!OpeningBook::open_any(&path).unwrap().is_stored());
+    store(&path);
+    // Rows that another program entered.
+    execute(&path, "INSERT INTO expansion (pits) SELECT pits FROM value WHERE moves = 0 LIMIT 1");
+    let opened = OpeningBook::open_any(&path);
+    assert!(!opened.is_ok_and(|opened| opened.is_stored()));
+}
+
+/// A changed value is found by a check. Reading it gives an error or another value, and no panic.
+#[test]
+fn wrong_stored_values_are_found() {
+    let statements = [
+        "UPDATE value SET low = -32768, high = 32767",
+        "UPDATE value SET low = high + 100",
+        "UPDATE value SET estimate = 100000",
+        "UPDATE value SET estimate = low WHERE pits = (SELECT pits FROM root)",
+        "UPDATE value SET moves = 3 WHERE moves = 0",
+        "UPDATE value SET moves = -1",
+        "UPDATE value SET pits = x'00' WHERE pits = (SELECT pits FROM root)",
+        "DELETE FROM value WHERE pits NOT IN (SELECT pits FROM root)",
+        "UPDATE derivation SET positions = -5",
+        "DELETE FROM root",
+        "DROP TABLE value",
+        "DROP TABLE derivation",
+    ];
+    for statement in statements {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("book.sqlite");
+        grow(&path, DROP_OUT, 5);
+        store(&path);
+        execute(&path, &format!("PRAGMA foreign_keys = OFF; {statement}"));
+        if let Ok(book) = OpeningBook::open_any(&path) {
+            let _ = book.position(&book.root());
+        }
+        let file = BookFile::open_any(&path).unwrap();
+        let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both);
+        let found = book.and_then(|book| file.check_values(&book));
+        assert!(!found.is_ok_and(|found| found.unwrap().1.is_empty()), "{statement}");
+    }
+}
+
+/// A book of version 2 is read, and a writer adds the tables of values.
+#[test]
+fn books_of_version_2_are_upgraded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("book.sqlite");
+    grow(&path, DROP_OUT, 10);
+    execute(&path, "DROP TABLE value; DROP TABLE derivation; UPDATE book SET version = 2");
+    assert!(!OpeningBook::open_any(&path).unwrap().is_stored());
+    assert_eq!(check(&path), None);
+    store(&path);
+    assert!(OpeningBook::open_any(&path).unwrap().is_stored());
+}
+
+/// Books may be by any rules that give scores.
+#[test]
+fn books_have_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    for rules in Rules::KNOWN {
+        let path = folder.path().join(format!("{}.sqlite", rules.name));
+        let made = BookFile::create(&RealDisk::default(), &path, &rules, &engine());
+        assert_eq!(made.is_ok(), rules.has_scores(), "{}", rules.name);
+        match made {
+            Ok(_) => assert_eq!(*BookFile::open_any(&path).unwrap().rules(), rules),
+            Err(error) => assert!(error.to_string().contains("two values"), "{error}"),
+        }
+    }
+    let wari = folder.path().join("wari.sqlite");
+    let error = BookFile::open(&wari, &Rules::AWARI).unwrap_err().to_string();
+    assert!(error.contains("the rules awari") && error.contains("the rules wari"), "{error}");
+}
