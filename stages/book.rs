@@ -117,7 +117,7 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
     context.progress().begin(positions.into(), "positions");
     context.progress().advance(had.min(wanted) as u64);
     let mut ranks = match &build.job {
-        Some(job) if had < wanted => Some(BookRanks::new(settings, job, context)?),
+        Some(job) if had < wanted => Some(BookRanks::new(settings, of_book.limits, job, context)?),
         _ => None,
     };
     let mut is_whole = false;
@@ -129,7 +129,7 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
         let before = builder.book().graph().len();
         let expanded: Result<bool, BookStageError> = match &mut ranks {
             Some(ranks) => builder.expand_by(|builder, keys| {
-                ranks.assess(keys, builder.assessors(), builder.book().game(), &stop).map_err(BookStageError::Stage)
+                ranks.assess(keys, builder.assessors(), &stop).map_err(BookStageError::Stage)
             }),
             None => builder.expand().map_err(BookStageError::Build),
         };
@@ -144,7 +144,10 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
         false => of(builder.book()),
     };
     let report = publish(positions, &milestone, context)?;
-    Ok(ranks.map_or(report.clone(), |ranks| report.with("ranks", ranks.count() as u64)))
+    Ok(match ranks {
+        Some(ranks) => report.with("ranks", ranks.count() as u64).with("assessed_twice", ranks.repeated()),
+        None => report,
+    })
 }
 
 /// Describes a book.

@@ -35,6 +35,13 @@ pub trait Communicator: Send {
     /// If the rank has left, or is silent for too long.
     fn receive(&mut self, from: usize) -> Result<Vec<u8>>;
 
+    /// Returns the next message from a rank, or `None` if none has arrived. Other transfers make progress meanwhile. A rank
+    /// may be silent for any time.
+    ///
+    /// # Errors
+    /// If the rank has left.
+    fn try_receive(&mut self, from: usize) -> Result<Option<Vec<u8>>>;
+
     /// Makes progress on transfers and sends keep-alive messages. Must be called during long computations.
     fn poll(&mut self) -> Result<()>;
 

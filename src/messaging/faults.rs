@@ -18,6 +18,8 @@ pub struct NetworkFaults {
     pub stall: Duration,
     /// A rank, and the number of its call (from 0) at which it leaves the job as if its process had died.
     pub lost: Option<(usize, u64)>,
+    /// A rank, and the number of its call (from 0) from which its messages do not arrive.
+    pub muted: Option<(usize, u64)>,
 }
 
 impl NetworkFaults {
@@ -29,7 +31,7 @@ impl NetworkFaults {
     /// Messages take up to two milliseconds, and one call in 50 stalls for three milliseconds.
     pub fn jitter(seed: u64) -> NetworkFaults {
         let delay = Duration::ZERO..Duration::from_millis(2);
-        NetworkFaults { seed, delay, stall_every: 50, stall: Duration::from_millis(3), lost: None }
+        NetworkFaults { seed, delay, stall_every: 50, stall: Duration::from_millis(3), ..NetworkFaults::none() }
     }
 
     /// Returns the delay of a message, given its number among those from `from` to `to`.
@@ -44,6 +46,11 @@ impl NetworkFaults {
     /// Whether a rank has left the job by the given call.
     pub(crate) fn is_lost(&self, rank: usize, call: u64) -> bool {
         self.lost.is_some_and(|(lost, from)| lost == rank && call >= from)
+    }
+
+    /// Whether a message that a rank sends in the given call is lost.
+    pub(crate) fn is_muted(&self, rank: usize, call: u64) -> bool {
+        self.muted.is_some_and(|(muted, from)| muted == rank && call >= from)
     }
 
     /// Returns the sleep before a call of a rank.

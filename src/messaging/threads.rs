@@ -172,6 +172,9 @@ impl Communicator for ThreadCommunicator {
         if !ranks[to].here {
             return Err(CommunicationError::Gone { rank: to });
         }
+        if self.job.faults.is_muted(self.rank, self.calls - 1) {
+            return Ok(());
+        }
         let delay = self.job.faults.delay_of(self.rank, to, self.sent[to]);
         ranks[to].inbox[self.rank].push_back(DelayedMessage { due: Instant::now() + delay, bytes: message });
         drop(ranks);
@@ -188,6 +191,24 @@ impl Communicator for ThreadCommunicator {
         let message = self.wait(from)?;
         self.traffic.received(message.len(), began.elapsed().as_secs_f64());
         Ok(message)
+    }
+
+    fn try_receive(&mut self, from: usize) -> Result<Option<Vec<u8>>> {
+        assert_other(from, self.rank, self.size());
+        self.begin()?;
+        let mut ranks = self.job.lock();
+        let is_here = ranks[from].here;
+        let inbox = &mut ranks[self.rank].inbox[from];
+        match inbox.front() {
+            Some(message) if message.due > Instant::now() => return Ok(None),
+            Some(_) => {}
+            None if is_here => return Ok(None),
+            None => return Err(CommunicationError::Gone { rank: from }),
+        }
+        let message = inbox.pop_front().expect("there is one at the front").bytes;
+        drop(ranks);
+        self.traffic.received(message.len(), 0.0);
+        Ok(Some(message))
     }
 
     fn poll(&mut self) -> Result<()> {

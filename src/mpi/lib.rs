@@ -287,6 +287,20 @@ impl Communicator for MpiCommunicator {
         Ok(message)
     }
 
+    fn try_receive(&mut self, from: usize) -> Result<Option<Vec<u8>>> {
+        assert_other(from, self.rank, self.size());
+        self.move_on()?;
+        if let Some(message) = self.take(from)? {
+            self.traffic.received(message.len(), 0.0);
+            return Ok(Some(message));
+        }
+        let other = &self.others[from];
+        match other.is_gone() && other.inbox.is_empty() {
+            true => Err(CommunicationError::Gone { rank: from }),
+            false => Ok(None),
+        }
+    }
+
     fn poll(&mut self) -> Result<()> {
         self.move_on().map(drop)
     }

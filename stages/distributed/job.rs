@@ -6,6 +6,7 @@ use messaging::Communicator;
 use pipeline::StageError;
 use planner::Settings;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ const SHARED_POSITIONS_MIN: u64 = 1 << 16;
 pub struct JobLeader {
     communicator: Arc<Mutex<Box<dyn Communicator>>>,
     ranks: usize,
+    /// A rank whose answer to a lease may come at any time, and would be taken for another; 0 if there is none.
+    lost: AtomicUsize,
 }
 
 impl JobLeader {
@@ -32,7 +35,7 @@ impl JobLeader {
         let communicator = Arc::new(Mutex::new(communicator));
         let weak = Arc::downgrade(&communicator);
         std::thread::Builder::new().name("pulse".to_owned()).spawn(move || poll_until_dropped(&weak))?;
-        Ok(JobLeader { communicator, ranks })
+        Ok(JobLeader { communicator, ranks, lost: AtomicUsize::new(0) })
     }
 
     /// Returns the number of ranks, including the leader.
@@ -42,7 +45,7 @@ impl JobLeader {
 
     /// Ends the job on all ranks. A rank that has left already is not an error.
     pub fn dismiss(&self) {
-        drop(self.order(&JobOrder::Leave));
+        drop(self.send(&JobOrder::Leave));
     }
 
     /// Whether all ranks capture, write, verify and count the database of `stones`.
@@ -50,8 +53,22 @@ impl JobLeader {
         is_shared(settings, stones, self.ranks)
     }
 
+    /// Refuses further orders: the answer of a rank may come at any time.
+    pub(crate) fn lose(&self, rank: usize) {
+        self.lost.store(rank, Ordering::Relaxed);
+    }
+
     /// Sends an order to all ranks, and returns the communicator to carry it out with.
     pub(crate) fn order(&self, order: &JobOrder) -> Result<MutexGuard<'_, Box<dyn Communicator>>> {
+        match self.lost.load(Ordering::Relaxed) {
+            0 => self.send(order),
+            rank => Err(StageError::failed(format!(
+                "rank {rank} did not answer while the book was expanded: end the job and run it again, which goes on here"
+            ))),
+        }
+    }
+
+    fn send(&self, order: &JobOrder) -> Result<MutexGuard<'_, Box<dyn Communicator>>> {
         // A path that is not UTF-8 cannot be sent.
         let message = serde_json::to_vec(order).map_err(StageError::failed)?;
         let mut communicator = self.communicator.lock().unwrap_or_else(PoisonError::into_inner);

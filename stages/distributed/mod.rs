@@ -22,6 +22,7 @@ mod counting_snapshots;
 mod database_writer;
 mod follower;
 mod job;
+mod leases;
 mod local_scratch;
 mod message;
 mod order;

@@ -130,6 +130,16 @@ fn ranks_build_the_book_of_one_machine() {
     }
 }
 
+/// A rank whose answers are lost does not hold up the book, which is the same.
+#[test]
+#[ignore = "slow tier: waits 10 s for a rank that does not answer, and 10 s more at the end"]
+fn a_rank_that_does_not_answer_changes_nothing() {
+    let (alone, _) = book_by(1, NetworkFaults::none());
+    // Its first calls agree.
+    let faults = NetworkFaults { muted: Some((2, 25)), ..NetworkFaults::none() };
+    assert!(book_by(4, faults) == (alone, 3.0));
+}
+
 #[test]
 fn ranks_build_the_files_of_one_machine() {
     for (positions, stones, method) in
