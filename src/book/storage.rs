@@ -265,6 +265,13 @@ impl BookFile {
         limited.unwrap();
     }
 
+    /// Copies the log into the book whenever it has a number of pages.
+    #[cfg(test)]
+    pub(crate) fn checkpoint_every(&self, pages: u32) {
+        let set = self.connection.query_row(&format!("PRAGMA wal_autocheckpoint = {pages}"), [], |_| Ok(()));
+        set.unwrap();
+    }
+
     /// Returns the number of pages of the file.
     #[cfg(test)]
     pub(crate) fn pages(&self) -> u32 {

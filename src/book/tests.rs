@@ -1,6 +1,7 @@
 //! Tests of books of small games. Random games come from seeds, which a failing test prints.
 
 mod awari;
+mod failing_disk;
 mod pictures;
 mod priorities;
 mod proofs;

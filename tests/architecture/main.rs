@@ -63,7 +63,8 @@ const DOORS: [(&str, &[&str]); 11] = [
 ];
 
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
-const MAY_HOLD_UNSAFE: [&str; 17] = [
+const MAY_HOLD_UNSAFE: [&str; 18] = [
+    "src/book/tests/failing_disk.rs",
     "src/cli/signals.rs",
     "src/disk/sigbus.rs",
     "src/disk/heap.rs",

@@ -16,7 +16,7 @@ const STONES_MAX: u8 = 7;
 static SOLVED: LazyLock<Vec<Scores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// Databases that end at a number of stones.
-struct EndsAt(u32);
+pub(super) struct EndsAt(pub(super) u32);
 
 impl ExactScores for EndsAt {
     fn knows(&self, stones: u32) -> bool {
