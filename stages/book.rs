@@ -172,12 +172,19 @@ fn publish(positions: u32, milestone: &BookMilestone, context: &StageContext) ->
     staged.write(text.as_bytes())?;
     staged.publish()?;
     let stones = |value: Hundredths| f64::from(value) / 100.0;
+    let left = milestone.left_at_ply.map(|plies| plies[0]);
+    let by = ["left_at_ply_by_second", "left_at_ply_by_first"].into_iter().zip(left);
     let report = StageReport::new(milestone.positions as u64)
         .with("expanded", milestone.expanded as u64)
         .with("closed", milestone.closed as u64)
         .with("root_at_least", stones(milestone.root[0]))
         .with("root_estimate", stones(milestone.root[1]))
         .with("root_at_most", stones(milestone.root[2]));
+    let with_ply = |report: StageReport, (name, ply): (&str, Option<u32>)| match ply {
+        Some(ply) => report.with(name, u64::from(ply)),
+        None => report,
+    };
+    let report = by.fold(report, with_ply);
     Ok(report.wrote(name, Digest::of(text.as_bytes())))
 }
 

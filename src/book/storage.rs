@@ -130,8 +130,10 @@ pub enum BookError {
         found: String,
     },
     /// The rules give no scores.
-    #[error("no book can have the rules {0}: a repetition gives each player the stones on the own side, so a position has \
-        two values, and a book holds one; choose the databases of other rules")]
+    #[error(
+        "no book can have the rules {0}: a repetition gives each player the stones on the own side, so a position has \
+        two values, and a book holds one; choose the databases of other rules"
+    )]
     NoScores(&'static str),
     /// A row is impossible.
     #[error("{}: {what}; the file is damaged: restore it from a copy, or remove it", path.display())]
@@ -199,15 +201,7 @@ impl BookFile {
         let connection = opened.map_err(|source| failed(path, source))?;
         prepare(path, &connection)?;
         let (version, rules) = expect(path, &connection, rules)?;
-        Ok(BookFile {
-            path: path.to_path_buf(),
-            connection,
-            rules,
-            version,
-            engine: 0,
-            has_values: false,
-            _lock: None,
-        })
+        Ok(BookFile { path: path.to_path_buf(), connection, rules, version, engine: 0, has_values: false, _lock: None })
     }
 
     /// Opens a book for writing, and makes it if it does not exist.
@@ -425,9 +419,8 @@ fn prepare(path: &Path, connection: &Connection) -> Result<(), BookError> {
 
 /// Returns the version and the rules, after a check of both.
 fn expect(path: &Path, connection: &Connection, rules: Option<&Rules>) -> Result<(i64, Rules), BookError> {
-    let found = connection.query_row("SELECT version, rules FROM book", [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-    });
+    let found = connection
+        .query_row("SELECT version, rules FROM book", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));
     let (version, name) = found.map_err(|source| failed(path, source))?;
     let known = Rules::by_name(&name).filter(|known| known.has_scores() && rules.is_none_or(|rules| rules == known));
     if let Some(known) = known.filter(|_| (1..=BOOK_VERSION).contains(&version)) {

@@ -9,6 +9,7 @@ mod analysis;
 mod analyze;
 mod archive;
 mod args;
+mod book_summary;
 mod books;
 mod candidates;
 mod codecs;

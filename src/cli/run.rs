@@ -1,6 +1,7 @@
 //! `awari run`: builds the databases of a manifest.
 
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
+use crate::book_summary::BookSummary;
 use crate::databases::library;
 use crate::error::{CliError, Result};
 use crate::job_role::JobRole;
@@ -112,6 +113,9 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
         say(idle(&done.plan, bytes));
     } else {
         say(summary.published());
+        if let Some(book) = BookSummary::new(&status) {
+            say(book);
+        }
     }
     if let Some(kept) = codecs::kept(&disk, request.settings(), &dir, &done.plan) {
         say(kept);

@@ -1,6 +1,7 @@
 //! `awari status`: the progress of a run directory.
 
 use crate::args::StatusArgs;
+use crate::book_summary::BookSummary;
 use crate::error::Result;
 use crate::observed_run::{ObservedRun, observe};
 use crate::output::{print_json, print_text};
@@ -39,6 +40,9 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit> {
         if !summary.is_empty() {
             let _ = write!(text, "\n{}\n{}\n", summary.table(Width::stdout()), summary.published());
         }
+    }
+    if let Some(book) = BookSummary::new(status) {
+        let _ = writeln!(text, "{book}");
     }
     if status.artifacts.is_empty() {
         text.push_str(&unrecorded(&disk, dir)?);

@@ -55,12 +55,7 @@ impl<'a> BookRanks<'a> {
     }
 
     /// Assesses positions by all ranks. The results are in the order of the positions.
-    pub(crate) fn assess(
-        &mut self,
-        keys: &[u64],
-        own: &AssessorPool<'_>,
-        stop: &SearchStop,
-    ) -> Result<Vec<Assessed>> {
+    pub(crate) fn assess(&mut self, keys: &[u64], own: &AssessorPool<'_>, stop: &SearchStop) -> Result<Vec<Assessed>> {
         let mut assess = |keys: &[u64]| own.assess(keys, stop).map_err(StageError::failed);
         self.leases.assess(&mut **self.communicator, keys, &mut assess)
     }

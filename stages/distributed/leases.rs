@@ -130,8 +130,7 @@ impl<'a> Leases<'a> {
         own: &mut dyn FnMut(&[u64]) -> Result<Vec<Assessed>>,
     ) -> Result<Vec<Assessed>> {
         let numbers = keys.iter().enumerate().map(|(number, &key)| (key, number)).collect();
-        let mut wanted =
-            Wanted { keys, numbers, results: vec![None; keys.len()], open: (0..keys.len()).collect() };
+        let mut wanted = Wanted { keys, numbers, results: vec![None; keys.len()], open: (0..keys.len()).collect() };
         let mut missing = keys.len();
         while missing > 0 {
             self.collect(communicator, &mut wanted)?;
@@ -171,7 +170,10 @@ impl<'a> Leases<'a> {
                 Ok(None) => {
                     if self.clock.steady().saturating_sub(lease.since) >= age_max(lease.keys.len()) {
                         let count = lease.keys.len();
-                        tracing::warn!("rank {} does not answer: its {count} positions go to the other ranks", worker.rank);
+                        tracing::warn!(
+                            "rank {} does not answer: its {count} positions go to the other ranks",
+                            worker.rank
+                        );
                         lease.is_overdue = true;
                         wanted.reopen(&lease.keys);
                     }
@@ -217,8 +219,10 @@ impl<'a> Leases<'a> {
                     self.repeated += 1;
                     if self.is_deterministic && first != result {
                         let again = LeaseResult::new(&first);
-                        return Err(refused(&format!("and another rank {again:?}; the ranks have different databases or \
-                            programs")));
+                        return Err(refused(&format!(
+                            "and another rank {again:?}; the ranks have different databases or \
+                            programs"
+                        )));
                     }
                 }
                 (None, Some(number)) => {

@@ -84,7 +84,8 @@ impl BookFile {
         let Some(marked) = self.stored_positions()? else { return Ok(None) };
         let (game, graph) = (book.game(), book.graph());
         let mut wrong = Vec::new();
-        let rows = self.rows("SELECT pits, low, high, estimate, moves FROM value", |row| Ok((key_of(row)?, read(row)?)))?;
+        let rows =
+            self.rows("SELECT pits, low, high, estimate, moves FROM value", |row| Ok((key_of(row)?, read(row)?)))?;
         for (key, found) in &rows {
             let derived = graph.find(*key).map(|id| stored(book, id));
             if derived != Some(*found) {

@@ -2,6 +2,7 @@
 
 use super::chart::{ChartSeries, ChartStyle, ChartUnit, chart};
 use super::timeline::timeline;
+use crate::book_summary::BookSummary;
 use crate::observed_run::ObservedRun;
 use crate::quantity;
 use crate::screen::Width;
@@ -44,6 +45,12 @@ pub(super) fn page(seen: &ObservedRun, history: &History, journal: &Contents, st
                 section {
                     h2 { "Databases" }
                     (databases(seen))
+                }
+                @if let Some(book) = BookSummary::new(&seen.status) {
+                    section {
+                        h2 { "Opening book" }
+                        p { (book) "." }
+                    }
                 }
                 (charts(history))
                 @if !statistics.is_empty() {
