@@ -81,7 +81,9 @@ impl ResolvedBuild {
         match parse_manifest(path, &text, overrides) {
             Ok(manifest) => {
                 let settings = Settings::new(&manifest);
-                let refused = beyond_the_game(&manifest, &settings).or_else(|| other_method(&manifest, &settings));
+                let refused = beyond_the_game(&manifest, &settings)
+                    .or_else(|| other_method(&manifest, &settings))
+                    .or_else(|| impossible_book(&manifest, &settings));
                 if let Some(diagnostic) = refused {
                     return Err(mistaken(path, text, vec![diagnostic], overrides));
                 }
@@ -148,6 +150,18 @@ pub(crate) fn other_method(manifest: &Manifest, settings: &Settings) -> Option<D
     let remedy = if key == "build.method" { "build.method=auto" } else { "build.methods={}" };
     let help = format!("choose {}, or leave the choice to the program: `--set {remedy}`", can.join(" or "));
     Some(manifest.diagnose(key, &message, Some(&help)))
+}
+
+/// Returns the diagnostic for a book by rules that give a board two bounds.
+fn impossible_book(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic> {
+    let (rules, book) = (settings.rules, settings.book()?);
+    (!rules.has_scores()).then(|| {
+        let message = format!(
+            "must be 0 where game.rules is {}, found {}: a board has two bounds by these rules, and a book holds one value",
+            rules.name, book.positions
+        );
+        manifest.diagnose("book.positions", &message, Some("choose other rules, or no book: `--set book.positions=0`"))
+    })
 }
 
 /// Refuses a job of several ranks where only one can solve databases by the rules.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod books;
 mod commands;
 mod evaluation;
 mod foreign_plans;

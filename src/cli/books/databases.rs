@@ -1,8 +1,10 @@
 //! The databases of a run directory, for a book.
 
+use super::path;
 use crate::args::{BookDatabasesArgs, BookFileArgs};
 use crate::databases::{OpenedDatabases, cache_bytes, holds_artifacts, library};
 use crate::error::Result;
+use book::{BookError, BookFile};
 use disk::RealDisk;
 use game::{Board, Rules};
 use pipeline::Budget;
@@ -28,7 +30,14 @@ impl DirectoryDatabases {
             false => None,
         };
         let game = opened.as_ref().map(|opened| (*opened.rules(), opened.set().start().board()));
-        let (rules, opening) = game.unwrap_or((Rules::AWARI, Board::OPENING));
+        let (rules, opening) = match game {
+            Some(game) => game,
+            // Without databases a book that exists keeps its rules.
+            None => match BookFile::open_any(&path(args)) {
+                Err(BookError::Missing(_)) => (Rules::AWARI, Board::OPENING),
+                file => (*file?.rules(), Board::OPENING),
+            },
+        };
         let scores = BookDatabases::new(opened, |stones| stones_max.is_none_or(|most| stones <= most));
         Ok(DirectoryDatabases { scores, rules, opening })
     }
