@@ -196,7 +196,7 @@ fn read(path: &Path) -> (u64, bool) {
 }
 
 /// Fails operations of an expansion: what was entered is in the file, and another run makes the expected book.
-fn fail(fault: WriteFault, expected: &Undisturbed) {
+fn fail(fault: WriteFault, expected: &UndisturbedExpansion) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("book.sqlite");
     let mut had = 0;
@@ -220,7 +220,7 @@ fn fail(fault: WriteFault, expected: &Undisturbed) {
 }
 
 /// An undisturbed expansion.
-struct Undisturbed {
+struct UndisturbedExpansion {
     text: String,
     expansions: u64,
     /// The number of operations that may fail.
@@ -228,13 +228,13 @@ struct Undisturbed {
 }
 
 /// Expands a book undisturbed.
-fn undisturbed() -> Undisturbed {
+fn undisturbed() -> UndisturbedExpansion {
     register();
     let folder = tempfile::tempdir().unwrap();
     let mut expansions = 0;
     inject(NO_FAULT);
     let text = expand(&folder.path().join("book.sqlite"), &mut |entered| expansions = entered).unwrap();
-    Undisturbed { text, expansions, operations: OPERATIONS.get() }
+    UndisturbedExpansion { text, expansions, operations: OPERATIONS.get() }
 }
 
 const FAULTS: [(bool, c_int); 4] = [

@@ -194,6 +194,25 @@ fn a_lost_rank_is_gone_from_that_call_on() {
     }
 }
 
+/// A message is received once it has arrived, without waiting for it. A rank that has left is an error after its last one.
+#[test]
+fn messages_can_be_received_without_waiting() {
+    let mut ends = ThreadCommunicator::job(3, NetworkFaults { muted: Some((2, 0)), ..NetworkFaults::none() });
+    let (mut muted, mut other, mut own) = (ends.pop().unwrap(), ends.pop().unwrap(), ends.pop().unwrap());
+    assert!(matches!(own.try_receive(1), Ok(None)));
+    other.send(0, vec![1]).unwrap();
+    other.send(0, vec![2]).unwrap();
+    assert_eq!(own.try_receive(1).unwrap(), Some(vec![1]));
+    drop(other);
+    assert_eq!(own.try_receive(1).unwrap(), Some(vec![2]));
+    assert!(matches!(own.try_receive(1), Err(CommunicationError::Gone { rank: 1 })));
+    // What a muted rank sends does not arrive, but it receives.
+    muted.send(0, vec![3]).unwrap();
+    own.send(2, vec![4]).unwrap();
+    assert_eq!(muted.try_receive(0).unwrap(), Some(vec![4]));
+    assert!(matches!(own.try_receive(2), Ok(None)));
+}
+
 #[test]
 fn messages_are_moved_not_copied() {
     let addresses = run(2, NetworkFaults::jitter(5), |communicator| {
