@@ -195,12 +195,23 @@ impl BookFile {
             return Err(BookError::Missing(path.to_path_buf()));
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let read = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // A reader of a log needs to write its index; in a read-only directory there is no writer, and no log.
-        let opened = Connection::open_with_flags(path, flags).or_else(|_| Connection::open_with_flags(path, read));
-        let connection = opened.map_err(|source| failed(path, source))?;
-        prepare(path, &connection)?;
-        let (version, rules) = expect(path, &connection, rules)?;
+        let opened = Connection::open_with_flags(path, flags).map_err(|source| failed(path, source));
+        let opened = opened.and_then(|connection| {
+            prepare(path, &connection)?;
+            Ok((expect(path, &connection, rules)?, connection))
+        });
+        let ((version, rules), connection) = match opened {
+            Err(BookError::Sqlite { source, .. }) if needs_writing(&source) && !has_log(path) => {
+                // A reader of a log writes its index, also if the log is empty. So in a directory that cannot be written
+                // the file is read as one that does not change.
+                let flags =
+                    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+                let connection = Connection::open_with_flags(unchanging(path), flags);
+                let connection = connection.map_err(|source| failed(path, source))?;
+                (expect(path, &connection, rules)?, connection)
+            }
+            opened => opened?,
+        };
         Ok(BookFile { path: path.to_path_buf(), connection, rules, version, engine: 0, has_values: false, _lock: None })
     }
 
@@ -429,6 +440,28 @@ fn expect(path: &Path, connection: &Connection, rules: Option<&Rules>) -> Result
     let rules = rules.map_or_else(|| "known rules".to_owned(), |rules| format!("the rules {}", rules.name));
     let found = format!("version {version} with the rules {name}");
     Err(BookError::Foreign { path: path.to_path_buf(), rules, found })
+}
+
+/// Whether a reader failed since it may not write.
+fn needs_writing(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly))
+}
+
+/// Whether a file has a log that is not copied into it yet.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    PathBuf::from(log).metadata().is_ok_and(|log| log.len() > 0)
+}
+
+/// Returns the address by which SQLite reads a file without locks and without a log (RFC 8089).
+fn unchanging(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let byte = |byte: &u8| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
+    let bytes: String = path.as_os_str().as_encoded_bytes().iter().map(byte).collect();
+    format!("file://{bytes}?immutable=1")
 }
 
 fn failed(path: &Path, source: rusqlite::Error) -> BookError {

@@ -130,6 +130,27 @@ fn books_of_version_2_are_upgraded() {
     assert!(OpeningBook::open_any(&path).unwrap().is_stored());
 }
 
+/// A book is read where nothing can be written. A privileged user can write anywhere.
+#[test]
+fn books_in_read_only_directories_are_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let within = folder.path().join("a % b?c#d");
+    std::fs::create_dir(&within).unwrap();
+    let path = within.join("book.sqlite");
+    let book = grow(&path, DROP_OUT, 10);
+    store(&path);
+    let set = |mode| std::fs::set_permissions(&within, std::fs::Permissions::from_mode(mode)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+    set(0o555);
+    let opened = OpeningBook::open_any(&path);
+    set(0o755);
+    let opened = opened.unwrap();
+    assert!(opened.is_stored());
+    let root = opened.position(&opened.root()).unwrap().unwrap();
+    assert_eq!(root.value, book.graph().value(book.roots()[0]));
+}
+
 /// Books may be by any rules that give scores.
 #[test]
 fn books_have_rules() {
