@@ -55,7 +55,7 @@ pub(super) struct Leases<'a> {
     is_deterministic: bool,
     /// Threads of a rank.
     threads: usize,
-    workers: Vec<Worker>,
+    others: Vec<LeasedRank>,
     /// The time that rank 0 has assessed positions, and their number.
     own: (Duration, u32),
     /// Results of positions whose first lease is overdue.
@@ -65,7 +65,7 @@ pub(super) struct Leases<'a> {
 }
 
 /// A rank that has not left.
-struct Worker {
+struct LeasedRank {
     rank: usize,
     lease: Option<Lease>,
 }
@@ -103,15 +103,15 @@ impl<'a> Leases<'a> {
         ranks: usize,
         threads: usize,
     ) -> Leases<'a> {
-        let workers = (1..ranks).map(|rank| Worker { rank, lease: None }).collect();
+        let others = (1..ranks).map(|rank| LeasedRank { rank, lease: None }).collect();
         let (own, given_again, threads) = ((Duration::ZERO, 0), HashMap::new(), threads.max(1));
-        Leases { clock, game, is_deterministic, threads, workers, own, given_again, repeated: 0 }
+        Leases { clock, game, is_deterministic, threads, others, own, given_again, repeated: 0 }
     }
 
     /// Returns the number of ranks that answer, rank 0 included.
     pub(super) fn count(&self) -> usize {
-        let answers = |worker: &&Worker| worker.lease.as_ref().is_none_or(|lease| !lease.is_overdue);
-        self.workers.iter().filter(answers).count() + 1
+        let answers = |other: &&LeasedRank| other.lease.as_ref().is_none_or(|lease| !lease.is_overdue);
+        self.others.iter().filter(answers).count() + 1
     }
 
     /// Returns the number of results that came twice.
@@ -148,7 +148,7 @@ impl<'a> Leases<'a> {
                 thread::sleep(PAUSE);
             }
         }
-        for lease in self.workers.iter().filter_map(|worker| worker.lease.as_ref()) {
+        for lease in self.others.iter().filter_map(|other| other.lease.as_ref()) {
             let again = lease.keys.iter().filter_map(|key| Some((*key, wanted.results[*wanted.numbers.get(key)?]?)));
             self.given_again.extend(again);
         }
@@ -163,28 +163,28 @@ impl<'a> Leases<'a> {
             AGE_MIN.max(mean.saturating_mul(AGE_FACTOR).saturating_mul(positions.div_ceil(self.threads) as u32))
         };
         let mut answers = Vec::new();
-        for worker in &mut self.workers {
-            let Some(lease) = &mut worker.lease else { continue };
-            match communicator.try_receive(worker.rank) {
+        for other in &mut self.others {
+            let Some(lease) = &mut other.lease else { continue };
+            match communicator.try_receive(other.rank) {
                 Ok(None) if lease.is_overdue => {}
                 Ok(None) => {
                     if self.clock.steady().saturating_sub(lease.since) >= age_max(lease.keys.len()) {
                         let count = lease.keys.len();
                         tracing::warn!(
                             "rank {} does not answer: its {count} positions go to the other ranks",
-                            worker.rank
+                            other.rank
                         );
                         lease.is_overdue = true;
                         wanted.reopen(&lease.keys);
                     }
                 }
                 Ok(Some(answer)) => {
-                    answers.push((worker.rank, std::mem::take(&mut lease.keys), Some(answer)));
-                    worker.lease = None;
+                    answers.push((other.rank, std::mem::take(&mut lease.keys), Some(answer)));
+                    other.lease = None;
                 }
                 Err(error) => {
                     tracing::warn!("{error}: {} positions go to the other ranks", lease.keys.len());
-                    answers.push((worker.rank, std::mem::take(&mut lease.keys), None));
+                    answers.push((other.rank, std::mem::take(&mut lease.keys), None));
                 }
             }
         }
@@ -192,7 +192,7 @@ impl<'a> Leases<'a> {
             match answer {
                 Some(answer) => self.enter(rank, &keys, &answer, wanted)?,
                 None => {
-                    self.workers.retain(|worker| worker.rank != rank);
+                    self.others.retain(|other| other.rank != rank);
                     wanted.reopen(&keys);
                 }
             }
@@ -241,7 +241,7 @@ impl<'a> Leases<'a> {
     fn give(&mut self, communicator: &mut dyn Communicator, wanted: &mut Wanted<'_>) {
         let count = self.count();
         let mut gone = Vec::new();
-        for worker in self.workers.iter_mut().filter(|worker| worker.lease.is_none()) {
+        for other in self.others.iter_mut().filter(|other| other.lease.is_none()) {
             let share = wanted.open.len().div_ceil(2 * count).max(self.threads);
             // Rank 0 keeps enough for its own threads.
             let some = share.min(wanted.open.len().saturating_sub(self.threads));
@@ -249,31 +249,30 @@ impl<'a> Leases<'a> {
                 continue;
             }
             let keys: Vec<u64> = wanted.open.drain(..some).map(|number| wanted.keys[number]).collect();
-            if communicator.send(worker.rank, message::encode(&keys)).is_err() {
+            if communicator.send(other.rank, message::encode(&keys)).is_err() {
                 wanted.reopen(&keys);
-                gone.push(worker.rank);
+                gone.push(other.rank);
                 continue;
             }
-            worker.lease = Some(Lease { keys, since: self.clock.steady(), is_overdue: false });
+            other.lease = Some(Lease { keys, since: self.clock.steady(), is_overdue: false });
         }
-        self.workers.retain(|worker| !gone.contains(&worker.rank));
+        self.others.retain(|other| !gone.contains(&other.rank));
     }
 
     /// Ends the leases: sends all ranks an empty one, and waits a while for ranks that are overdue. Returns a rank whose
     /// answer is still to come.
     pub(super) fn end(&mut self, communicator: &mut dyn Communicator) -> Option<usize> {
         let end = message::encode(&Vec::<u64>::new());
-        for worker in &self.workers {
+        for other in &self.others {
             // A rank that has left needs no message.
-            let _ = communicator.send(worker.rank, end.clone());
+            let _ = communicator.send(other.rank, end.clone());
         }
         let begun = self.clock.steady();
         loop {
-            self.workers.retain_mut(|worker| {
-                worker.lease.is_some() && matches!(communicator.try_receive(worker.rank), Ok(None))
-            });
-            if self.workers.is_empty() || self.clock.steady().saturating_sub(begun) >= AGE_MIN {
-                return self.workers.first().map(|worker| worker.rank);
+            self.others
+                .retain_mut(|other| other.lease.is_some() && matches!(communicator.try_receive(other.rank), Ok(None)));
+            if self.others.is_empty() || self.clock.steady().saturating_sub(begun) >= AGE_MIN {
+                return self.others.first().map(|other| other.rank);
             }
             thread::sleep(PAUSE);
         }

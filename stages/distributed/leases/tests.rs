@@ -96,8 +96,8 @@ fn a_rank_that_never_answers_loses_its_lease() {
             for batch in 0..20 {
                 assert_eq!(assess(leases, communicator, batch).unwrap(), results(&keys(batch)));
             }
-            let overdue = leases.workers.iter().filter(|worker| worker.lease.is_some());
-            assert!(overdue.map(|worker| worker.rank).any(|rank| rank == 1));
+            let overdue = leases.others.iter().filter(|other| other.lease.is_some());
+            assert!(overdue.map(|other| other.rank).any(|rank| rank == 1));
             assert!(leases.count() < 3);
             assert_eq!(leases.end(communicator), Some(1), "its answer may come at any time");
         });
@@ -121,7 +121,7 @@ fn results_that_come_twice_are_recognized() {
         let mut free = Some(free);
         run(NetworkFaults::none(), 20, answer, &mut |leases, communicator| {
             assert_eq!(assess(leases, communicator, 0).unwrap(), results(&keys(0)));
-            let late = &leases.workers[0].lease.as_ref().unwrap().keys.clone();
+            let late = &leases.others[0].lease.as_ref().unwrap().keys.clone();
             free.as_ref().unwrap().send(()).unwrap();
             // The answer is on its way.
             let mut batch = 1;
