@@ -433,6 +433,7 @@ fn the_server_matches_its_description() {
             (&plain, "/v1/book", get(&format!("/v1/book?{unknown}")), 200),
             (&plain, "/v1/book", get(&format!("/v1/book?{unknown}&depth=5")), 400),
             (&plain, "/v1/book", get(&long.replace("probe", "book")), 414),
+            (&busy, "/v1/book", get(&format!("/v1/book?{unknown}")), 503),
             (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FfBd")), 200),
             (&plain, "/v1/transcript", get(&format!("/v1/transcript?{unknown}&moves=FF")), 400),
             (&plain, "/v1/transcript", get(&long.replace("probe", "transcript")), 414),
