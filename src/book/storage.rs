@@ -381,6 +381,11 @@ impl BookFile {
         updated.map(drop).map_err(|source| failed(&self.path, source))
     }
 
+    /// Begins to read as of one moment, until the returned transaction is dropped.
+    fn moment(&self) -> Result<Transaction<'_>, BookError> {
+        self.connection.unchecked_transaction().map_err(|source| failed(&self.path, source))
+    }
+
     pub(crate) fn damaged(&self, what: String) -> BookError {
         BookError::Damaged { path: self.path.clone(), what }
     }

@@ -105,8 +105,9 @@ impl BookFile {
         self.damaged(format!("the position {} is missing", AwariGame::new(*rules).text(key)))
     }
 
-    /// Reads all facts.
+    /// Reads all facts, as of one moment: another process may enter more.
     fn facts(&self, game: &AwariGame) -> Result<BookFacts, BookError> {
+        let _moment = self.moment()?;
         let positions = self.rows("SELECT pits, low, high, estimate FROM position", |row| {
             let key = key_of(row)?;
             let number = |at| -> rusqlite::Result<Hundredths> { row.get(at) };

@@ -81,7 +81,12 @@ impl BookFile {
     /// # Errors
     /// [`BookError::Damaged`] if a row is impossible, or what SQLite reports.
     pub fn check_values(&self, book: &Book<AwariGame>) -> Result<Option<(u64, Vec<String>)>, BookError> {
+        let _moment = self.moment()?;
         let Some(marked) = self.stored_positions()? else { return Ok(None) };
+        if self.one::<i64>("SELECT count(*) FROM expansion", [])? as u64 != book.expansions() {
+            // Another process has entered more since the book was read.
+            return Ok(None);
+        }
         let (game, graph) = (book.game(), book.graph());
         let mut wrong = Vec::new();
         let rows =

@@ -151,6 +151,29 @@ fn books_in_read_only_directories_are_read() {
     assert_eq!(root.value, book.graph().value(book.roots()[0]));
 }
 
+/// A reader sees a book as of one moment while a writer goes on.
+#[test]
+fn readers_see_whole_books() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("book.sqlite");
+    grow(&path, DROP_OUT, 1);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..15 {
+                grow(&path, DROP_OUT, 20);
+                store(&path);
+            }
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+            let book = OpeningBook::open_any(&path).unwrap();
+            assert!(book.position(&book.root()).unwrap().is_some());
+            assert_eq!(check(&path).map_or(0, |(_, wrong)| wrong), 0);
+        }
+    });
+}
+
 /// Books may be by any rules that give scores.
 #[test]
 fn books_have_rules() {
