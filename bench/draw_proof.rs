@@ -2,8 +2,9 @@
 //!
 //! Without a directory, databases of up to seven stones are made by the rule text.
 
-use book::{DrawProof, DrawVerdict, KeptPosition, ProofRole, check_kept};
+use book::{BookEngine, BookFile, DrawProof, DrawVerdict, KeptPosition, ProofRole, check_kept, enter_proof};
 use clap::Parser;
+use disk::RealDisk;
 use disk::clock::cpu_seconds;
 use game::notation::PositionText;
 use game::reference::{self, Scores as ReferenceScores};
@@ -36,9 +37,9 @@ struct DrawArguments {
     /// Only this claim: 1 for the player to move, 2 for the opponent.
     #[arg(long)]
     claim: Option<u8>,
-    /// File for the sets.
+    /// Writes the sets as a new book, which `awari book verify --certify` derives again.
     #[arg(long)]
-    out: Option<PathBuf>,
+    book: Option<PathBuf>,
 }
 
 struct ReferenceDatabases(Vec<ReferenceScores>);
@@ -86,6 +87,7 @@ fn draw(arguments: &DrawArguments, databases: &dyn ExactScores) {
     let begun = cpu_seconds();
     let mut proof = DrawProof::new(Rules::AWARI, databases, arguments.nodes, arguments.table << 20)
         .expect("there is memory for the table");
+    let mut sets = Vec::new();
     for (number, role) in [(1, ProofRole::Defender), (2, ProofRole::Attacker)] {
         if arguments.claim.is_some_and(|claim| claim != number) {
             continue;
@@ -101,18 +103,24 @@ fn draw(arguments: &DrawArguments, databases: &dyn ExactScores) {
         match verdict {
             DrawVerdict::Kept(set) => {
                 let looked_up = check_kept(&Rules::AWARI, &set, databases).expect("the set keeps the claim");
-                println!("claim {number}: kept by {} positions, {looked_up} captures looked up; {seconds:.1} s", set.len());
-                if let Some(out) = &arguments.out {
-                    let line = |kept: &KeptPosition| {
-                        let pit = kept.pit.map_or_else(|| "-".to_owned(), |pit| pit.to_string());
-                        format!("{} {pit}\n", PositionText::of_board(kept.board))
-                    };
-                    let text: String = set.iter().map(line).collect();
-                    std::fs::write(out.with_extension(number.to_string()), text).expect("the file can be written");
-                }
+                println!(
+                    "claim {number}: kept by {} positions, {looked_up} captures looked up; {seconds:.1} s",
+                    set.len()
+                );
+                sets.push(set);
             }
             DrawVerdict::Refuted => println!("claim {number}: refuted; {seconds:.1} s"),
             DrawVerdict::Open => println!("claim {number}: open; {seconds:.1} s"),
         }
+    }
+    if let Some(path) = arguments.book.as_ref().filter(|_| sets.len() == 2) {
+        let (databases_text, limits) = (format!("0..{}", root.stones() - 1), format!("nodes={}", arguments.nodes));
+        let engine = BookEngine { version: env!("CARGO_PKG_VERSION").to_owned(), limits, databases: databases_text };
+        assert!(!path.exists(), "{} exists; remove it or choose another name", path.display());
+        let mut file =
+            BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine).expect("a book can be made");
+        let sets: Vec<&[KeptPosition]> = sets.iter().map(Vec::as_slice).collect();
+        let expansions = enter_proof(&mut file, &Rules::AWARI, &sets, databases).expect("the book can be written");
+        println!("book of {expansions} expansions: {}", path.display());
     }
 }

@@ -1,10 +1,12 @@
-//! Checks a proof of a draw by the rule text and databases: the slow twin of [`crate::draw_proof`], without a search.
+//! What a proof of a draw is worth without the search that found it: a check by the rule text and databases, and a book that
+//! holds the proof.
 
 use crate::draw_proof::{KeptPosition, ProofRole};
+use crate::{Assessed, Assessment, AwariGame, BookError, BookFile, BookGame};
 use game::reference::{self, Pits, ReferenceMove};
 use game::{Board, Rules};
 use search::ExactScores;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 /// Checks that a set of positions keeps the claim of its first position: that the defender gets at least 0. Returns the
 /// number of captures that were looked up.
@@ -26,7 +28,8 @@ pub fn check_kept(rules: &Rules, set: &[KeptPosition], databases: &dyn ExactScor
                 return Ok(members.contains(&(child, next)));
             }
             looked_up += 1;
-            let score = databases.score(&Board(child)).ok_or_else(|| wrong("no database has the position after a capture"))?;
+            let score =
+                databases.score(&Board(child)).ok_or_else(|| wrong("no database has the position after a capture"))?;
             let value = i32::from(captured) - i32::from(score);
             Ok(if kept.role == ProofRole::Defender { value >= 0 } else { value <= 0 })
         };
@@ -65,4 +68,50 @@ pub fn check_kept(rules: &Rules, set: &[KeptPosition], databases: &dyn ExactScor
         true => Err("the set is empty".to_owned()),
         false => Ok(looked_up),
     }
+}
+
+/// Enters the positions of sets, with all their moves, into a new book. The first position of the first set is the root.
+/// What is known of the other positions comes from databases and the rules alone, so that the bounds of the book's
+/// root are those that the sets prove. Returns the number of expansions.
+///
+/// # Errors
+/// [`BookError`], if the file fails.
+pub fn enter_proof(
+    file: &mut BookFile,
+    rules: &Rules,
+    sets: &[&[KeptPosition]],
+    databases: &dyn ExactScores,
+) -> Result<u64, BookError> {
+    let game = AwariGame::new(*rules);
+    let members: HashSet<u64> = sets.iter().copied().flatten().map(|kept| AwariGame::key(&kept.board)).collect();
+    let assess = |key: u64| {
+        let (board, most) = (AwariGame::board(key), game.value_max(key));
+        let known = match board.moves(rules).next() {
+            None => Some(rules.terminal_score(&board)),
+            Some(_) if databases.knows(board.stones()) => databases.score(&board),
+            Some(_) => None,
+        };
+        let unknown = Assessment { low: -most, high: most, estimate: 0 };
+        let assessment = known.map_or(unknown, |score| Assessment::exact(AwariGame::hundredths(score.into())));
+        Assessed { assessment, depth: 0, nodes: 0 }
+    };
+    let Some(root) = sets.first().and_then(|set| set.first()) else { return Ok(0) };
+    let root = AwariGame::key(&root.board);
+    file.enter_root(root, &assess(root))?;
+    let (mut entered, mut queue) = (HashSet::from([root]), VecDeque::from([root]));
+    let (mut expansions, mut moves) = (0, Vec::new());
+    while let Some(key) = queue.pop_front() {
+        moves.clear();
+        game.moves(key, &mut moves);
+        if moves.is_empty() {
+            continue;
+        }
+        let new: Vec<u64> = moves.iter().map(|one| one.successor).filter(|&key| entered.insert(key)).collect();
+        queue.extend(new.iter().filter(|key| members.contains(key)));
+        let mut found: Vec<(u64, Assessed)> = new.into_iter().map(|key| (key, assess(key))).collect();
+        found.sort_unstable_by_key(|one| one.0);
+        file.enter_expansion(key, expansions, &found)?;
+        expansions += 1;
+    }
+    Ok(expansions)
 }

@@ -237,7 +237,9 @@ impl<'a> DrawProof<'a> {
                 open.push(at);
                 continue;
             }
-            if matches!(node.state, ProofState::Open | ProofState::Searched) || node.state == ProofState::Safe && trusts_search {
+            if matches!(node.state, ProofState::Open | ProofState::Searched)
+                || node.state == ProofState::Safe && trusts_search
+            {
                 continue;
             }
             match node.role() {

@@ -2,6 +2,7 @@
 
 mod awari;
 mod failing_disk;
+mod draws;
 mod pictures;
 mod priorities;
 mod proofs;
