@@ -1,14 +1,20 @@
 //! Checks of opening books against databases: books that pretend to have fewer databases than there are.
 //!
+//! * **Truth**: the bounds of every position of a large book, against its score. Values are derived again by the slow
+//!   twin at every 1,000 expansions.
 //! * **Gap**: expansions that solve a position from databases with fewer stones, by strategy, and whether the proved value
 //!   is that of the database.
 //! * **Strategies**: books of equal size, by how early an opponent can leave them, and by the error of the root.
 //! * **Convergence**: errors of estimates as a book grows, by omega. Everything is derived again by the slow twin.
+//! * **Depths**: a book of the real opening by depth, against the table of Lincke's thesis.
 //! * **Choice**: the moves of a book against those of the engine that assessed its positions.
-//! * **Opponents**: how long the book lasts against random moves, and against an opponent that leaves it as early as a price
-//!   allows.
+//! * **Contest**: games of the engine with the book against the engine without it.
+//! * **Opponents**: how long the book lasts against players of several levels, and against an opponent that leaves it as
+//!   early as a price allows.
 //!
 //! Without a directory, databases of up to seven stones are made by the rule text.
+
+mod games;
 
 use book::{
     Assessment, AssessmentLimits, Assessor, AwariGame, Book, BookSides, DropOut, Strategy, book_ends, drop_out_depth,
@@ -20,7 +26,7 @@ use disk::clock::cpu_seconds;
 use game::reference::{self, Scores as ReferenceScores};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use oracle::SearchProbes;
-use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
+use search::{ExactScores, SearchStop};
 use std::path::PathBuf;
 use tests::Random;
 
@@ -31,7 +37,7 @@ struct BookCheckArguments {
     #[arg(long)]
     dir: Option<PathBuf>,
     /// The checks.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Check::Gap, Check::Strategies, Check::Convergence, Check::Choice, Check::Opponents])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Check::Truth, Check::Gap, Check::Strategies, Check::Convergence, Check::Depths, Check::Choice, Check::Contest, Check::Opponents])]
     checks: Vec<Check>,
     /// Stones of the first position.
     #[arg(long, default_value_t = 24)]
@@ -54,14 +60,23 @@ struct BookCheckArguments {
     /// Positions whose moves are compared, and games against each opponent.
     #[arg(long, default_value_t = 1_000)]
     games: u64,
+    /// Positions that a search of the engine visits where its moves are compared, and in games.
+    #[arg(long, default_value_t = 2_000)]
+    engine_nodes: u64,
+    /// Games from each opening of two plies, for each player.
+    #[arg(long, default_value_t = 10)]
+    seeds: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Check {
+    Truth,
     Gap,
     Strategies,
     Convergence,
+    Depths,
     Choice,
+    Contest,
     Opponents,
 }
 
@@ -93,9 +108,9 @@ impl ExactScores for DatabasesUpTo<'_> {
 
 fn main() {
     let arguments = bench::arguments(|tiny: &mut BookCheckArguments| {
-        (tiny.dir, tiny.stones, tiny.databases) = (None, 7, vec![5]);
-        (tiny.nodes, tiny.expansions, tiny.roots) = (30, 300, 3);
-        (tiny.positions, tiny.games) = (300, 20);
+        (tiny.dir, tiny.stones, tiny.databases) = (None, 7, vec![3]);
+        (tiny.nodes, tiny.expansions, tiny.roots) = (5, 300, 3);
+        (tiny.positions, tiny.games, tiny.engine_nodes, tiny.seeds) = (300, 20, 30, 1);
     });
     let oracle = arguments.dir.as_ref().map(|dir| bench::oracle(dir, 512 << 20));
     match &oracle {
@@ -110,11 +125,14 @@ fn main() {
 fn checks(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     for &check in &arguments.checks {
         match check {
+            Check::Truth => every_position(arguments, truth),
             Check::Gap => gap(arguments, truth),
             Check::Strategies => strategies(arguments, truth),
             Check::Convergence => convergence(arguments, truth),
-            Check::Choice => choice(arguments, truth),
-            Check::Opponents => opponents(arguments, truth),
+            Check::Depths => depths(arguments, truth),
+            Check::Choice => games::choice(arguments, truth),
+            Check::Contest => games::contest(arguments, truth),
+            Check::Opponents => games::opponents(arguments, truth),
         }
     }
 }
@@ -176,6 +194,63 @@ fn assert_true(book: &Book<AwariGame>, truth: &dyn ExactScores) {
 fn assessor<'a>(databases: &'a DatabasesUpTo<'a>, nodes: u64) -> Assessor<'a> {
     let game = AwariGame::new(Rules::AWARI);
     Assessor::new(game, databases, AssessmentLimits::Nodes(nodes)).expect("there is memory for a table")
+}
+
+fn every_position(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
+    let mut table =
+        bench::table("databases|strategy|positions|expanded|closed|derived again|outside the bounds|CPU s", 2);
+    for &most in &arguments.databases {
+        let databases = DatabasesUpTo(truth, most);
+        let assessor = assessor(&databases, arguments.nodes);
+        for (name, strategy) in [("drop-out", drop_out(100, true)), ("conspiracy", Strategy::Conspiracy)] {
+            let (begun, mut derived) = (cpu_seconds(), 0);
+            let limits = (arguments.positions, u64::MAX);
+            let book = expand(&even(arguments.stones), strategy, &assessor, limits, &mut |book| {
+                if book.choices() % 1_000 == 999 {
+                    let graph = book.graph();
+                    let expected = refresh::values(graph);
+                    assert!(graph.ids().zip(expected).all(|(id, expected)| graph.value(id) == expected));
+                    derived += 1;
+                }
+            });
+            assert_true(&book, truth);
+            let totals = book.totals();
+            table.add_row([
+                format!("0..{most}"),
+                name.to_owned(),
+                totals.positions.to_string(),
+                totals.interior.to_string(),
+                format!("{:.1} %", totals.closed as f64 * 100.0 / totals.positions as f64),
+                (derived + 1).to_string(),
+                "0".to_owned(),
+                format!("{:.1}", cpu_seconds() - begun),
+            ]);
+        }
+    }
+    show(&format!("truth: {} stones, searches of {} positions", arguments.stones, arguments.nodes), &table);
+}
+
+fn depths(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
+    let assess = |most, nodes, board: &Board, positions| {
+        let databases = DatabasesUpTo(truth, most);
+        let assessor = assessor(&databases, nodes);
+        expand(board, drop_out(100, false), &assessor, (positions, u64::MAX), &mut |_| {})
+    };
+    let most = (0..=48).rev().find(|&stones| truth.knows(stones)).unwrap_or(0);
+    let book = assess(most, arguments.nodes, &Board::OPENING, arguments.positions);
+    let mut table = bench::table("depth|positions|solved|predecessors|a position|degree|expanded", 0);
+    for row in book.depth_table() {
+        table.add_row([
+            row.depth.to_string(),
+            row.nodes.to_string(),
+            row.solved.to_string(),
+            row.predecessors.to_string(),
+            bench::ratio(row.predecessors as f64, row.nodes as f64, 2),
+            format!("{:.2}", row.degree()),
+            row.expanded.to_string(),
+        ]);
+    }
+    show(&format!("depths: the opening, databases 0..{most}, searches of {} positions", arguments.nodes), &table);
 }
 
 fn gap(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
@@ -308,108 +383,4 @@ fn convergence(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         arguments.stones, arguments.databases[0], arguments.nodes
     );
     show(&title, &table);
-}
-
-/// Returns what a move of a position loses, in stones.
-fn loss(truth: &dyn ExactScores, board: &Board, pit: game::Pit) -> i32 {
-    let values = board
-        .moves(&Rules::AWARI)
-        .map(|(one, played)| (one, i32::from(played.captured) - score(truth, AwariGame::key(&played.child)) / 100));
-    let values: Vec<_> = values.collect();
-    let best = values.iter().map(|one| one.1).max().unwrap_or(0);
-    best - values.iter().find(|one| one.0 == pit).map_or(best, |one| one.1)
-}
-
-fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
-    let databases = DatabasesUpTo(truth, arguments.databases[arguments.databases.len() - 1]);
-    let assessor = assessor(&databases, arguments.nodes);
-    let limits = (arguments.positions, u64::MAX);
-    let book = expand(&even(arguments.stones), drop_out(100, false), &assessor, limits, &mut |_| {});
-    let graph = book.graph();
-    let searcher = Searcher::new(1 << 20, Evaluation::default()).expect("there is memory for the table");
-    let mut table = bench::table("moves of|positions|wrong|stones lost a move", 1);
-    // The turns of the book player, in games against random moves that stay in the book.
-    let mut random = Random::new(6);
-    let (mut book_losses, mut engine_losses) = (Vec::new(), Vec::new());
-    let mut games = 0;
-    while (book_losses.len() as u64) < arguments.games && games < 50 * arguments.games {
-        games += 1;
-        let (mut id, mut is_book) = (book.roots()[0], games % 2 == 0);
-        while let Some(best) = graph.best(id) {
-            let board = AwariGame::board(graph.node(id).key);
-            let moves = graph.moves(id);
-            let edge = match is_book {
-                true => moves.iter().find(|edge| graph.estimate(edge) == best).expect("one move is the best"),
-                false => random.pick(moves),
-            };
-            if is_book {
-                let pit = game::Pit::new(edge.number).expect("a pit");
-                book_losses.push(loss(truth, &board, pit));
-                searcher.table().clear();
-                let limits = SearchLimits { nodes: Some(arguments.nodes), ..SearchLimits::default() };
-                let report =
-                    searcher.search(&SearchRequest::new(board, limits), &databases, &SearchStop::new(), &mut |_| {});
-                engine_losses.push(loss(truth, &board, report.moves[0].pit));
-            }
-            (id, is_book) = (edge.child, !is_book);
-        }
-    }
-    for (name, losses) in [("the book", &book_losses), ("the engine that made it", &engine_losses)] {
-        let wrong = losses.iter().filter(|&&loss| loss > 0).count();
-        table.add_row([
-            name.to_owned(),
-            losses.len().to_string(),
-            bench::ratio(wrong as f64 * 100.0, losses.len() as f64, 1) + " %",
-            bench::ratio(f64::from(losses.iter().sum::<i32>()), losses.len() as f64, 3),
-        ]);
-    }
-    show(
-        &format!(
-            "choice: {} positions of {} stones, searches of {} positions",
-            graph.len(),
-            arguments.stones,
-            arguments.nodes
-        ),
-        &table,
-    );
-}
-
-fn opponents(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
-    let databases = DatabasesUpTo(truth, arguments.databases[arguments.databases.len() - 1]);
-    let assessor = assessor(&databases, arguments.nodes);
-    let limits = (arguments.positions, u64::MAX);
-    let book = expand(&even(arguments.stones), drop_out(100, false), &assessor, limits, &mut |_| {});
-    let (graph, root) = (book.graph(), book.roots()[0]);
-    let mut table = bench::table("opponent|mean plies in the book|least", 1);
-    let mut random = Random::new(8);
-    let mut plies: Vec<u32> = Vec::new();
-    for game in 0..arguments.games {
-        let (mut id, mut is_book, mut count) = (root, game % 2 == 0, 0);
-        while let Some(best) = graph.best(id).filter(|_| count < 1_000) {
-            let moves = graph.moves(id);
-            let best_moves: Vec<_> = moves.iter().filter(|edge| graph.estimate(edge) == best).collect();
-            id = if is_book { random.pick(&best_moves).child } else { random.pick(moves).child };
-            (is_book, count) = (!is_book, count + 1);
-        }
-        plies.push(count);
-    }
-    let mean = bench::ratio(f64::from(plies.iter().sum::<u32>()), plies.len() as f64, 1);
-    table.add_row(["random moves".to_owned(), mean, plies.iter().min().map_or_else(String::new, u32::to_string)]);
-    for price in [0, 50, 100, 200] {
-        let depths = [true, false].map(|is_first| drop_out_depth(&book_ends(graph, root, is_first), price));
-        let shown = depths.map(|depth| depth.map_or_else(|| "-".to_owned(), |depth| depth.to_string()));
-        table.add_row([
-            format!("leaves it for {:.1} stones", f64::from(price) / 100.0),
-            shown.join(" / "),
-            shown.join(" / "),
-        ]);
-    }
-    show(
-        &format!(
-            "opponents: {} positions of {} stones, for the first and the second player",
-            graph.len(),
-            arguments.stones
-        ),
-        &table,
-    );
 }
