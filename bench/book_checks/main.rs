@@ -313,8 +313,12 @@ fn strategies(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
             let book = expand(&even(arguments.stones), strategy, &assessor, limits, &mut |_| {});
             assert_true(&book, truth);
             let (graph, root) = (book.graph(), book.roots()[0]);
-            let ends = book_ends(graph, root, true);
-            let depth = |price| drop_out_depth(&ends, price).map_or_else(|| "-".to_owned(), |depth| depth.to_string());
+            // The opponent leaves a book of the first player, and of the second.
+            let ends = [true, false].map(|is_first| book_ends(graph, root, is_first));
+            let depth = |price| {
+                let depths = ends.each_ref().map(|ends| drop_out_depth(ends, price));
+                depths.map(|depth| depth.map_or_else(|| "-".to_owned(), |depth| depth.to_string())).join(" / ")
+            };
             let error = i32::from(graph.value(root).estimate) - score(truth, graph.node(root).key);
             table.add_row([
                 format!("0..{most}"),

@@ -1,14 +1,18 @@
 //! Pictures of books: their csv against the rules and the book.
 
 use crate::{
-    Assessment, AwariGame, Book, BookGame, BookSides, Strategy, cycle, cycle_csv, depth_csv, depth_histogram, tree,
-    tree_csv,
+    Assessment, AwariGame, Book, BookGame, BookSides, DropOut, Strategy, book_ends, cycle, cycle_csv, depth_csv,
+    depth_histogram, diagram, diagram_csv, tree, tree_csv,
 };
 use game::{Board, Pit, Rules};
 use std::collections::HashSet;
 
 /// A book with estimates that depend on the position alone.
 fn book(root: &Board, expansions: usize) -> Book<AwariGame> {
+    book_by(Strategy::BreadthFirst, root, expansions)
+}
+
+fn book_by(strategy: Strategy, root: &Board, expansions: usize) -> Book<AwariGame> {
     let game = AwariGame::new(Rules::AWARI);
     let assess = |key: u64| {
         let most = game.value_max(key);
@@ -16,7 +20,7 @@ fn book(root: &Board, expansions: usize) -> Book<AwariGame> {
         let estimate = ((mixed >> 40) % 401) as i16 - 200;
         Assessment { low: -most, high: most, estimate: estimate.clamp(-most, most) }
     };
-    let mut book = Book::new(game, Strategy::BreadthFirst, BookSides::Both);
+    let mut book = Book::new(game, strategy, BookSides::Both);
     let key = AwariGame::key(root);
     book.add_root(key, assess(key));
     for _ in 0..expansions {
@@ -37,6 +41,49 @@ fn the_first_depths_of_the_opening_are_the_published_ones() {
     let picture = depth_histogram(&book.depth_table());
     assert_eq!(picture.matches("fill=\"#1f6f8b\"").count(), 3);
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+}
+
+/// Asserts that the elements of a picture are closed in order.
+fn assert_well_formed(svg: &str) {
+    let mut open = Vec::new();
+    for piece in svg.split('<').skip(1) {
+        let (tag, text) = piece.split_once('>').unwrap();
+        assert!(!text.contains('>') && tag.matches('"').count() % 2 == 0, "{piece}");
+        match (tag.strip_prefix('/'), tag.ends_with('/')) {
+            (Some(name), _) => assert_eq!(open.pop(), Some(name), "{piece}"),
+            (None, true) => {}
+            (None, false) => open.push(tag.split(' ').next().unwrap()),
+        }
+    }
+    assert!(open.is_empty() && svg.starts_with("<svg "));
+}
+
+/// The lines of the drop-out diagram give the priorities of the root, and so the leaf that is expanded next.
+#[test]
+fn the_drop_out_diagram_gives_the_priorities_of_the_root() {
+    for omega in [0, 50, 100, 400] {
+        let strategy = Strategy::DropOut(DropOut { omega, forced: None, solves: false });
+        let book = book_by(strategy, &Board::OPENING, 500);
+        let (graph, root) = (book.graph(), book.roots()[0]);
+        let priorities = book.priorities(root).unwrap();
+        for (is_book, priority) in [(true, priorities.book), (false, priorities.opponent)] {
+            let ends = book_ends(graph, root, is_book);
+            let costs = diagram_csv(&ends)
+                .lines()
+                .skip(1)
+                .map(|line| {
+                    let [depth, price, state] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{line}") };
+                    assert_eq!(state, "leaf", "nothing is proved");
+                    depth.parse::<f64>().unwrap() + omega as f64 / 100.0 * price.parse::<f64>().unwrap()
+                })
+                .collect::<Vec<f64>>();
+            let least = costs.into_iter().fold(f64::INFINITY, f64::min);
+            assert!((least - priority.plies()).abs() < 1e-9, "omega {omega}: {least} is not {}", priority.plies());
+            assert_well_formed(&diagram(graph, root, is_book, omega));
+        }
+        assert_well_formed(&tree(&book));
+        assert_well_formed(&depth_histogram(&book.depth_table()));
+    }
 }
 
 /// Plays moves such as `FfB` from the opening by the rules, and returns the position and the captures of the first player less
