@@ -42,9 +42,9 @@ struct DrawArguments {
     book: Option<PathBuf>,
 }
 
-struct ReferenceDatabases(Vec<ReferenceScores>);
+struct RuleTextScores(Vec<ReferenceScores>);
 
-impl ExactScores for ReferenceDatabases {
+impl ExactScores for RuleTextScores {
     fn knows(&self, stones: u32) -> bool {
         (stones as usize) < self.0.len()
     }
@@ -78,7 +78,7 @@ fn main() {
             let oracle = bench::oracle(dir, arguments.cache << 20);
             draw(&arguments, &AllProbes(SearchProbes::new(&oracle, stones - 1)));
         }
-        None => draw(&arguments, &ReferenceDatabases(reference::solve_up_to(7))),
+        None => draw(&arguments, &RuleTextScores(reference::solve_up_to(7))),
     }
 }
 

@@ -10,9 +10,9 @@ use game::reference::{self, Scores};
 use game::{Board, Pit, Rules, Score};
 use search::{ExactScores, SearchStop};
 
-struct Databases(Vec<Scores>);
+struct SolvedBelow(Vec<Scores>);
 
-impl ExactScores for Databases {
+impl ExactScores for SolvedBelow {
     fn knows(&self, stones: u32) -> bool {
         (stones as usize) < self.0.len()
     }
@@ -22,7 +22,7 @@ impl ExactScores for Databases {
     }
 }
 
-fn prove(databases: &Databases, board: &Board, role: ProofRole, nodes: u64) -> DrawVerdict {
+fn prove(databases: &SolvedBelow, board: &Board, role: ProofRole, nodes: u64) -> DrawVerdict {
     let mut proof = DrawProof::new(Rules::AWARI, databases, nodes, 0).unwrap();
     proof.prove(board, role, usize::MAX, &SearchStop::new(), &mut |_| {})
 }
@@ -32,7 +32,7 @@ fn prove(databases: &Databases, board: &Board, role: ProofRole, nodes: u64) -> D
 fn claims_are_kept_where_they_are_true() {
     let all = reference::solve_up_to(5);
     for stones in 2..=5 {
-        let databases = Databases(all[..stones].to_vec());
+        let databases = SolvedBelow(all[..stones].to_vec());
         for (&pits, &score) in all[stones].iter().step_by(if stones == 5 { 23 } else { 7 }) {
             let board = Board(pits);
             for (role, is_true) in [(ProofRole::Defender, score >= 0), (ProofRole::Attacker, score <= 0)] {
@@ -49,10 +49,10 @@ fn claims_are_kept_where_they_are_true() {
     }
 }
 
-fn draw() -> (Databases, Board, Vec<Vec<KeptPosition>>) {
+fn draw() -> (SolvedBelow, Board, Vec<Vec<KeptPosition>>) {
     let mut all = reference::solve_up_to(6);
     let last = all.pop().unwrap();
-    let databases = Databases(all);
+    let databases = SolvedBelow(all);
     let sets_of = |pits| {
         let sets = [ProofRole::Defender, ProofRole::Attacker].map(|role| prove(&databases, &Board(pits), role, 10));
         sets.into_iter().map(|verdict| match verdict {
