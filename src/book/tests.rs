@@ -1,8 +1,8 @@
 //! Tests of books of small games. Random games come from seeds, which a failing test prints.
 
 mod awari;
-mod failing_disk;
 mod draws;
+mod failing_disk;
 mod pictures;
 mod priorities;
 mod proofs;

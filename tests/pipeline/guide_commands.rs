@@ -186,7 +186,8 @@ fn commands_of_the_guide_work() {
         let mut served = None;
         for ShownCommand { line, command, .. } in shown {
             println!("{name}:{line}:");
-            let command = command.replace(CARGO_RUN, "awari ").replace(TORTURE, env!("CARGO_BIN_EXE_torture"));
+            let command = shortened(&command.replace(CARGO_RUN, "awari "));
+            let command = command.replace(TORTURE, env!("CARGO_BIN_EXE_torture"));
             if command.starts_with("awari serve ") {
                 served = Some(ServeProcess::of(desk.shell(&format!("exec {command} --listen 127.0.0.1:0"))));
             } else if let Some(request) = command.strip_prefix("curl ") {
@@ -197,6 +198,14 @@ fn commands_of_the_guide_work() {
             }
         }
     }
+}
+
+/// A command that takes seconds: certificates of few stones, and a small book.
+fn shortened(command: &str) -> String {
+    if command.ends_with(" --certify") {
+        return command.replace(" --stones 0..12", "") + " --stones 0..8";
+    }
+    command.replace("run manifests/book.toml", "run manifests/book.toml --set book.positions=1000")
 }
 
 /// A directory with the manifests, of fewer stones, so that each build takes seconds.

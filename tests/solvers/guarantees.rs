@@ -22,6 +22,9 @@ use tests::Random;
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
 const ORDER: Orientation = Orientation::OpponentMajor;
 
+/// Games to 12 stones, unless the environment says `AWARI_GAMES`.
+const GAMES: u32 = 300;
+
 /// The lower and the upper bounds of databases, by stones, in canonical order.
 #[derive(Clone, Default)]
 struct Solved {
@@ -236,10 +239,12 @@ fn the_engine_gets_what_databases_guarantee() {
     guaranteed_games(6, 600);
 }
 
+/// `AWARI_GAMES=10000` takes half an hour of processor time.
 #[test]
-#[ignore = "slow tier: 10,000 games with up to 12 stones"]
+#[ignore = "slow tier: hundreds of games with up to 12 stones"]
 fn the_engine_gets_what_databases_of_12_stones_guarantee() {
-    guaranteed_games(12, 10_000);
+    let games = std::env::var("AWARI_GAMES").map_or(GAMES, |games| games.parse().unwrap());
+    guaranteed_games(12, games);
 }
 
 /// All stones of a game of one stone a pit: the last position of the reachable database is the opening.
