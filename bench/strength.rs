@@ -3,13 +3,16 @@
 //! Positions come from games from the opening (a search of 2,000 nodes, every eighth move at random). The engine sees only the
 //! databases of up to `--known` stones; those of a run directory are the truth. Proved bounds that exclude the truth end the
 //! bench with an error.
+//!
+//! Another search plays other games. `--list` writes the positions to a file, with the losses, and `--boards` reads one, so that
+//! two versions of the engine are compared on the same positions.
 
 use clap::Parser;
 use disk::RealDisk;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use oracle::SearchProbes;
 use search::{Evaluation, NoScores, SearchLimits, SearchRequest, SearchStop, Searcher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tests::Random;
 
@@ -46,6 +49,15 @@ struct StrengthArguments {
     /// Size of the cache of decoded blocks in MiB.
     #[arg(long, default_value_t = 1024)]
     cache: u64,
+    /// Positions to take instead of those of games: the first twelve numbers of each line of a file, as `--list` writes it.
+    #[arg(long, conflicts_with = "uniform")]
+    boards: Option<PathBuf>,
+    /// A file to write: pits of each position, its score, and the stones lost under each evaluation and limit.
+    #[arg(long)]
+    list: Option<PathBuf>,
+    /// The file of an evaluation to take instead of the one of the program.
+    #[arg(long)]
+    evaluation: Option<PathBuf>,
     /// Draws positions at random from all of the databases instead of from games.
     #[arg(long)]
     uniform: bool,
@@ -74,7 +86,12 @@ fn main() {
     });
     let oracle = bench::oracle(&directory, arguments.cache << 20);
     let truth = |board: &Board| -> Score { oracle.score(board).expect("the databases answer").low() };
-    let boards = if arguments.uniform { uniform(&arguments) } else { boards(&arguments) };
+    let boards = match &arguments.boards {
+        Some(path) => listed(path, arguments.positions),
+        None if arguments.uniform => uniform(&arguments),
+        None => boards(&arguments),
+    };
+    let mut losses: Vec<Vec<i32>> = vec![Vec::new(); boards.len()];
     let time = |millis: &u64| SearchLimits { time: Some(Duration::from_millis(*millis)), ..SearchLimits::default() };
     let nodes = |nodes: &u64| SearchLimits { nodes: Some(*nodes), ..SearchLimits::default() };
     let limits: Vec<SearchLimits> = match arguments.nodes.is_empty() {
@@ -95,14 +112,18 @@ fn main() {
         "evaluation|milliseconds|nodes|stones lost a move|right moves|error of the estimate|exact|depth|million nodes a second",
         1,
     );
-    let evaluations = [("material", Evaluation::MATERIAL), ("network", Evaluation::default())];
+    let network = arguments.evaluation.as_ref().map_or_else(Evaluation::default, |path| {
+        let bytes = std::fs::read(path).expect("the file of the evaluation can be read");
+        Evaluation::from_bytes(&bytes).expect("the file holds an evaluation")
+    });
+    let evaluations = [("material", Evaluation::MATERIAL), ("network", network)];
     for (name, evaluation) in evaluations.into_iter().skip(usize::from(arguments.network_only)) {
         let searcher = Searcher::new(arguments.table << 20, evaluation).expect("there is memory for the table");
         for limits in &limits {
             let probes = SearchProbes::new(&oracle, arguments.known);
             let (mut lost, mut right, mut error, mut exact, mut depth) = (0, 0, 0.0, 0, 0);
             let (mut nodes, mut seconds) = (0, 0.0);
-            for board in &boards {
+            for (board, losses) in boards.iter().zip(&mut losses) {
                 if !arguments.keep_table {
                     searcher.table().clear();
                 }
@@ -114,6 +135,7 @@ fn main() {
                 let played = board.play(&Rules::AWARI, pit).expect("the engine plays legal moves");
                 let loss = i32::from(score) - (i32::from(played.captured) - i32::from(truth(&played.child)));
                 lost += loss;
+                losses.push(loss);
                 right += usize::from(loss == 0);
                 error += (f64::from(report.estimate) / 100.0 - f64::from(score)).abs();
                 exact += usize::from(report.is_exact());
@@ -135,6 +157,25 @@ fn main() {
         }
     }
     println!("{}", table.trim_fmt());
+    if let Some(path) = &arguments.list {
+        let line = |(board, losses): (&Board, &Vec<i32>)| {
+            let numbers = board.0.iter().map(|stones| i32::from(*stones)).chain([i32::from(truth(board))]);
+            let words: Vec<String> = numbers.chain(losses.iter().copied()).map(|number| number.to_string()).collect();
+            words.join(" ") + "\n"
+        };
+        let text: String = boards.iter().zip(&losses).map(line).collect();
+        std::fs::write(path, text).expect("the file can be written");
+    }
+}
+
+/// The first positions of a file.
+fn listed(path: &Path, positions: usize) -> Vec<Board> {
+    let text = std::fs::read_to_string(path).expect("the file of positions can be read");
+    let board = |line: &str| {
+        let pits: Vec<u8> = line.split_whitespace().take(12).map_while(|word| word.parse().ok()).collect();
+        Board(pits.try_into().expect("each line begins with the stones of twelve pits"))
+    };
+    text.lines().take(positions).map(board).collect()
 }
 
 /// Random positions with a move, as many of each number of stones.

@@ -25,6 +25,11 @@ pub(crate) const NUMBER_BITS: u32 = 41;
 
 const _: () = assert!(binomial(STONES_MAX + 12, 12) < 1 << NUMBER_BITS);
 
+/// The length of tables by the stones of a pit or of several: 6 bits, so that no index has to be compared with it.
+const STONES_LEN: usize = 64;
+
+const _: () = assert!((STONES_MAX as usize) < STONES_LEN);
+
 /// The effect of sowing the stones of a pit.
 #[derive(Clone, Copy)]
 struct Sowing {
@@ -32,20 +37,22 @@ struct Sowing {
     mover: u64,
     /// Stones added to each of the opponent's pits.
     opponent: u64,
-    /// The pit of the last stone.
-    last: u8,
+    /// If the last stone falls into a pit of the opponent: a high bit below that of the opponent's first pit, after the shift.
+    end: u64,
+    /// The left shift that moves the pit of the last stone to the highest byte; 0 if it is a pit of the mover.
+    shift: u32,
 }
 
 /// The effects by pit and stones.
-static SOWING: [[Sowing; STONES_MAX as usize + 1]; HALF_PITS] = sowing();
+static SOWING: [[Sowing; STONES_LEN]; HALF_PITS] = sowing();
 
-const fn sowing() -> [[Sowing; STONES_MAX as usize + 1]; HALF_PITS] {
-    let mut table = [[Sowing { mover: 0, opponent: 0, last: 0 }; STONES_MAX as usize + 1]; HALF_PITS];
+const fn sowing() -> [[Sowing; STONES_LEN]; HALF_PITS] {
+    let mut table = [[Sowing { mover: 0, opponent: 0, end: 0, shift: 0 }; STONES_LEN]; HALF_PITS];
     let mut pit = 0;
     while pit < HALF_PITS {
         let mut stones = 1;
         let (mut mover, mut opponent, mut last) = (0, 0, pit);
-        while stones <= STONES_MAX as usize {
+        while stones < STONES_LEN {
             last = (last + 1) % 12;
             if last == pit {
                 last = (last + 1) % 12;
@@ -55,7 +62,9 @@ const fn sowing() -> [[Sowing; STONES_MAX as usize + 1]; HALF_PITS] {
             } else {
                 opponent += 1 << (8 * (last - HALF_PITS))
             }
-            table[pit][stones] = Sowing { mover, opponent, last: last as u8 };
+            let shift = if last < HALF_PITS { 0 } else { 8 * (7 - (last - HALF_PITS)) as u32 };
+            let end = if last < HALF_PITS { 0 } else { 0x80 << (shift - 8) };
+            table[pit][stones] = Sowing { mover, opponent, end, shift };
             stones += 1;
         }
         pit += 1;
@@ -64,10 +73,10 @@ const fn sowing() -> [[Sowing; STONES_MAX as usize + 1]; HALF_PITS] {
 }
 
 /// `TERMS[j - 1][sum]` is the j-th term of a board's number: C(sum + j - 1, j).
-static TERMS: [[u64; STONES_MAX as usize + 1]; 12] = terms();
+static TERMS: [[u64; STONES_LEN]; 12] = terms();
 
-const fn terms() -> [[u64; STONES_MAX as usize + 1]; 12] {
-    let mut table = [[0; STONES_MAX as usize + 1]; 12];
+const fn terms() -> [[u64; STONES_LEN]; 12] {
+    let mut table = [[0; STONES_LEN]; 12];
     let mut j = 1;
     while j <= 12 {
         let mut sum = 0;
@@ -146,33 +155,28 @@ impl PackedBoard {
         let opponent = self.opponent.wrapping_mul(ONES).wrapping_add((mover >> 56).wrapping_mul(ONES));
         let mut number = 0;
         for pit in 0..HALF_PITS {
-            number += TERMS[pit][((mover >> (8 * pit)) & 63).min(u64::from(STONES_MAX)) as usize];
-            number += TERMS[pit + HALF_PITS][((opponent >> (8 * pit)) & 63).min(u64::from(STONES_MAX)) as usize];
+            number += TERMS[pit][((mover >> (8 * pit)) & 63) as usize];
+            number += TERMS[pit + HALF_PITS][((opponent >> (8 * pit)) & 63) as usize];
         }
         number
     }
 
-    /// Plays a move from a pit with stones, legal or not. Returns the position seen from the opponent, and the number of
-    /// captured stones.
+    /// Plays a move from a pit, legal or not. Returns the position seen from the opponent, and the number of captured stones.
+    ///
+    /// It has no branches: whether a move captures can hardly be predicted.
     #[inline]
     pub(crate) fn play(self, pit: usize) -> (PackedBoard, u8) {
         let stones = (self.mover >> (8 * pit)) & 63;
-        let sowing = &SOWING[pit][stones.min(u64::from(STONES_MAX)) as usize];
+        let sowing = &SOWING[pit][stones as usize];
         let mover = (self.mover & !(0xff << (8 * pit))) + sowing.mover;
-        let mut opponent = self.opponent + sowing.opponent;
-        let mut captured = 0;
-        if usize::from(sowing.last) >= HALF_PITS {
-            let last = u32::from(sowing.last) - HALF_PITS as u32;
-            // A high bit for each byte that is neither 2 nor 3; bytes are below 128.
-            let kept = (((opponent ^ (2 * ONES)) & (0xfe * ONES)) + (0x7f * ONES)) & HIGHS;
-            let run = ((kept << (8 * (7 - last))).leading_zeros() / 8).min(last + 1);
-            if run > 0 {
-                let mask = ((1 << (8 * run)) - 1) << (8 * (last + 1 - run));
-                captured = ((opponent & mask).wrapping_mul(ONES) >> 56) as u8;
-                opponent &= !mask;
-            }
-        }
-        (PackedBoard { mover: opponent, opponent: mover }, captured)
+        let opponent = self.opponent + sowing.opponent;
+        // A high bit for each byte that is neither 2 nor 3; bytes are below 128. The highest byte of a half is 0, so that
+        // nothing is captured without a shift.
+        let kept = (((opponent ^ (2 * ONES)) & (0xfe * ONES)) + (0x7f * ONES)) & HIGHS;
+        let run = ((kept << sowing.shift) | sowing.end).leading_zeros() & !7;
+        let captured = (opponent << sowing.shift) & !(u64::MAX >> run);
+        let child = PackedBoard { mover: opponent - (captured >> sowing.shift), opponent: mover };
+        (child, (captured.wrapping_mul(ONES) >> 56) as u8)
     }
 
     /// Returns the legal moves: none if the mover has no stones, or by some rules if every move is a slam.
@@ -203,13 +207,11 @@ impl PackedBoard {
         let mut moves = SearchMoves { moves: [none; HALF_PITS], len: 0 };
         let mut starving = 0;
         for pit in 0..HALF_PITS {
-            if (self.mover >> (8 * pit)) & 63 == 0 {
-                continue;
-            }
+            let has_stones = usize::from((self.mover >> (8 * pit)) & 63 != 0);
             let (child, captured) = self.play(pit);
-            starving += usize::from(child.mover == 0);
+            starving += has_stones & usize::from(child.mover == 0);
             moves.moves[moves.len] = SearchMove { child, pit: pit as u8, captured, priority: 0 };
-            moves.len += 1;
+            moves.len += has_stones;
         }
         if starving > 0 && starving < moves.len {
             let mut len = 0;

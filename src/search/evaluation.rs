@@ -38,7 +38,7 @@ pub(crate) const NARROW: usize = 16;
 
 /// 1 in the first layer and in weights of the other layers.
 pub(crate) const ONE: i32 = 1 << ONE_BITS;
-const ONE_BITS: u32 = 9;
+pub(crate) const ONE_BITS: u32 = 9;
 
 /// A stone in the direct part.
 pub(crate) const DIRECT_STONE: i32 = 64;
@@ -135,6 +135,12 @@ impl Evaluation {
     /// An evaluation without fitted weights: a sixth of the difference of stones, and a stone for the move.
     pub const MATERIAL: Evaluation = Evaluation { network: None };
 
+    /// Returns the weights, if there are any.
+    #[cfg(test)]
+    pub(crate) fn network(&self) -> Option<&EvaluationNetwork> {
+        self.network.as_deref()
+    }
+
     pub(crate) fn new(network: EvaluationNetwork) -> Evaluation {
         Evaluation { network: Some(Box::new(network)) }
     }
@@ -207,7 +213,7 @@ impl Evaluation {
     #[inline]
     pub(crate) fn estimate(&self, board: PackedBoard) -> i32 {
         match &self.network {
-            Some(network) => network.estimate(board),
+            Some(network) => network.estimate(&columns(board)),
             None => {
                 const ONES: u64 = 0x0101_0101_0101_0101;
                 let sum = |half: u64| (half.wrapping_mul(ONES) >> 56) as i32;
@@ -220,35 +226,6 @@ impl Evaluation {
 impl std::fmt::Debug for Evaluation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.network.is_some() { "Evaluation(network)" } else { "Evaluation(material)" })
-    }
-}
-
-impl EvaluationNetwork {
-    /// Returns the estimate in units of 1/[`STONE`] stone.
-    fn estimate(&self, board: PackedBoard) -> i32 {
-        let mut sums = self.first_bias.0;
-        let mut direct = 0;
-        for column in columns(board) {
-            let row = &self.rows[usize::from(column)].0;
-            for (sum, weight) in sums.iter_mut().zip(row) {
-                // Does not overflow: `ROW_MAX`.
-                *sum = sum.wrapping_add(*weight);
-            }
-            direct += i32::from(self.direct[usize::from(column)]);
-        }
-        for sum in &mut sums {
-            *sum = (*sum).clamp(0, ONE as i16);
-        }
-        let mut total = self.last_bias;
-        for ((row, bias), last) in self.second.iter().zip(&self.second_bias).zip(&self.last) {
-            // At most 64 products of 2^9 and 2^15 and a bias of 2^28.
-            let products = sums.iter().zip(&row.0).map(|(&sum, &weight)| i32::from(sum) * i32::from(weight));
-            let second = (bias + products.sum::<i32>()) >> ONE_BITS;
-            // As many stones as the total of a board: 2^9 * 2^6.
-            total = total.saturating_add(second.clamp(0, ONE << 6) * i32::from(*last));
-        }
-        let stone = ONE * ONE;
-        (total / (stone / STONE)) + direct * STONE / DIRECT_STONE
     }
 }
 

@@ -64,14 +64,9 @@ impl Captures {
     fn of(board: PackedBoard) -> Captures {
         let mut found = Captures { best: 0, second: 0, count: 0 };
         for pit in 0..HALF_PITS {
-            if (board.mover >> (8 * pit)) & 63 == 0 {
-                continue;
-            }
             let (child, captured) = board.play(pit);
-            if captured == 0 || child.mover == 0 {
-                continue;
-            }
-            found.count += 1;
+            let captured = if child.mover == 0 { 0 } else { captured };
+            found.count += u8::from(captured > 0);
             found.second = found.second.max(captured.min(found.best));
             found.best = found.best.max(captured);
         }

@@ -21,6 +21,7 @@
 mod board;
 mod evaluation;
 mod features;
+mod inference;
 mod limits;
 mod memory;
 mod report;
