@@ -40,12 +40,12 @@ pub fn check_kept(rules: &Rules, set: &[KeptPosition], databases: &dyn ExactScor
         };
         let mut all = moves.iter().filter_map(legal).peekable();
         if all.peek().is_none() {
-            // The stones go to the opponent of the player who cannot move.
-            let stones: u32 = kept.board.0.iter().map(|&pit| u32::from(pit)).sum();
-            if kept.role == ProofRole::Defender && stones > 0 {
-                return Err(wrong("the defender cannot move"));
+            let score = rules.terminal_score(&kept.board);
+            match kept.role {
+                ProofRole::Defender if score < 0 => return Err(wrong("the defender cannot move")),
+                ProofRole::Attacker if score > 0 => return Err(wrong("the attacker cannot move, and wins")),
+                _ => continue,
             }
-            continue;
         }
         match kept.role {
             ProofRole::Defender => {
