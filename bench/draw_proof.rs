@@ -7,7 +7,6 @@ use clap::Parser;
 use disk::RealDisk;
 use disk::clock::cpu_seconds;
 use game::notation::PositionText;
-use game::reference::{self, Scores as ReferenceScores};
 use game::{Board, Rules, Score};
 use oracle::SearchProbes;
 use search::{ExactScores, SearchStop};
@@ -42,18 +41,6 @@ struct DrawArguments {
     book: Option<PathBuf>,
 }
 
-struct RuleTextScores(Vec<ReferenceScores>);
-
-impl ExactScores for RuleTextScores {
-    fn knows(&self, stones: u32) -> bool {
-        (stones as usize) < self.0.len()
-    }
-
-    fn score(&self, board: &Board) -> Option<Score> {
-        self.0.get(board.stones() as usize).map(|scores| scores[&board.0])
-    }
-}
-
 /// Looks every position up, so that results do not depend on a cache.
 struct AllProbes<'a>(SearchProbes<'a>);
 
@@ -78,7 +65,7 @@ fn main() {
             let oracle = bench::oracle(dir, arguments.cache << 20);
             draw(&arguments, &AllProbes(SearchProbes::new(&oracle, stones - 1)));
         }
-        None => draw(&arguments, &RuleTextScores(reference::solve_up_to(7))),
+        None => draw(&arguments, &bench::ReferenceDatabases::up_to(7)),
     }
 }
 

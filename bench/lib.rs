@@ -17,11 +17,12 @@ use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use disk::{Disk, RealDisk, clock};
 use engines::capture::InMemory;
 use engines::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
-use game::{Index, PositionSet, Rules, Score};
+use game::{Board, Index, PositionSet, Rules, Score, reference};
 use oracle::{Library, Oracle};
 use pipeline::{Budget, Manifest, Orchestrator, RunOptions, RunSummary};
 use planner::{Settings, schema};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use search::ExactScores;
 use stages::Awari;
 use std::path::Path;
 use std::sync::Arc;
@@ -200,6 +201,26 @@ pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&s
         ..RunOptions::default()
     };
     Orchestrator::new(disk, directory, &Awari::new(settings), options).run().expect("the build succeeds")
+}
+
+/// Databases by the rule text, of few stones.
+pub struct ReferenceDatabases(Vec<reference::Scores>);
+
+impl ReferenceDatabases {
+    /// Solves all positions of up to a number of stones; of seven in less than a second.
+    pub fn up_to(stones: u8) -> ReferenceDatabases {
+        ReferenceDatabases(reference::solve_up_to(stones))
+    }
+}
+
+impl ExactScores for ReferenceDatabases {
+    fn knows(&self, stones: u32) -> bool {
+        (stones as usize) < self.0.len()
+    }
+
+    fn score(&self, board: &Board) -> Option<Score> {
+        self.0.get(board.stones() as usize).map(|scores| scores[&board.0])
+    }
 }
 
 /// Opens the databases of a run directory, with a cache of decoded blocks.

@@ -23,7 +23,6 @@ use book::{
 use clap::{Parser, ValueEnum};
 use comfy_table::Table;
 use disk::clock::cpu_seconds;
-use game::reference::{self, Scores as ReferenceScores};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use oracle::SearchProbes;
 use search::{ExactScores, SearchStop};
@@ -80,21 +79,8 @@ enum Check {
     Opponents,
 }
 
-/// Scores by the rule text.
-struct ReferenceDatabases(Vec<ReferenceScores>);
-
 /// Databases that end at a number of stones.
 struct DatabasesUpTo<'a>(&'a dyn ExactScores, u32);
-
-impl ExactScores for ReferenceDatabases {
-    fn knows(&self, stones: u32) -> bool {
-        (stones as usize) < self.0.len()
-    }
-
-    fn score(&self, board: &Board) -> Option<Score> {
-        self.0.get(board.stones() as usize).map(|scores| scores[&board.0])
-    }
-}
 
 impl ExactScores for DatabasesUpTo<'_> {
     fn knows(&self, stones: u32) -> bool {
@@ -117,7 +103,7 @@ fn main() {
         Some(oracle) => checks(&arguments, &SearchProbes::new(oracle, arguments.stones).repeatable()),
         None => {
             assert!(arguments.stones <= 7, "without --dir there are databases of 7 stones");
-            checks(&arguments, &ReferenceDatabases(reference::solve_up_to(7)));
+            checks(&arguments, &bench::ReferenceDatabases::up_to(7));
         }
     }
 }

@@ -223,7 +223,7 @@ impl<'a> DrawProof<'a> {
         }
     }
 
-    /// Returns the positions that the followed moves reach, and of these the open ones, the most dangerous first.
+    /// Returns the positions that the followed moves reach, and of these the open ones.
     fn reached(&self, root: u32, trusts_search: bool) -> (Vec<u32>, Vec<u32>) {
         let mut is_seen = vec![false; self.found.len()];
         let (mut reached, mut open, mut path) = (Vec::new(), Vec::new(), vec![root]);
@@ -237,9 +237,7 @@ impl<'a> DrawProof<'a> {
                 open.push(at);
                 continue;
             }
-            if matches!(node.state, ProofState::Open | ProofState::Searched)
-                || node.state == ProofState::Safe && trusts_search
-            {
+            if trusts_search && matches!(node.state, ProofState::Searched | ProofState::Safe) {
                 continue;
             }
             match node.role() {

@@ -60,4 +60,10 @@ impl Assessment {
     pub fn is_exact(self) -> bool {
         self.low == self.high
     }
+
+    /// Whether the estimate is between the bounds, and the bounds within those of all values: -`most` to `most`.
+    pub fn is_possible(self, most: Hundredths) -> bool {
+        let Assessment { low, high, estimate } = self;
+        -most <= low && low <= estimate && estimate <= high && high <= most
+    }
 }

@@ -4,7 +4,7 @@
 //! follow from all facts, they are derived in memory.
 
 use crate::storage::{StoredValue, stored};
-use crate::{Assessment, AwariGame, Book, BookError, BookFile, BookGame, BookSides, DropOut, Hundredths, Strategy};
+use crate::{Assessment, AwariGame, Book, BookError, BookFile, BookGame, Hundredths};
 use game::{Board, Pit, Rules};
 use std::cmp::Reverse;
 use std::path::Path;
@@ -92,9 +92,7 @@ impl OpeningBook {
             let (root, positions) = (AwariGame::board(root), positions as usize);
             return Ok(OpeningBook { rules, root, positions, values: BookValues::Stored(Mutex::new(file)) });
         }
-        // Values do not depend on the strategy.
-        let rule = DropOut { omega: 100, forced: None, solves: false };
-        let book = file.load(rules, Strategy::DropOut(rule), BookSides::Both)?;
+        let book = file.load_values()?;
         let root = book.roots().first().ok_or_else(|| BookError::Missing(path.to_path_buf()))?;
         let root = AwariGame::board(book.graph().node(*root).key);
         let positions = book.graph().len();
@@ -143,6 +141,14 @@ impl OpeningBook {
         // Of moves with the same estimate, those of proved value first.
         moves.sort_by_key(|one| (Reverse(one.value.estimate), !one.value.is_exact()));
         Ok(Some(BookPosition { value: own.value, moves }))
+    }
+
+    /// Returns the best move of a position; `None` where the book ends.
+    ///
+    /// # Errors
+    /// As [`position`](OpeningBook::position).
+    pub fn best(&self, board: &Board) -> Result<Option<BookReply>, BookError> {
+        Ok(self.position(board)?.and_then(|found| found.moves.first().copied()))
     }
 
     fn reply(&self, pit: Pit, captured: u8, child: Board, after: StoredValue) -> BookReply {

@@ -482,6 +482,11 @@ fn enter(connection: &Connection, engine: i64, positions: &[(u64, Assessed)]) ->
     Ok(())
 }
 
+/// Reads bounds and estimate from the columns after the first, which has the position.
+fn assessment_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Assessment> {
+    Ok(Assessment { low: row.get(1)?, high: row.get(2)?, estimate: row.get(3)? })
+}
+
 /// Reads the position in the first column.
 fn key_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<u64> {
     let wrong = |what: &str| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into());

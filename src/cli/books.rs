@@ -8,7 +8,7 @@ mod show;
 
 use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide};
 use crate::error::Result;
-use book::{AwariGame, Book, BookError, BookFile, BookSides, DropOut, Strategy};
+use book::{AwariGame, Book, BookError, BookFile};
 use pipeline::Exit;
 use std::path::PathBuf;
 
@@ -29,11 +29,10 @@ fn path(args: &BookFileArgs) -> PathBuf {
     args.dir.join("books").join(format!("{}.sqlite", args.name))
 }
 
-/// Opens a book for reading. Its values do not depend on the strategy.
+/// Opens a book for reading.
 fn open(args: &BookFileArgs) -> Result<(BookFile, Book<AwariGame>)> {
     let file = BookFile::open_any(&path(args))?;
-    let rule = DropOut { omega: 100, forced: None, solves: false };
-    let book = file.load(*file.rules(), Strategy::DropOut(rule), BookSides::Both)?;
+    let book = file.load_values()?;
     if book.roots().is_empty() {
         // The process that made it was killed before it entered the root.
         return Err(BookError::Missing(path(args)).into());

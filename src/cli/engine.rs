@@ -165,7 +165,7 @@ impl EngineSession {
     fn advance(&mut self) -> Result<()> {
         loop {
             // After the end of stdin, and before a deferred `quit`, nothing else ends a search without limits.
-            let is_last = self.has_ended || self.deferred.back().is_some_and(|last| last == "quit");
+            let is_last = self.has_ended || self.quits_at_last();
             if is_last && self.running.as_ref().is_some_and(|running| !running.is_due) {
                 self.stop();
             }
@@ -191,6 +191,11 @@ impl EngineSession {
         }
     }
 
+    /// Whether the last deferred command is `quit`.
+    fn quits_at_last(&self) -> bool {
+        self.deferred.back().is_some_and(|last| last == "quit")
+    }
+
     /// Applies what was said of a deferred search, which now runs, before it began.
     fn apply_deferred(&mut self) {
         let mut is_last = true;
@@ -206,7 +211,7 @@ impl EngineSession {
 
     /// Receives a line: executes it, or defers it until the search under way has ended.
     fn receive(&mut self, line: String) -> Result<()> {
-        if self.deferred.back().is_some_and(|last| last == "quit") {
+        if self.quits_at_last() {
             return Ok(());
         }
         let Some(running) = &self.running else { return self.execute(&line) };

@@ -126,8 +126,7 @@ impl PlayedGame<'_> {
     fn book_move(&mut self) -> Result<Option<Pit>> {
         let now = self.game.now();
         let book = self.book.as_ref().filter(|_| self.args.level == Level::Perfect && !self.analyst.holds(&now.board));
-        let found = book.map_or(Ok(None), |book| book.position(&now.board))?;
-        let best = found.and_then(|found| found.moves.first().copied());
+        let best = book.map_or(Ok(None), |book| book.best(&now.board))?;
         if let Some(best) = best {
             let name = MoveText { pit: best.pit, side: now.seats.side };
             print(&format!("{name} is the book's move, worth {}\n", book_worth(best.value)))?;

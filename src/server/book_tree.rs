@@ -134,7 +134,7 @@ fn moves(
 fn line(book: &OpeningBook, position: &PositionText) -> Result<Vec<String>, BookError> {
     let (mut board, mut side, mut line) = (position.board(), position.side(), Vec::new());
     while line.len() < LINE_MOVES_MAX
-        && let Some(best) = book.position(&board)?.and_then(|found| found.moves.first().copied())
+        && let Some(best) = book.best(&board)?
     {
         line.push(MoveText { pit: best.pit, side }.to_string());
         (board, side) = (best.child, side.other());

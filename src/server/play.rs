@@ -141,12 +141,9 @@ pub(super) async fn choose(
     let is_known = board.mover_starves() || site.oracle.stones().any(|stones| stones == board.stones());
     // A player by the book plays its best moves only.
     let by_book = match site.book.is_some() && !is_known && level == Level::Perfect {
-        true => {
-            site.search(move |site| site.book.as_ref().map(|book| book.position(&board))).await?.transpose()?.flatten()
-        }
+        true => site.search(move |site| site.book.as_ref().map(|book| book.best(&board))).await?.transpose()?.flatten(),
         false => None,
     };
-    let by_book = by_book.and_then(|found| found.moves.first().copied());
     let source = match by_book {
         _ if is_known => "database",
         Some(_) => "book",

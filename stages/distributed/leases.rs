@@ -32,9 +32,8 @@ impl LeaseResult {
     /// Returns the result if it is possible.
     fn of(self, game: &AwariGame, key: u64) -> Option<Assessed> {
         let LeaseResult(low, high, estimate, depth, nodes) = self;
-        let most = game.value_max(key);
-        let is_possible = -most <= low && low <= estimate && estimate <= high && high <= most;
-        is_possible.then_some(Assessed { assessment: Assessment { low, high, estimate }, depth, nodes })
+        let assessment = Assessment { low, high, estimate };
+        assessment.is_possible(game.value_max(key)).then_some(Assessed { assessment, depth, nodes })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading the facts of a book.
 
-use super::{BookError, BookFile, key_of};
-use crate::{Assessment, AwariGame, Book, BookGame, BookSides, Hundredths, NodeId, Strategy};
+use super::{BookError, BookFile, assessment_of, key_of};
+use crate::{Assessment, AwariGame, Book, BookGame, BookSides, DropOut, NodeId, Strategy};
 use game::Rules;
 use std::collections::{HashMap, VecDeque};
 
@@ -30,6 +30,15 @@ impl BookFile {
         }
         book.derive();
         Ok(book)
+    }
+
+    /// Reads the book for one who does not expand it. Values do not depend on the strategy.
+    ///
+    /// # Errors
+    /// As [`load`](BookFile::load).
+    pub fn load_values(&self) -> Result<Book<AwariGame>, BookError> {
+        let rule = DropOut { omega: 100, forced: None, solves: false };
+        self.load(self.rules, Strategy::DropOut(rule), BookSides::Both)
     }
 
     /// Reads the book as it was when it first had a number of positions. Results that databases replaced later are the
@@ -108,17 +117,10 @@ impl BookFile {
     /// Reads all facts, as of one moment: another process may enter more.
     fn facts(&self, game: &AwariGame) -> Result<BookFacts, BookError> {
         let _moment = self.moment()?;
-        let positions = self.rows("SELECT pits, low, high, estimate FROM position", |row| {
-            let key = key_of(row)?;
-            let number = |at| -> rusqlite::Result<Hundredths> { row.get(at) };
-            let assessment = Assessment { low: number(1)?, high: number(2)?, estimate: number(3)? };
-            Ok((key, assessment))
-        })?;
+        let positions =
+            self.rows("SELECT pits, low, high, estimate FROM position", |row| Ok((key_of(row)?, assessment_of(row)?)))?;
         for (key, found) in &positions {
-            let most = game.value_max(*key);
-            let is_sound =
-                found.low <= found.estimate && found.estimate <= found.high && -most <= found.low && found.high <= most;
-            if !is_sound {
+            if !found.is_possible(game.value_max(*key)) {
                 return Err(self.damaged(format!("the bounds of {} are impossible", game.text(*key))));
             }
         }

@@ -5,8 +5,8 @@
 //! while they are those that deriving gives, at whatever moment a process was killed. A player that has opened them goes
 //! on with them, or with those that replace them, while the book grows.
 
-use super::{BookError, BookFile, failed, key_of};
-use crate::{Assessment, AwariGame, Book, BookGame, Hundredths, NodeId};
+use super::{BookError, BookFile, assessment_of, failed, key_of};
+use crate::{Assessment, AwariGame, Book, BookGame, NodeId};
 use game::Board;
 use rusqlite::{OptionalExtension, params};
 
@@ -122,9 +122,7 @@ impl BookFile {
         let found = found.map_err(|source| failed(&self.path, source))?;
         let game = AwariGame::new(self.rules);
         for &(key, StoredValue { value, .. }) in &found {
-            let most = game.value_max(key);
-            let is_sound = -most <= value.low && value.low <= value.estimate && value.estimate <= value.high;
-            if !is_sound || value.high > most {
+            if !value.is_possible(game.value_max(key)) {
                 return Err(self.damaged(format!("the stored bounds of {} are impossible", game.text(key))));
             }
         }
@@ -143,7 +141,5 @@ pub(crate) fn stored(book: &Book<AwariGame>, id: NodeId) -> StoredValue {
 
 /// Reads bounds, estimate and moves from the columns after the first, which has the position.
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<StoredValue> {
-    let number = |at| -> rusqlite::Result<Hundredths> { row.get(at) };
-    let value = Assessment { low: number(1)?, high: number(2)?, estimate: number(3)? };
-    Ok(StoredValue { value, moves: row.get(4)? })
+    Ok(StoredValue { value: assessment_of(row)?, moves: row.get(4)? })
 }

@@ -152,6 +152,12 @@ fn a_second_writer_is_refused() {
 }
 
 /// Facts that contradict each other are refused, and bytes that are no database.
+/// Changes a file by SQL, without its constraints between tables.
+pub(super) fn execute(path: &Path, statement: &str) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}")).unwrap();
+}
+
 #[test]
 fn damaged_files_are_refused() {
     let statements = [
@@ -171,10 +177,7 @@ fn damaged_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("book.sqlite");
         grow(&path, Strategy::BreadthFirst, 5);
-        rusqlite::Connection::open(&path)
-            .unwrap()
-            .execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}"))
-            .unwrap();
+        execute(&path, statement);
         let read = BookFile::open(&path, &Rules::AWARI);
         let read = read.and_then(|file| file.load(Rules::AWARI, Strategy::BreadthFirst, BookSides::Both));
         let error = read.map(|_| ()).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! Values stored in a file against values derived from its facts.
 
-use super::awari::{DROP_OUT, assess, engine, grow};
+use super::awari::{DROP_OUT, assess, engine, execute, grow};
 use crate::{AwariGame, BookFile, BookSides, OpeningBook};
 use disk::RealDisk;
 use game::{Board, Rules};
@@ -11,10 +11,6 @@ fn store(path: &Path) {
     let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine()).unwrap();
     let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap();
     file.store_values(&book).unwrap();
-}
-
-fn execute(path: &Path, statement: &str) {
-    rusqlite::Connection::open(path).unwrap().execute_batch(statement).unwrap();
 }
 
 /// Returns the number of stored values and the wrong ones.
@@ -106,7 +102,7 @@ fn wrong_stored_values_are_found() {
         let path = folder.path().join("book.sqlite");
         grow(&path, DROP_OUT, 5);
         store(&path);
-        execute(&path, &format!("PRAGMA foreign_keys = OFF; {statement}"));
+        execute(&path, statement);
         if let Ok(book) = OpeningBook::open_any(&path) {
             let _ = book.position(&book.root());
         }

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &BookPlayArgs) -> Result<Exit> {
             }
             continue;
         }
-        let best = book.position(&now.board)?.and_then(|found| found.moves.first().copied());
+        let best = book.best(&now.board)?;
         let Some((best, turn)) = best.and_then(|best| Some((best, game.play(best.pit).ok()?))) else {
             print("the book ends here\n")?;
             return Ok(Exit::Done);

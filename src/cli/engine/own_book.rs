@@ -59,14 +59,14 @@ impl EngineBook {
         };
         let now = game.now();
         let side = now.seats.side;
-        let found = match book.position(&now.board) {
-            Ok(found) => found.filter(|_| !is_known),
+        let best = match book.best(&now.board) {
+            Ok(best) => best.filter(|_| !is_known),
             Err(error) => {
                 self.is_followed = false;
                 return BookAnswer { text: format!("info string {error}\n"), is_move: false };
             }
         };
-        let Some(best) = found.and_then(|found| found.moves.first().copied()) else {
+        let Some(best) = best else {
             let text = if self.is_followed { "info string the book ends here\n" } else { "" };
             self.is_followed = false;
             return BookAnswer { text: text.to_owned(), is_move: false };
@@ -93,8 +93,7 @@ impl EngineBook {
 fn line(book: &OpeningBook, game: &Game) -> Vec<Pit> {
     let (mut board, mut line) = (game.now().board, Vec::new());
     while line.len() < LINE_MOVES_MAX
-        && let Ok(Some(found)) = book.position(&board)
-        && let Some(best) = found.moves.first().copied()
+        && let Ok(Some(best)) = book.best(&board)
     {
         line.push(best.pit);
         board = best.child;
