@@ -65,6 +65,43 @@ fn exports_do_not_depend_on_threads_or_memory() {
     }
 }
 
+#[cfg(feature = "parquet")]
+#[test]
+fn every_row_of_parquet_is_a_position_and_its_score() {
+    use game::{Board, Index, Orientation, PositionSet};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    let stones = |field: &Field| match field {
+        Field::UByte(stones) => *stones,
+        other => panic!("{other:?} is not an unsigned byte"),
+    };
+    for (set, positions) in [("all", PositionSet::All), ("reachable", PositionSet::REACHABLE)] {
+        let place = TestDirectory::new(10);
+        place.awari(&format!("run m.toml --set game.positions={set}")).is(0);
+        for format in ["raw", "parquet"] {
+            place.awari(&format!("export --dir run --format {format} --out out --stones 10")).is(0);
+        }
+        let scores = fs::read(place.path("out/10.raw")).unwrap();
+        let reader = SerializedFileReader::new(fs::File::open(place.path("out/10.parquet")).unwrap()).unwrap();
+        // Of at most 2^18 rows each.
+        assert_eq!(reader.num_row_groups(), 2);
+        let entries = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        let digest = blake3::hash(&scores).to_hex().to_string();
+        assert!(entries.iter().any(|entry| entry.value.as_deref() == Some(&digest)), "{entries:?}");
+        let index = Index::new(10, positions);
+        let mut rows = 0;
+        for (position, row) in (0..).zip(reader.get_row_iter(None).unwrap()) {
+            let fields: Vec<Field> = row.unwrap().into_columns().into_iter().map(|(_, field)| field).collect();
+            let board = Board(std::array::from_fn(|pit| stones(&fields[pit])));
+            assert_eq!(index.rank(&board, Orientation::OpponentMajor), Some(position));
+            assert_eq!(fields[12], Field::Byte(scores[position as usize] as i8));
+            rows += 1;
+        }
+        assert_eq!((rows, rows as usize), (index.positions(), scores.len()));
+    }
+}
+
 #[test]
 fn published_files_have_reachable_positions_in_lexicographic_order() {
     let place = TestDirectory::built(5);
@@ -151,6 +188,11 @@ fn existing_exports_are_replaced_only_by_force() {
     assert_eq!(place.files("out").len(), 1);
     place.awari("export --dir run --format csv --out out --stones 9").is(3);
     place.awari("export --dir run --format xml --out out").is(2);
+    if cfg!(feature = "parquet") {
+        fs::write(place.path("out/02.parquet"), b"PAR0").unwrap();
+        let export = "export --dir run --format parquet --out out --stones 2";
+        place.awari(export).is(12).says(&["differs from the new file from byte 3 on"]);
+    }
     // A damaged database makes no file.
     let middle = fs::metadata(place.path("run/databases/03.awari")).unwrap().len() as usize / 2;
     place.flip("run/databases/03.awari", middle);

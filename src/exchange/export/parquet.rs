@@ -36,10 +36,6 @@ const LETTERS: [char; HALF_PITS] = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 /// Writes `NN.parquet`.
 pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
-    write_groups(exporter, GROUP_POSITIONS)
-}
-
-fn write_groups(exporter: &mut Exporter<'_>, group_positions: u64) -> Result<(), ExchangeError> {
     let (scores, index) = (exporter.scores, exporter.index);
     let positions = scores.shape().positions();
     let name = format!("{:02}.parquet", index.stones());
@@ -55,9 +51,9 @@ fn write_groups(exporter: &mut Exporter<'_>, group_positions: u64) -> Result<(),
     let mut writer = SerializedFileWriter::new(target, Arc::new(schema), Arc::clone(&properties)).map_err(broken)?;
     let descriptors = writer.schema_descr().columns().to_vec();
     let mut group_scores = Vec::new();
-    for first in (0..positions).step_by(group_positions as usize) {
+    for first in (0..positions).step_by(GROUP_POSITIONS as usize) {
         exporter.check_stop()?;
-        let here = first..positions.min(first + group_positions);
+        let here = first..positions.min(first + GROUP_POSITIONS);
         group_scores.resize((here.end - here.start) as usize, 0);
         scores.read_range(here.clone(), &mut group_scores)?;
         let chunks: Vec<_> = (0..COLUMNS)
@@ -173,64 +169,5 @@ impl Write for EncoderSink<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::{score, solved};
-    use crate::{Format, Options};
-    use disk::MemoryDisk;
-    use game::{Board, Orientation, PositionSet};
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::Field;
-    use std::path::Path;
-    use std::sync::atomic::AtomicBool;
-    use store::Codec;
-
-    fn stones(field: &Field) -> u8 {
-        match field {
-            Field::UByte(stones) => *stones,
-            other => panic!("{other:?} is not an unsigned byte"),
-        }
-    }
-
-    #[test]
-    fn every_row_is_a_position_and_its_score() {
-        for set in [PositionSet::All, PositionSet::REACHABLE] {
-            let (scores, index) = solved(5, set, Codec::Packed);
-            let stop = AtomicBool::new(false);
-            let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };
-            let disk = MemoryDisk::new();
-            let mut exporter = Exporter::new(&disk, &scores, &index, Path::new("out"), &options);
-            write_groups(&mut exporter, 1_000).unwrap();
-            let reader =
-                SerializedFileReader::new(Bytes::from(disk.peek(Path::new("out/05.parquet")).unwrap())).unwrap();
-            assert_eq!(reader.num_row_groups() as u64, index.positions().div_ceil(1_000));
-            let entries = reader.metadata().file_metadata().key_value_metadata().unwrap();
-            assert!(entries.iter().any(|entry| entry.value == Some(scores.digest().to_string())));
-            let mut rows = 0;
-            for (position, row) in (0..).zip(reader.get_row_iter(None).unwrap()) {
-                let fields: Vec<Field> = row.unwrap().into_columns().into_iter().map(|(_, field)| field).collect();
-                let board = Board(std::array::from_fn(|pit| stones(&fields[pit])));
-                assert_eq!(index.rank(&board, Orientation::OpponentMajor), Some(position));
-                assert_eq!(fields[12], Field::Byte(score(&board)));
-                rows += 1;
-            }
-            assert_eq!(rows, index.positions());
-        }
-    }
-
-    #[test]
-    fn a_different_existing_file_is_reported() {
-        let (scores, index) = solved(2, PositionSet::All, Codec::Raw);
-        let stop = AtomicBool::new(false);
-        let options = Options { format: Format::Parquet, force: false, memory_bytes: 1, stop: &stop };
-        let disk = MemoryDisk::new();
-        disk.put(Path::new("out/02.parquet"), b"PAR0");
-        let mut exporter = Exporter::new(&disk, &scores, &index, Path::new("out"), &options);
-        let error = write(&mut exporter).unwrap_err();
-        assert!(matches!(error, ExchangeError::Exists { offset: 3, .. }), "{error}");
     }
 }
