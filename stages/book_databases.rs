@@ -47,6 +47,13 @@ impl BookDatabases {
         BookDatabases { databases, known, failure: Mutex::new(None) }
     }
 
+    /// Takes the databases of at most `stones_max` stones.
+    #[must_use]
+    pub fn up_to(mut self, stones_max: u32) -> BookDatabases {
+        self.known[stones_max as usize + 1..].fill(false);
+        self
+    }
+
     /// Returns the numbers of stones of the databases, as `0..16` or `0..9 11`.
     pub fn text(&self) -> String {
         let known: Vec<usize> = (0..self.known.len()).filter(|&stones| self.known[stones]).collect();

@@ -70,9 +70,9 @@ pub fn check_kept(rules: &Rules, set: &[KeptPosition], databases: &dyn ExactScor
     }
 }
 
-/// Enters the positions of sets, with all their moves, into a new book. The first position of the first set is the root.
-/// What is known of the other positions comes from databases and the rules alone, so that the bounds of the book's
-/// root are those that the sets prove. Returns the number of expansions.
+/// Enters the positions of sets, with all their moves, into a new book, all or none. The first position of the first set
+/// is the root. What is known of the other positions comes from databases and the rules alone, so that the bounds of the
+/// book's root are those that the sets prove. Returns the number of expansions.
 ///
 /// # Errors
 /// [`BookError`], if the file fails.
@@ -97,21 +97,22 @@ pub fn enter_proof(
     };
     let Some(root) = sets.first().and_then(|set| set.first()) else { return Ok(0) };
     let root = AwariGame::key(&root.board);
-    file.enter_root(root, &assess(root))?;
     let (mut entered, mut queue) = (HashSet::from([root]), VecDeque::from([root]));
-    let (mut expansions, mut moves) = (0, Vec::new());
-    while let Some(key) = queue.pop_front() {
-        moves.clear();
-        game.moves(key, &mut moves);
-        if moves.is_empty() {
-            continue;
+    let mut moves = Vec::new();
+    let next = std::iter::from_fn(|| {
+        loop {
+            let key = queue.pop_front()?;
+            moves.clear();
+            game.moves(key, &mut moves);
+            if moves.is_empty() {
+                continue;
+            }
+            let new: Vec<u64> = moves.iter().map(|one| one.successor).filter(|&key| entered.insert(key)).collect();
+            queue.extend(new.iter().filter(|key| members.contains(key)));
+            let mut found: Vec<(u64, Assessed)> = new.into_iter().map(|key| (key, assess(key))).collect();
+            found.sort_unstable_by_key(|one| one.0);
+            return Some((key, found));
         }
-        let new: Vec<u64> = moves.iter().map(|one| one.successor).filter(|&key| entered.insert(key)).collect();
-        queue.extend(new.iter().filter(|key| members.contains(key)));
-        let mut found: Vec<(u64, Assessed)> = new.into_iter().map(|key| (key, assess(key))).collect();
-        found.sort_unstable_by_key(|one| one.0);
-        file.enter_expansion(key, expansions, &found)?;
-        expansions += 1;
-    }
-    Ok(expansions)
+    });
+    file.enter_book(root, &assess(root), next)
 }

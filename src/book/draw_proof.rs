@@ -10,10 +10,12 @@
 //! refutation is exact: it ends with captures that win by a database. Searches choose moves, and refute; the set rests
 //! on none of them, so [`crate::draw_check`] checks it by the rules and databases alone.
 
-use crate::AwariGame;
 use crate::graph::PositionHasher;
+use crate::{AssessmentError, AwariGame};
+use game::notation::PositionText;
 use game::{Board, Pit, Rules};
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
+use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::io;
@@ -47,6 +49,20 @@ pub enum DrawVerdict {
     Refuted,
     /// The limit of positions was reached, or the search was stopped.
     Open,
+}
+
+/// An error that ends a proof.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DrawProofError {
+    /// No database has a position after a capture.
+    #[error("no database has the position {position}, to which a capture leads")]
+    Missing {
+        /// The position.
+        position: String,
+    },
+    /// A search failed.
+    #[error(transparent)]
+    Search(#[from] AssessmentError),
 }
 
 /// Progress of a proof.
@@ -125,10 +141,16 @@ pub struct DrawProof<'a> {
     /// A position before another one, and the next link.
     links: Vec<(u32, u32)>,
     lost: usize,
+    /// The first error. What was derived from it is not returned.
+    failure: OnceCell<DrawProofError>,
 }
 
 fn node_key(board: &Board, role: ProofRole) -> u64 {
     AwariGame::key(board) << 1 | u64::from(role == ProofRole::Attacker)
+}
+
+fn text(board: &Board) -> String {
+    PositionText::of_board(*board).to_string()
 }
 
 impl ProofNode {
@@ -163,13 +185,14 @@ impl<'a> DrawProof<'a> {
     ) -> io::Result<DrawProof<'a>> {
         let searcher = Searcher::by(rules, table_bytes, Evaluation::default())?;
         let (found, by_key, links) = (Vec::new(), HashMap::default(), Vec::new());
-        Ok(DrawProof { rules, databases, searcher, nodes, found, by_key, links, lost: 0 })
+        let failure = OnceCell::new();
+        Ok(DrawProof { rules, databases, searcher, nodes, found, by_key, links, lost: 0, failure })
     }
 
     /// Looks for a set that keeps the claim of a position, until the proof has a number of positions.
     ///
-    /// # Panics
-    /// If a capture leads to a position that is in no database.
+    /// # Errors
+    /// [`DrawProofError`]; the proof cannot be used any more then.
     pub fn prove(
         &mut self,
         root: &Board,
@@ -177,12 +200,15 @@ impl<'a> DrawProof<'a> {
         positions_max: usize,
         stop: &SearchStop,
         progress: &mut dyn FnMut(DrawProgress),
-    ) -> DrawVerdict {
+    ) -> Result<DrawVerdict, DrawProofError> {
         let root = self.enter(root, role);
         let mut trusts_search = true;
         loop {
+            if let Some(failure) = self.failure.get() {
+                return Err(failure.clone());
+            }
             if self.found[root as usize].state == ProofState::Lost {
-                return DrawVerdict::Refuted;
+                return Ok(DrawVerdict::Refuted);
             }
             let (reached, mut open) = self.reached(root, trusts_search);
             let (positions, lost) = (self.found.len(), self.lost);
@@ -192,10 +218,10 @@ impl<'a> DrawProof<'a> {
                 continue;
             }
             if open.is_empty() {
-                return DrawVerdict::Kept(reached.into_iter().map(|at| self.kept(at)).collect());
+                return Ok(DrawVerdict::Kept(reached.into_iter().map(|at| self.kept(at)).collect()));
             }
             if self.found.len() >= positions_max || stop.is_set() {
-                return DrawVerdict::Open;
+                return Ok(DrawVerdict::Open);
             }
             // The most dangerous positions first: they decide whether the followed moves are right.
             open.sort_by_key(|&at| self.found[at as usize].estimate);
@@ -384,10 +410,20 @@ impl<'a> DrawProof<'a> {
         at
     }
 
-    /// Returns the value of a capture for the player who makes it.
+    /// Returns the value of a capture for the player who makes it; 0, and a failure, if no database has the position.
     fn capture_value(&self, captured: u8, child: &Board) -> i32 {
-        let score = self.databases.score(child);
-        i32::from(captured) - i32::from(score.expect("databases hold the positions after all captures"))
+        match self.databases.score(child) {
+            Some(score) => i32::from(captured) - i32::from(score),
+            None => {
+                self.fail(DrawProofError::Missing { position: text(child) });
+                0
+            }
+        }
+    }
+
+    fn fail(&self, failure: DrawProofError) {
+        // The first failure is kept.
+        let _ = self.failure.set(failure);
     }
 
     fn attacker_state(&self, board: &Board) -> ProofState {
@@ -431,6 +467,9 @@ impl<'a> DrawProof<'a> {
                 stop.stop();
             }
         });
+        if let Some(wrong) = report.contradiction {
+            self.fail(AssessmentError::Contradiction { position: text(&wrong) }.into());
+        }
         let (state, estimate) = match () {
             () if report.high < 0 => (ProofState::Lost, -SAFE),
             () if report.low >= 0 => (ProofState::Searched, SEARCHED),

@@ -48,7 +48,7 @@ pub use awari::AwariGame;
 pub use builder::{BookBuilder, BookSettings, BuildError};
 pub use check::{BookCheck, check_book};
 pub use draw_check::{check_kept, enter_proof};
-pub use draw_proof::{DrawProgress, DrawProof, DrawVerdict, KeptPosition, ProofRole};
+pub use draw_proof::{DrawProgress, DrawProof, DrawProofError, DrawVerdict, KeptPosition, ProofRole};
 pub use drop_outs::{BookEnd, book_ends, drop_out_depth, least_cost};
 pub use expand::Book;
 pub use game::{Assessment, BookGame, BookMove, Hundredths};

@@ -305,10 +305,7 @@ impl BookFile {
     /// # Errors
     /// What SQLite reports.
     pub fn enter_root(&mut self, key: u64, assessed: &Assessed) -> Result<(), BookError> {
-        self.enter_facts(|transaction, engine| {
-            enter(transaction, engine, &[(key, *assessed)])?;
-            transaction.execute("INSERT OR IGNORE INTO root (pits) VALUES (?1)", [AwariGame::board(key).0]).map(drop)
-        })
+        self.enter_facts(|transaction, engine| enter_root(transaction, engine, key, assessed))
     }
 
     /// Enters an expansion: the position, the number of expansions entered when it was chosen, and the results of its
@@ -317,12 +314,30 @@ impl BookFile {
     /// # Errors
     /// What SQLite reports.
     pub fn enter_expansion(&mut self, key: u64, chosen: u64, successors: &[(u64, Assessed)]) -> Result<(), BookError> {
+        self.enter_facts(|transaction, engine| enter_expansion(transaction, engine, key, chosen, successors))
+    }
+
+    /// Enters a root and expansions, each with the results of its new successors, all in one transaction. Returns the
+    /// number of expansions.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub(crate) fn enter_book(
+        &mut self,
+        root: u64,
+        assessed: &Assessed,
+        expansions: impl Iterator<Item = (u64, Vec<(u64, Assessed)>)>,
+    ) -> Result<u64, BookError> {
+        let mut entered = 0;
         self.enter_facts(|transaction, engine| {
-            enter(transaction, engine, successors)?;
-            let insert = "INSERT INTO expansion (pits, chosen) VALUES (?1, ?2)";
-            let mut statement = transaction.prepare(insert)?;
-            statement.execute(params![AwariGame::board(key).0, chosen as i64]).map(drop)
-        })
+            enter_root(transaction, engine, root, assessed)?;
+            for (key, successors) in expansions {
+                enter_expansion(transaction, engine, key, entered, &successors)?;
+                entered += 1;
+            }
+            Ok(())
+        })?;
+        Ok(entered)
     }
 
     /// Replaces the results of positions.
@@ -358,6 +373,14 @@ impl BookFile {
         entered.map_err(|source| failed(&self.path, source))?;
         self.has_values = false;
         Ok(())
+    }
+
+    /// Returns whether the book has a root. One that was never finished has none.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn has_root(&self) -> Result<bool, BookError> {
+        self.one::<i64>("SELECT count(*) FROM root", []).map(|roots| roots > 0)
     }
 
     /// Returns whether all expansions have these settings. A book without expansions takes them.
@@ -471,6 +494,23 @@ fn unchanging(path: &Path) -> String {
 
 fn failed(path: &Path, source: rusqlite::Error) -> BookError {
     BookError::Sqlite { path: path.to_path_buf(), source }
+}
+
+fn enter_root(connection: &Connection, engine: i64, key: u64, assessed: &Assessed) -> rusqlite::Result<()> {
+    enter(connection, engine, &[(key, *assessed)])?;
+    connection.execute("INSERT OR IGNORE INTO root (pits) VALUES (?1)", [AwariGame::board(key).0]).map(drop)
+}
+
+fn enter_expansion(
+    connection: &Connection,
+    engine: i64,
+    key: u64,
+    chosen: u64,
+    successors: &[(u64, Assessed)],
+) -> rusqlite::Result<()> {
+    enter(connection, engine, successors)?;
+    let mut statement = connection.prepare("INSERT INTO expansion (pits, chosen) VALUES (?1, ?2)")?;
+    statement.execute(params![AwariGame::board(key).0, chosen as i64]).map(drop)
 }
 
 fn enter(connection: &Connection, engine: i64, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use book::{
     BookArgs, BookCommand, BookDatabasesArgs, BookDiagramArgs, BookExpandArgs, BookFileArgs, BookPicture, BookPlayArgs,
-    BookSeat, BookShowArgs, BookSide, BookStrategy, BookUseArgs, BookVerifyArgs, DiagramFormat,
+    BookProveArgs, BookSeat, BookShowArgs, BookSide, BookStrategy, BookUseArgs, BookVerifyArgs, DiagramFormat,
 };
 pub(crate) use build::{
     DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,

@@ -3,6 +3,7 @@
 mod databases;
 mod expand;
 mod play;
+mod prove;
 mod reports;
 mod show;
 
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 pub(crate) fn run(args: &BookArgs) -> Result<Exit> {
     match &args.command {
         BookCommand::Expand(args) => expand::run(args),
+        BookCommand::Prove(args) => prove::run(args),
         BookCommand::Show(args) => show::run(args),
         BookCommand::Play(args) => play::run(args),
         BookCommand::Export(args) => reports::export(args),

@@ -5,7 +5,7 @@ use crate::diagnostics;
 use crate::quantity::plural;
 use crate::shell::building;
 use crate::terminal::say;
-use book::{AssessmentError, BookError, BuildError};
+use book::{AssessmentError, BookError, BuildError, DrawProofError};
 use check::CheckError;
 use disk::{DiskError, reason};
 use exchange::ExchangeError;
@@ -168,6 +168,29 @@ pub(crate) enum CliError {
     /// Positions of a book are wrong.
     #[error("{}: {what}; restore the book from a copy, or remove it and expand it again", plural(*count, "wrong position"))]
     WrongBook { what: String, count: u64 },
+    /// A new book would replace one.
+    #[error("there is another book {}; choose another --name", .path.display())]
+    BookExists { path: PathBuf },
+    /// A proof of a draw needs databases that are missing.
+    #[error(
+        "a proof needs the databases of up to {most} stones, all that a capture can leave; that of {missing} is missing: build it, \
+        or choose a --root of fewer stones"
+    )]
+    ProofDatabases { most: u32, missing: u32 },
+    /// A proof of a draw failed.
+    #[error(transparent)]
+    Proof(#[from] book::DrawProofError),
+    /// A check of a proof failed.
+    #[error("the proof does not hold: {what}; check the databases with `awari verify`")]
+    WrongProof { what: String },
+    /// A position is no draw.
+    #[error(
+        "no draw: {winner} wins, by databases and searches; `awari book expand --strategy proof` proves values other than 0"
+    )]
+    NoDraw { winner: &'static str },
+    /// A proof was given up.
+    #[error("no proof with {}; choose more with --positions, or longer searches with --nodes", plural(*positions, "position"))]
+    OpenProof { positions: u64 },
     /// The file of a book failed.
     #[error(transparent)]
     Book(#[from] book::BookError),
@@ -314,6 +337,10 @@ impl CliError {
             CliError::BookMove { .. } => Exit::Usage,
             CliError::NotInBook => Exit::NoAnswer,
             CliError::WrongBook { .. } => Exit::Integrity,
+            CliError::BookExists { .. } => Exit::PreflightFailed,
+            CliError::ProofDatabases { .. } | CliError::NoDraw { .. } | CliError::OpenProof { .. } => Exit::NoAnswer,
+            CliError::Proof(DrawProofError::Missing { .. }) => Exit::NoAnswer,
+            CliError::Proof(DrawProofError::Search(_)) | CliError::WrongProof { .. } => Exit::Integrity,
             CliError::Book(error) => of_book(error),
             CliError::BookBuild(error) => match error {
                 BuildError::File(error) => of_book(error),

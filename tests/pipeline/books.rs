@@ -53,3 +53,31 @@ fn books_have_the_rules_of_their_databases() {
         .is(11)
         .says(&["book.positions", "two bounds"]);
 }
+
+/// Proves a draw from smaller databases, and derives the value again. Other positions are refused.
+#[test]
+fn draws_are_proved() {
+    let place = TestDirectory::built(10);
+    let twelve = "book prove --dir run --name twelve --root '1 1 1 1 1 1 1 1 1 1 1 1'";
+    let proved = place.awari(twelve).is(0).out;
+    assert!(proved.contains("the value of 1 1 1 1 1 1 1 1 1 1 1 1 is 0, by databases 0..10 and rules"), "{proved}");
+    assert_eq!(proved.matches("that it never has to leave").count(), 2, "{proved}");
+    let verified = place.awari("book verify --dir run --name twelve --certify").is(0).out;
+    assert!(verified.contains("is 0, by databases and rules alone") && !verified.contains("not stored"), "{verified}");
+    let again = place.awari(twelve).is(0);
+    assert!(again.out.is_empty() && again.err.contains("proves already"), "{}", again.err);
+
+    let root = "--root '0 0 0 0 0 2  1 0 0 0 0 0'";
+    place
+        .awari(&format!("book prove --dir run --name twelve {root}"))
+        .is(12)
+        .says(&["there is another book", "--name"]);
+    place.awari(&format!("book prove --dir run {root}")).is(3).says(&["no draw", "wins"]);
+    let thirteen = "book prove --dir run --root '2 1 1 1 1 1 1 1 1 1 1 1'";
+    place.awari(thirteen).is(3).says(&["databases of up to 11 stones", "that of 11 is missing"]);
+    place
+        .awari(&format!("{} --positions 1", twelve.replace("twelve", "short")))
+        .is(3)
+        .says(&["no proof with 1 position", "--positions"]);
+    assert!(!place.path("run/books/opening.sqlite").exists());
+}

@@ -1,7 +1,8 @@
 //! Proofs of draws, against scores by the rule text.
 
+use super::awari::engine;
 use crate::{
-    AwariGame, BookEngine, BookFile, DrawProof, DrawVerdict, KeptPosition, ProofRole, check_book, check_kept,
+    AwariGame, BookFile, DrawProof, DrawProofError, DrawVerdict, KeptPosition, ProofRole, check_book, check_kept,
     enter_proof,
 };
 use crate::{BookSides, Strategy};
@@ -24,7 +25,7 @@ impl ExactScores for SolvedBelow {
 
 fn prove(databases: &SolvedBelow, board: &Board, role: ProofRole, nodes: u64) -> DrawVerdict {
     let mut proof = DrawProof::new(Rules::AWARI, databases, nodes, 0).unwrap();
-    proof.prove(board, role, usize::MAX, &SearchStop::new(), &mut |_| {})
+    proof.prove(board, role, usize::MAX, &SearchStop::new(), &mut |_| {}).unwrap()
 }
 
 /// A claim is kept if and only if it is true, and what keeps it holds by the rule text.
@@ -93,8 +94,7 @@ fn a_book_holds_a_proof() {
     let (databases, board, sets) = draw();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("draw.sqlite");
-    let engine = BookEngine { version: "0".to_owned(), limits: "nodes=10".to_owned(), databases: "0..5".to_owned() };
-    let mut file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine).unwrap();
+    let mut file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
     let sets: Vec<&[KeptPosition]> = sets.iter().map(Vec::as_slice).collect();
     enter_proof(&mut file, &Rules::AWARI, &sets, &databases).unwrap();
     let book = file.load(Rules::AWARI, Strategy::Proof, BookSides::Both).unwrap();
@@ -102,4 +102,36 @@ fn a_book_holds_a_proof() {
     let check = check_book(&book, &databases, true);
     assert_eq!(check.wrong, Vec::<String>::new());
     assert_eq!(check.certified.map(|bounds| (bounds.low, bounds.high)), Some((0, 0)));
+}
+
+/// Without a database that a capture leads to, a proof ends with an error that names the position.
+#[test]
+fn missing_databases_are_errors() {
+    let databases = SolvedBelow(reference::solve_up_to(2));
+    let board = Board([0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0]);
+    for role in [ProofRole::Defender, ProofRole::Attacker] {
+        let mut proof = DrawProof::new(Rules::AWARI, &databases, 10, 0).unwrap();
+        let error = proof.prove(&board, role, usize::MAX, &SearchStop::new(), &mut |_| {}).unwrap_err();
+        assert!(matches!(&error, DrawProofError::Missing { position } if !position.is_empty()), "{error}");
+    }
+}
+
+/// A proof is entered as a whole: after a failed write the book has nothing of it, and takes it later.
+#[test]
+fn a_proof_is_entered_whole_or_not_at_all() {
+    let (databases, _, sets) = draw();
+    let sets: Vec<&[KeptPosition]> = sets.iter().map(Vec::as_slice).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("draw.sqlite");
+    let create = || BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+    let mut file = create();
+    file.fail_beyond(file.pages());
+    let failed = enter_proof(&mut file, &Rules::AWARI, &sets, &databases).unwrap_err();
+    assert!(failed.to_string().contains("full"), "{failed}");
+    assert!(!file.has_root().unwrap());
+    drop(file);
+    let mut file = create();
+    assert!(!file.has_root().unwrap());
+    let expansions = enter_proof(&mut file, &Rules::AWARI, &sets, &databases).unwrap();
+    assert!(file.has_root().unwrap() && expansions > 20, "{expansions}");
 }

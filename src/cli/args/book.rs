@@ -25,6 +25,8 @@ pub(crate) struct BookArgs {
 pub(crate) enum BookCommand {
     /// Make a book, or expand one
     Expand(BookExpandArgs),
+    /// Prove that a position is a draw, and make a book of the proof
+    Prove(BookProveArgs),
     /// Show a position of a book, and the value of each move
     Show(BookShowArgs),
     /// Play against a book in the terminal
@@ -56,6 +58,7 @@ impl BookCommand {
     pub(crate) fn file(&self) -> &BookFileArgs {
         match self {
             BookCommand::Expand(args) => &args.file,
+            BookCommand::Prove(args) => &args.file,
             BookCommand::Show(args) => &args.file,
             BookCommand::Play(args) => &args.file,
             BookCommand::Export(args) | BookCommand::Stats(args) => args,
@@ -184,6 +187,43 @@ pub(crate) enum BookSide {
     Second,
     /// Both, in turn
     Both,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  awari book prove --dir runs/quickstart --name twelve \\
+    --root '1 1 1 1 1 1 1 1 1 1 1 1' --databases 10
+  awari book verify --dir runs/quickstart --name twelve \\
+    --certify --databases 10
+
+Looks for two sets of positions: one that the player to move never has to leave, and one that the opponent never has to \
+leave. Play in a set goes on for ever, which is worth 0, or ends with a capture into a database. So the directory needs \
+the databases of all numbers of stones that a capture can leave: of up to 34 stones for a position of 36.
+
+Both sets are checked by the rules and the databases, and entered into a new book with all moves of their positions. \
+`awari book verify --certify` derives the value again from databases and rules alone.
+
+The proof is kept in memory until it is complete: some 200 bytes a position. Ctrl-C ends the search; the same command begins again.")]
+pub(crate) struct BookProveArgs {
+    #[command(flatten)]
+    pub(crate) file: BookFileArgs,
+    /// The position: twelve numbers [default: the opening of the databases]
+    #[arg(long, value_name = "PITS")]
+    pub(crate) root: Option<String>,
+    /// Number of positions that a search visits
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 300,
+        value_parser = values::number::<u64>(1..=u64::MAX))]
+    pub(crate) nodes: u64,
+    /// Number of positions of the proof at which to give up
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 10_000_000,
+        value_parser = values::number::<u32>(1..=1_000_000_000))]
+    pub(crate) positions: u32,
+    #[command(flatten)]
+    pub(crate) databases: BookDatabasesArgs,
+    /// Memory of the table of searched positions
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB")]
+    pub(crate) hash: Budget,
 }
 
 #[derive(Debug, Args)]
