@@ -28,13 +28,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     });
     let mut limits = ServerLimits::default();
     limits.analyses_max = args.analyses.map_or(limits.analyses_max, usize::from);
+    limits.proxy = args.proxy;
     let evaluation = evaluation(&disk, Some(&args.dir))?;
     if evaluation.path.is_some() {
         say(evaluation.text());
     }
+    let short_search = evaluation.evaluation.clone();
     let engine = engine(library.rules(), args.hash.bytes(), evaluation)?;
     let book = opening_book(Some(&args.dir), &args.book, &library.rules())?;
-    let site = Site::new(Oracle::new(library, cache_bytes()), catalogue, engine, book, limits);
+    let oracle = Oracle::new(library, cache_bytes()).with_evaluation(short_search);
+    let site = Site::new(oracle, catalogue, engine, book, limits);
     // Threads for reading, for searching, for analyses and moves, and two for the server; checked before clients can connect.
     let threads = clock::cores() + limits.searches_max + 2 * limits.analyses_max + 2;
     machine::probe_threads(threads).map_err(CliError::Thread)?;

@@ -42,6 +42,7 @@ impl From<OracleError> for Error {
         match error {
             OracleError::Missing { stones, .. } => Error::Missing(stones),
             OracleError::Store(error) => Error::from(*error),
+            error @ OracleError::SearchTable { .. } => Error::Io(error.to_string()),
             error => Error::Damaged(error.to_string()),
         }
     }

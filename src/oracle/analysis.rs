@@ -30,7 +30,7 @@ impl<'a> SearchProbes<'a> {
         SearchProbes { oracle, stones_max, is_repeatable: false, error: OnceLock::new() }
     }
 
-    /// Looks up no score that is wanted only if it is ready, since the content of the cache decides which ones are.
+    /// Looks up no compressed score that is wanted only if it is ready, since the content of the cache decides which ones are.
     #[must_use]
     pub fn repeatable(self) -> SearchProbes<'a> {
         SearchProbes { is_repeatable: true, ..self }
@@ -75,7 +75,7 @@ impl ExactScores for SearchProbes<'_> {
     }
 
     fn knows(&self, stones: u32) -> bool {
-        stones <= self.stones_max && self.oracle.indexed(stones).is_ok()
+        stones <= self.stones_max && self.oracle.has_sound(stones)
     }
 
     fn bounds(&self, board: &Board) -> Option<(Score, Score)> {
@@ -83,10 +83,10 @@ impl ExactScores for SearchProbes<'_> {
     }
 
     fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
-        if self.is_repeatable {
-            return None;
-        }
-        self.read(board, CachedScores::get_decoded)
+        self.read(board, |scores, position| match self.is_repeatable {
+            true => scores.scores().is_in_place().then(|| scores.get(position)),
+            false => scores.get_decoded(position),
+        })
     }
 }
 

@@ -3,9 +3,11 @@
 //! Checksums detect damage, but not wrong scores. So the score of a position is compared with the values of its moves,
 //! and the score of each child with the values of its moves. A contradiction is an error.
 
+use crate::searcher_pool::SearcherPool;
 use crate::{Bounds, Library, LibraryFile, OracleError};
-use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, STONES_MAX};
-use std::cell::Cell;
+use game::{Board, Illegal, Index, Orientation, Pit, Played, PositionSet, Rules, STONES_MAX};
+use search::Evaluation;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use store::{BlockCache, CachedScores, StoreError};
 
@@ -17,6 +19,7 @@ pub struct Oracle {
     /// The databases, or the errors of their files, by stones.
     databases: Vec<Option<Result<IndexedDatabase, String>>>,
     cache: Arc<BlockCache>,
+    searchers: SearcherPool,
 }
 
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub struct Answer {
     pub board: Board,
     /// Its score.
     pub score: Bounds,
+    /// What a search expects of a score that is not proved, in hundredths of a stone.
+    pub estimate: Option<i32>,
     /// The source of the score.
     pub source: AnswerSource,
     /// The legal moves, A to F.
@@ -53,7 +58,7 @@ pub enum AnswerSource {
     Children,
     /// The rules: the player to move cannot move.
     Rules,
-    /// A search down to known positions: there is no database for the number of stones.
+    /// A short search: there is no database for the number of stones.
     Search,
 }
 
@@ -66,6 +71,8 @@ pub struct ValuedMove {
     pub captured: u8,
     /// Its value for the mover, captured stones included.
     pub value: Bounds,
+    /// What a search expects of a value that is not proved, in hundredths of a stone.
+    pub estimate: Option<i32>,
     /// Whether no other move can have a higher value.
     pub is_best: bool,
     /// The position after it, from the other side.
@@ -88,23 +95,25 @@ const READS_MAX: usize = 4;
 #[derive(Default)]
 pub(crate) struct ReadEditions {
     /// One bit per number of stones.
-    stones: Cell<u64>,
+    stones: AtomicU64,
     /// The sum of the editions, which only grow.
-    editions: Cell<u64>,
+    editions: AtomicU64,
 }
 
 const _: () = assert!(STONES_MAX < u64::BITS);
 
 impl ReadEditions {
-    fn note(&self, stones: u32, edition: impl FnOnce() -> u64) {
-        if self.stones.get() >> stones & 1 == 0 {
-            self.stones.set(self.stones.get() | 1 << stones);
-            self.editions.set(self.editions.get().wrapping_add(edition()));
+    pub(crate) fn note(&self, stones: u32, edition: impl FnOnce() -> u64) {
+        let bit = 1 << stones;
+        let is_new = self.stones.load(Ordering::Relaxed) & bit == 0;
+        if is_new && self.stones.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            // Wraps around.
+            self.editions.fetch_add(edition(), Ordering::Relaxed);
         }
     }
 
     fn stones(&self) -> impl Iterator<Item = u32> {
-        let stones = self.stones.get();
+        let stones = self.stones.load(Ordering::Relaxed);
         (0..=STONES_MAX).filter(move |number| stones >> number & 1 == 1)
     }
 }
@@ -130,7 +139,14 @@ impl Oracle {
                 LibraryFile::Damaged { what, .. } => Err(what),
             });
         }
-        Oracle { rules, set, databases, cache }
+        let searchers = SearcherPool::new(rules, Evaluation::default());
+        Oracle { rules, set, databases, cache, searchers }
+    }
+
+    /// Makes short searches use an evaluation, instead of the one that the program contains.
+    #[must_use]
+    pub fn with_evaluation(self, evaluation: Evaluation) -> Oracle {
+        Oracle { searchers: SearcherPool::new(self.rules, evaluation), ..self }
     }
 
     /// Returns the rules.
@@ -198,11 +214,12 @@ impl Oracle {
 
     /// Answers a question about a position.
     ///
-    /// Without a database for the number of stones, the score and the values are bounds from a short search.
+    /// Without a database for the number of stones, the score and the values are proved bounds with estimates, from a search of
+    /// a fixed number of positions.
     ///
     /// # Errors
-    /// [`OracleError::Missing`] if nothing is known, because a database is missing; [`OracleError::Damaged`],
-    /// [`OracleError::Store`] or [`OracleError::Inconsistent`] if a required database cannot be trusted.
+    /// [`OracleError::Damaged`], [`OracleError::Store`], [`OracleError::Inconsistent`] or [`OracleError::Contradiction`] if a
+    /// required database cannot be trusted; [`OracleError::SearchTable`] if there is no memory for a search.
     pub fn answer(&self, board: &Board) -> Result<Answer, OracleError> {
         for _ in 0..READS_MAX {
             let read = ReadEditions::default();
@@ -223,7 +240,7 @@ impl Oracle {
             Some(Ok(database)) => Some(database.scores.scores().latest_edition()),
             _ => None,
         });
-        now.fold(0, u64::wrapping_add) == read.editions.get()
+        now.fold(0, u64::wrapping_add) == read.editions.load(Ordering::Relaxed)
     }
 
     fn answer_once(&self, board: &Board, read: &ReadEditions) -> Result<Answer, OracleError> {
@@ -235,41 +252,49 @@ impl Oracle {
                 Err(reason) => illegal.push(IllegalMove { pit, reason }),
             }
         }
-        let known = moves.is_empty() || self.has(board.stones());
-        let stored = if known && !moves.is_empty() { self.stored(board, read)? } else { None };
-        let mut moves = moves
-            .into_iter()
-            .map(|(pit, played)| {
-                let child = match self.checked(&played.child, read) {
-                    // The values of the other moves may be known.
-                    Err(OracleError::Missing { .. }) => Bounds::anything(played.child.stones()),
-                    child => child?,
-                };
-                Ok(ValuedMove {
-                    pit,
-                    captured: played.captured,
-                    value: child.after_capture(played.captured),
-                    is_best: false,
-                    child: played.child,
-                })
-            })
-            .collect::<Result<Vec<ValuedMove>, OracleError>>()?;
-        let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
+        let mut answer = match moves.is_empty() || self.has(board.stones()) {
+            true => self.known_answer(board, moves, illegal, read)?,
+            false => self.searched_answer(board, moves, illegal, read)?,
+        };
+        let moves = &mut answer.moves;
         for at in 0..moves.len() {
             let others = moves.iter().enumerate().filter(|(other, _)| *other != at);
             let rival = others.map(|(_, other)| other.value.high()).max();
             moves[at].is_best = rival.is_none_or(|rival| moves[at].value.low() >= rival);
         }
+        Ok(answer)
+    }
+
+    /// Answers a question about a position by its database, its children, or the rules.
+    fn known_answer(
+        &self,
+        board: &Board,
+        moves: Vec<(Pit, Played)>,
+        illegal: Vec<IllegalMove>,
+        read: &ReadEditions,
+    ) -> Result<Answer, OracleError> {
+        let stored = if moves.is_empty() { None } else { self.stored(board, read)? };
+        let valued = |(pit, played): (Pit, Played)| {
+            Ok(ValuedMove {
+                pit,
+                captured: played.captured,
+                value: self.checked(&played.child, read)?.after_capture(played.captured),
+                estimate: None,
+                is_best: false,
+                child: played.child,
+            })
+        };
+        let moves = moves.into_iter().map(valued).collect::<Result<Vec<ValuedMove>, OracleError>>()?;
+        let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
         let (score, source) = match (best, stored) {
             (None, _) => (Bounds::exact(self.rules.terminal_score(board)), AnswerSource::Rules),
-            (Some(best), _) if !known => (self.searched(board, read)?.and(best), AnswerSource::Search),
             (Some(best), None) => (best, AnswerSource::Children),
             (Some(best), Some(stored)) if best.and(stored) == stored => (stored, AnswerSource::Database),
             (Some(expected), Some(found)) => {
                 return Err(OracleError::Inconsistent { board: *board, expected, found });
             }
         };
-        Ok(Answer { board: *board, score, source, moves, illegal })
+        Ok(Answer { board: *board, score, estimate: None, source, moves, illegal })
     }
 
     /// Returns the score of a position, with a single look-up if its database holds it, and without a comparison.
@@ -279,6 +304,7 @@ impl Oracle {
         }
         match self.stored(board, &ReadEditions::default()) {
             Ok(Some(stored)) => Ok(stored),
+            // Not in the position set, or beyond the databases.
             Ok(None) | Err(OracleError::Missing { .. }) => Ok(self.answer(board)?.score),
             Err(error) => Err(error),
         }
@@ -316,6 +342,11 @@ impl Oracle {
         self.stones().max()
     }
 
+    /// Returns the searchers of short searches.
+    pub(crate) fn searchers(&self) -> &SearcherPool {
+        &self.searchers
+    }
+
     /// Returns the error of a missing database.
     pub(crate) fn missing(&self, stones: u32) -> OracleError {
         OracleError::Missing { stones, largest: self.stones_max() }
@@ -324,6 +355,11 @@ impl Oracle {
     /// Whether there is a database for a number of stones, sound or not.
     pub(crate) fn has(&self, stones: u32) -> bool {
         self.database(stones).is_some()
+    }
+
+    /// Whether there is a database for a number of stones that was sound when it was opened.
+    pub(crate) fn has_sound(&self, stones: u32) -> bool {
+        matches!(self.database(stones), Some(Ok(_)))
     }
 
     fn database(&self, stones: u32) -> Option<&Result<IndexedDatabase, String>> {

@@ -64,6 +64,9 @@ pub enum OracleError {
         expected: Bounds,
         found: Bounds,
     },
+    /// The system refuses the memory of the table of a short search.
+    #[error("no memory to search the position: {error}; end other programs, or ask for less at a time")]
+    SearchTable { error: std::io::Error },
     /// Scores that a search met contradict each other.
     #[error(
         "the databases contradict each other about position {}; `awari verify` shows which of them are wrong",
@@ -100,7 +103,7 @@ impl OracleError {
     /// Whether a database is damaged or wrong, as opposed to absent.
     pub fn is_damage(&self) -> bool {
         match self {
-            OracleError::Missing { .. } => false,
+            OracleError::Missing { .. } | OracleError::SearchTable { .. } => false,
             OracleError::Store(error) => !matches!(**error, StoreError::Disk(_)),
             OracleError::Damaged { .. }
             | OracleError::Mixed(_)

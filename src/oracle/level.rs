@@ -4,7 +4,7 @@
 //! level. Perfect play never loses any. All levels choose randomly among equally good moves, except perfect play, which
 //! follows the principal line, because best moves alone may repeat positions forever.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, ValuedMove};
 use crate::{Oracle, OracleError};
 use game::Pit;
 use std::str::FromStr;
@@ -60,10 +60,10 @@ impl Oracle {
         let Some(stones_halving) = level.stones_halving() else {
             // Without a line, the first of the best moves.
             let line = if answer.score.score().is_some() { self.line(&answer.board, 1)?.moves } else { Vec::new() };
-            let best = answer.moves.iter().max_by(|a, b| worth(a.value).total_cmp(&worth(b.value)));
+            let best = answer.moves.iter().max_by(|a, b| worth(a).total_cmp(&worth(b)));
             return Ok(line.first().or(best).map(|one| one.pit));
         };
-        let worths = answer.moves.iter().map(|one| (one.pit, worth(one.value)));
+        let worths = answer.moves.iter().map(|one| (one.pit, worth(one)));
         Ok(choose_weighted(worths, stones_halving, random))
     }
 }
@@ -85,9 +85,10 @@ pub(crate) fn choose_weighted(
     chosen.or(moves.last()).map(|(pit, _)| pit)
 }
 
-/// Returns the middle of the bounds.
-fn worth(value: crate::Bounds) -> f64 {
-    (f64::from(value.low()) + f64::from(value.high())) / 2.0
+/// Returns the estimate in stones, or else the middle of the bounds.
+fn worth(one: &ValuedMove) -> f64 {
+    let middle = (f64::from(one.value.low()) + f64::from(one.value.high())) / 2.0;
+    one.estimate.map_or(middle, |hundredths| f64::from(hundredths) / 100.0)
 }
 
 impl FromStr for Level {

@@ -10,7 +10,8 @@
 //! * One oracle serves all threads. Reading raw and packed databases takes no lock; compressed ones share a bounded
 //!   cache of decoded blocks.
 //!
-//! Beyond the databases, [`Oracle::analyze`] searches with the engine of the crate `search`.
+//! Beyond the databases, the engine of the crate `search` gives the answers: proved bounds, and beside them estimates. A short
+//! search of a fixed number of positions serves [`Oracle::answer`]; [`Oracle::analyze`] searches as long as its caller wants.
 //!
 //! The crate opens no files: callers pass opened files.
 
@@ -25,7 +26,8 @@ mod level;
 mod library;
 mod line;
 mod review;
-mod search;
+mod searched;
+mod searcher_pool;
 
 pub use analysis::SearchProbes;
 pub use answer::{Answer, AnswerSource, IllegalMove, Oracle, ValuedMove};

@@ -74,10 +74,7 @@ impl Oracle {
 
     fn judge(&self, before: Situation, turn: GameTurn) -> Result<JudgedMove, OracleError> {
         let mut judged = JudgedMove { turn, before, value: None, best: None, loss: None, better: Vec::new() };
-        let answer = match self.answer(&before.board) {
-            Err(OracleError::Missing { .. }) => return Ok(judged),
-            answer => answer?,
-        };
+        let answer = self.answer(&before.board)?;
         judged.best = Some(answer.score);
         judged.value = answer.moves.iter().find(|one| one.pit == turn.pit).map(|one| one.value);
         if let (Some(best), Some(value)) = (answer.score.score(), judged.value.and_then(Bounds::score)) {

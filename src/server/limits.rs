@@ -1,5 +1,6 @@
 //! Limits on the input of clients, and on the resources of the server.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The limits of a server.
@@ -23,6 +24,13 @@ pub struct ServerLimits {
     pub analyses_max: usize,
     /// Analyses that wait, and searches for moves; more are refused.
     pub analyses_waiting_max: usize,
+    /// Analyses of one client that run or wait, and searches for moves; more are refused.
+    pub analyses_client_max: usize,
+    /// Requests of one client for probes, batches, lines, book positions and pages that are answered or wait; more are
+    /// refused.
+    pub searches_client_max: usize,
+    /// The address of a proxy, whose requests name their client in `X-Forwarded-For`.
+    pub proxy: Option<IpAddr>,
     /// Time that an analysis may wait to start.
     pub analysis_wait: Duration,
     /// Time of a streamed analysis.
@@ -59,6 +67,9 @@ impl Default for ServerLimits {
             searches_max: std::thread::available_parallelism().map_or(2, usize::from),
             analyses_max: std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).max(1)),
             analyses_waiting_max: 16,
+            analyses_client_max: 4,
+            searches_client_max: 16,
+            proxy: None,
             analysis_wait: Duration::from_secs(10),
             analysis_stream: Duration::from_secs(60),
             analysis_answer: Duration::from_secs(15),

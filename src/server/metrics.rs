@@ -29,7 +29,7 @@ pub(super) const ROUTES: [&str; 20] = [
 ];
 
 /// The statuses that the server sends; others count as 0.
-const STATUSES: [u16; 14] = [200, 204, 304, 400, 404, 405, 408, 413, 414, 500, 501, 503, 431, 0];
+const STATUSES: [u16; 15] = [200, 204, 304, 400, 404, 405, 408, 413, 414, 429, 431, 500, 501, 503, 0];
 
 /// Upper bounds of the histogram buckets, in microseconds.
 const CLASSES: [u64; 12] = [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];

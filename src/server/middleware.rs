@@ -1,10 +1,13 @@
 //! Checks and headers common to all requests.
 
+use super::client_address::ClientAddress;
+use super::client_shares::{ClientPlace, PlacedBody};
 use super::framing::TwoLengths;
 use super::host::BadHost;
 use super::refusal::Refusal;
 use super::reply::NOT_KEPT;
 use super::site::Site;
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::{Method, StatusCode};
@@ -42,8 +45,18 @@ pub(super) async fn around(State(site): State<Arc<Site>>, request: Request, next
     } else if method == Method::OPTIONS {
         preflight()
     } else {
-        let response = timeout(site.limits.request, next.run(request)).await;
-        response.unwrap_or_else(|_| Refusal::busy().into_response())
+        match place(&site, &request, route.as_ref()) {
+            Err(refusal) => refusal.into_response(),
+            Ok(place) => {
+                let response = timeout(site.limits.request, next.run(request)).await;
+                let response = response.unwrap_or_else(|_| Refusal::busy().into_response());
+                match place {
+                    // An analysis goes on while its body is sent.
+                    Some(place) => response.map(|body| Body::new(PlacedBody::new(body, place))),
+                    None => response,
+                }
+            }
+        }
     };
     let mut response = finished(response, &method, &asked, &site.tag);
     if !codings.is_empty() {
@@ -52,6 +65,13 @@ pub(super) async fn around(State(site): State<Arc<Site>>, request: Request, next
     }
     site.metrics.count(route.as_ref().map(MatchedPath::as_str), response.status().as_u16(), begun.elapsed());
     response
+}
+
+/// Takes the place of a request in the share of its client, if its route has shares.
+fn place(site: &Site, request: &Request, route: Option<&MatchedPath>) -> Result<Option<ClientPlace>, Refusal> {
+    let shares = route.and_then(|route| site.shares.of_route(route.as_str()));
+    let (Some(shares), Some(client)) = (shares, request.extensions().get::<ClientAddress>()) else { return Ok(None) };
+    shares.enter(*client).map(Some).ok_or_else(Refusal::too_many)
 }
 
 /// Answers the preflight request of a browser for a page of another site.

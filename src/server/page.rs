@@ -26,7 +26,7 @@ use game::quantity::plural;
 use game::transcript::side_name;
 use game::{Board, Rules, Score};
 use maud::{DOCTYPE, Markup, html};
-use oracle::{Answer, AnswerSource, Bounds};
+use oracle::{Answer, AnswerSource, Bounds, ValuedMove};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -193,7 +193,7 @@ fn position(
     details: Option<&Details<'_>>,
     stones_max: Option<u32>,
 ) -> Markup {
-    let beyond = stones_max.filter(|_| answer.as_ref().is_err_and(|refusal| refusal.code == "unknown-position"));
+    let beyond = stones_max.filter(|_| answer.as_ref().is_ok_and(|answer| answer.estimate.is_some()));
     let known = details.map(|details| details.answer);
     let tone = known.map_or("banner".to_owned(), |answer| format!("banner {}", category(answer.score)));
     let flip = PageState { game: shown.game.clone(), letters: shown.letters.clone(), hidden: !shown.hidden };
@@ -252,16 +252,21 @@ fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u3
     }
     match answer {
         _ if shown.hidden => format!("{side} to move."),
-        Err(refusal) => {
-            let reach = beyond
-                .map(|stones| format!(" (the largest has {})", plural(stones.into(), "stone")))
-                .unwrap_or_default();
-            format!("{side} to move; {}{reach}.", refusal.message)
-        }
+        Err(refusal) => format!("{side} to move; {}.", refusal.message),
         Ok(answer) => match answer.score.score() {
             Some(0) => format!("{side} to move: the stones on the board are shared."),
             Some(score) if score > 0 => format!("{side} to move wins by {}.", stones(score)),
             Some(score) => format!("{side} to move loses by {}.", stones(-score)),
+            None if let Some(estimate) = answer.estimate => {
+                let largest = beyond.map(|most| format!(" (the largest has {})", plural(most.into(), "stone")));
+                format!(
+                    "{side} to move: estimated {}, proved {} stones; no {}-stone database here{}.",
+                    estimated(estimate),
+                    bounds_text(answer.score),
+                    answer.board.stones(),
+                    largest.unwrap_or_default()
+                )
+            }
             None if !shown.game.rules().has_scores() && answer.source != AnswerSource::Search => {
                 format!(
                     "{side} to move can force {}, and be held to {} stones.",
@@ -282,14 +287,35 @@ fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u3
 
 /// Formats a value with its category, if certain.
 fn worth(value: Bounds) -> String {
-    let text = match value.score() {
-        Some(score) => signed(score),
-        None => format!("{} to {}", signed(value.low()), signed(value.high())),
-    };
+    let text = bounds_text(value);
     match category(value) {
         "unknown" => text,
         category => format!("{text} {category}"),
     }
+}
+
+/// Formats a value, proved or not: an estimate is marked.
+fn worth_or_estimate(one: &ValuedMove) -> String {
+    one.estimate.map_or_else(|| worth(one.value), |hundredths| format!("≈ {}", estimated(hundredths)))
+}
+
+/// Formats a score or its bounds.
+fn bounds_text(value: Bounds) -> String {
+    match value.score() {
+        Some(score) => signed(score),
+        None => format!("{} to {}", signed(value.low()), signed(value.high())),
+    }
+}
+
+/// Formats an estimate in hundredths of a stone, with one decimal.
+fn estimated(hundredths: i32) -> String {
+    let tenths = (hundredths.unsigned_abs() + 5) / 10;
+    let sign = match hundredths {
+        _ if tenths == 0 => "",
+        1.. => "+",
+        _ => "\u{2212}",
+    };
+    format!("{sign}{}.{}", tenths / 10, tenths % 10)
 }
 
 /// Formats a score with a real minus sign: a line may break at a hyphen.

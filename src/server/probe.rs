@@ -29,6 +29,9 @@ pub(super) struct Probed {
     stones: u32,
     score: ScoreValue,
     category: &'static str,
+    /// In hundredths of a stone, if the score is not proved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<i32>,
     source: &'static str,
     moves: Vec<ProbedMove>,
     illegal: Vec<ProbedIllegalMove>,
@@ -39,6 +42,9 @@ struct ProbedMove {
     pit: String,
     value: ScoreValue,
     category: &'static str,
+    /// In hundredths of a stone, if the value is not proved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<i32>,
     captures: u8,
     loss: ScoreValue,
     best: bool,
@@ -59,6 +65,7 @@ impl Probed {
             pit: MoveText { pit: one.pit, side }.to_string(),
             value: one.value.into(),
             category: category(one.value),
+            estimate: one.estimate,
             captures: one.captured,
             loss: loss(answer.score, one),
             best: one.is_best,
@@ -69,6 +76,7 @@ impl Probed {
             stones: answer.board.stones(),
             score: answer.score.into(),
             category: category(answer.score),
+            estimate: answer.estimate,
             source: match answer.source {
                 AnswerSource::Database => "database",
                 AnswerSource::Children => "children",
@@ -95,8 +103,9 @@ impl Probed {
 /// Returns the legal moves, best first.
 pub(crate) fn best_first(answer: &Answer) -> Vec<&ValuedMove> {
     let mut moves: Vec<&ValuedMove> = answer.moves.iter().collect();
-    // Twice the middle of the bounds, to avoid rounding; the sort keeps A before F.
-    let worth = |one: &ValuedMove| i16::from(one.value.low()) + i16::from(one.value.high());
+    // The estimate, or else the middle of the bounds, in hundredths of a stone; the sort keeps A before F.
+    let middle = |value: Bounds| 50 * (i32::from(value.low()) + i32::from(value.high()));
+    let worth = |one: &ValuedMove| one.estimate.unwrap_or_else(|| middle(one.value));
     moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, worth(one), one.captured)));
     moves
 }

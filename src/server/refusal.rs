@@ -9,8 +9,9 @@ use game::notation::NotationError;
 use oracle::OracleError;
 use serde::Serialize;
 
-/// The code of a request that may be repeated soon.
+/// The codes of requests that may be repeated soon.
 const BUSY: &str = "busy";
+const TOO_MANY: &str = "too-many-requests";
 
 /// A refused request. `code` is for programs and never changes its meaning; `message` and `hint` are for people.
 #[derive(Clone, Debug, Serialize)]
@@ -38,6 +39,12 @@ impl Refusal {
     pub(crate) fn busy() -> Refusal {
         let message = "the server is busy";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message, "try again in a second")
+    }
+
+    /// Returns the refusal of a request whose client has as many others under way as it may.
+    pub(crate) fn too_many() -> Refusal {
+        let message = "the server answers as many requests of this client as it may at a time";
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, TOO_MANY, message, "wait for earlier answers, and try again")
     }
 
     /// Returns the refusal of an analysis for which there is no place.
@@ -81,6 +88,7 @@ impl From<OracleError> for Refusal {
                 format!("no {stones}-stone database here"),
                 "/v1/databases lists the available databases",
             ),
+            OracleError::SearchTable { .. } => Refusal::busy(),
             // The text names files of the server, which clients must not see.
             error if error.is_damage() => Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -113,7 +121,7 @@ impl From<BookError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = super::reply::json(self.status, &self);
-        if self.code == BUSY {
+        if [BUSY, TOO_MANY].contains(&self.code) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response

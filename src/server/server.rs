@@ -1,6 +1,7 @@
 //! Connections: a bounded number, each for a bounded time, with a graceful shutdown.
 
 use super::client::{Client, SharedStream, until_stopped};
+use super::client_address::ClientAddress;
 use super::framing::{Followed, TwoLengths};
 use super::host::{self, BadHost};
 use super::limits::ServerLimits;
@@ -12,7 +13,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -101,7 +102,7 @@ impl Server {
                 Either::Left(next) => next,
                 Either::Right(_) => break,
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok((stream, peer)) = accepted else {
                 sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             };
@@ -109,7 +110,7 @@ impl Server {
             let stopped = stop.0.subscribe();
             tokio::spawn(async move {
                 let _place = place;
-                connection(stream, service, limits, stopped).await;
+                connection(stream, peer.ip(), service, limits, stopped).await;
             });
         }
         drop(listener);
@@ -123,6 +124,7 @@ impl Server {
 /// Serves one connection. Errors are ignored: the client is gone, or does not speak HTTP.
 async fn connection(
     stream: TcpStream,
+    peer: IpAddr,
     service: TowerToHyperService<Router>,
     limits: ServerLimits,
     mut stopped: watch::Receiver<bool>,
@@ -139,6 +141,8 @@ async fn connection(
         if !host::is_sound(request.version(), request.headers()) {
             request.extensions_mut().insert(BadHost);
         }
+        let address = ClientAddress::of_request(peer, limits.proxy, request.headers());
+        request.extensions_mut().insert(address);
         request.extensions_mut().insert(client.clone());
         service.call(request)
     });

@@ -1,6 +1,7 @@
 //! The state that all requests share: an oracle, the catalogue of its databases, limits and permits.
 
 use super::catalogue::{Catalogue, ScoreCount};
+use super::client_shares::ClientShares;
 use super::engine::{SearchQueue, SiteEngine};
 use super::limits::ServerLimits;
 use super::metrics::Metrics;
@@ -38,8 +39,38 @@ pub struct Site {
     pub(super) analyses: SearchQueue,
     /// Searches for the moves of players.
     pub(super) moves: SearchQueue,
+    /// Shares of clients in analyses, in searches for moves, and in other requests.
+    pub(super) shares: SiteShares,
     pub(super) metrics: Metrics,
     random: (RandomState, AtomicU64),
+}
+
+/// Shares of clients by kinds of requests, so that those of one kind do not block those of another.
+#[derive(Debug)]
+pub(super) struct SiteShares {
+    analyses: Arc<ClientShares>,
+    moves: Arc<ClientShares>,
+    searches: Arc<ClientShares>,
+}
+
+impl SiteShares {
+    fn new(limits: &ServerLimits) -> SiteShares {
+        SiteShares {
+            analyses: ClientShares::new(limits.analyses_client_max),
+            moves: ClientShares::new(limits.analyses_client_max),
+            searches: ClientShares::new(limits.searches_client_max),
+        }
+    }
+
+    /// Returns the shares that requests of a route need; `None` for routes that search nothing.
+    pub(super) fn of_route(&self, route: &str) -> Option<&Arc<ClientShares>> {
+        match route {
+            "/v1/analysis" => Some(&self.analyses),
+            "/v1/choose" => Some(&self.moves),
+            "/v1/probe" | "/v1/mainline" | "/v1/book" | "/" => Some(&self.searches),
+            _ => None,
+        }
+    }
 }
 
 impl Site {
@@ -64,6 +95,7 @@ impl Site {
             book,
             analyses: SearchQueue::new(&limits),
             moves: SearchQueue::new(&limits),
+            shares: SiteShares::new(&limits),
             limits,
             metrics: Metrics::default(),
             random: (RandomState::new(), AtomicU64::new(0)),

@@ -13,6 +13,15 @@ fn worth(one: &Value) -> String {
         score if score > 0 => format!("+{score}"),
         score => format!("−{}", -score),
     };
+    if let Some(hundredths) = one["estimate"].as_i64() {
+        let tenths = (hundredths.abs() as f64 / 10.0).round();
+        let sign = match hundredths > 0 {
+            _ if tenths == 0.0 => "",
+            true => "+",
+            false => "−",
+        };
+        return format!("≈ {sign}{:.1}", tenths / 10.0);
+    }
     match &one["value"] {
         value if value.is_i64() => format!("{} {}", signed(value), one["category"].as_str().unwrap()),
         bounds => format!("{} to {}", signed(&bounds["lo"]), signed(&bounds["hi"])),

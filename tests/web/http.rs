@@ -11,7 +11,7 @@ use game::{Board, PositionSet};
 use oracle::Oracle;
 use search::Evaluation;
 use serde_json::{Value, json};
-use server::{Catalogue, Server, ServerLimits, Site, SiteEngine, router};
+use server::{Catalogue, ClientAddress, Server, ServerLimits, Site, SiteEngine, router};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::{Read, Write};
@@ -371,6 +371,8 @@ fn the_server_matches_its_description() {
         ..ServerLimits::default()
     };
     let busy = site(Codec::Zstd, false, none);
+    let strict = ServerLimits { analyses_client_max: 0, searches_client_max: 0, ..ServerLimits::default() };
+    let strict = site(Codec::Packed, false, strict);
     let slow = site(Codec::Packed, false, ServerLimits { body: Duration::ZERO, ..ServerLimits::default() });
     run(async {
         let description = json_of(&plain, "/v1/openapi.json").await;
@@ -380,6 +382,10 @@ fn the_server_matches_its_description() {
         let spoilt = "pos=1+1+0+0+0+0+1+1+0+0+0+0";
         let post = |body: String| Request::post("/v1/probe").body(Body::from(body)).unwrap();
         let game = |text: Body| Request::post("/v1/transcript").body(text).unwrap();
+        let from_client = |mut request: Request<Body>| {
+            request.extensions_mut().insert(ClientAddress::new([127, 0, 0, 1].into()));
+            request
+        };
         let batch = |positions: &[&str]| post(json!({ "positions": positions }).to_string());
         let tag = send(&plain, get("/healthz")).await;
         assert!(!tag.0.headers().contains_key(header::ETAG));
@@ -394,7 +400,13 @@ fn the_server_matches_its_description() {
             (&plain, "/v1/probe", get("/v1/probe"), 400),
             (&plain, "/v1/probe", get("/v1/probe?pos=1+2"), 400),
             (&plain, "/v1/probe", get(&format!("/v1/probe?{known}&more=1")), 400),
-            (&plain, "/v1/probe", get(&format!("/v1/probe?{unknown}")), 404),
+            (&plain, "/v1/probe", get(&format!("/v1/probe?{unknown}")), 200),
+            (&strict, "/v1/probe", from_client(get(&format!("/v1/probe?{known}"))), 429),
+            (&strict, "/v1/probe", from_client(batch(&[])), 429),
+            (&strict, "/v1/analysis", from_client(get(&format!("/v1/analysis?{known}"))), 429),
+            (&strict, "/v1/mainline", from_client(get(&format!("/v1/mainline?{known}"))), 429),
+            (&strict, "/v1/choose", from_client(get(&format!("/v1/choose?{known}&level=good"))), 429),
+            (&strict, "/v1/book", from_client(get(&format!("/v1/book?{known}"))), 429),
             (&plain, "/v1/probe", put, 405),
             (&plain, "/v1/probe", get(&long), 414),
             (&damaged, "/v1/probe", get(&format!("/v1/probe?{spoilt}")), 503),
@@ -417,7 +429,7 @@ fn the_server_matches_its_description() {
             (&plain, "/v1/mainline", get("/v1/mainline?pos=1+0+0+0+0+0+1+0+0+0+0+0"), 200),
             (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}&moves=1")), 200),
             (&plain, "/v1/mainline", get(&format!("/v1/mainline?{known}&moves=x")), 400),
-            (&plain, "/v1/mainline", get(&format!("/v1/mainline?{unknown}")), 404),
+            (&plain, "/v1/mainline", get(&format!("/v1/mainline?{unknown}")), 200),
             (&plain, "/v1/mainline", get(&long.replace("probe", "mainline")), 414),
             (&damaged, "/v1/mainline", get(&format!("/v1/mainline?{spoilt}")), 503),
             (&busy, "/v1/mainline", get(&format!("/v1/mainline?{known}")), 503),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod analysis;
+mod client_shares;
 mod engine_session;
 mod games;
 mod http;

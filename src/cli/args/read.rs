@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use oracle::Level;
 use pipeline::Budget;
 use planner::Method;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use store::Codec;
@@ -307,6 +308,9 @@ pub(crate) struct ServeArgs {
     /// Analyses at once, and as many searches for moves; others wait [default: one less than there are cores, at least 1]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(1..=1024))]
     pub(crate) analyses: Option<u16>,
+    /// Address of a proxy whose requests name their client in X-Forwarded-For; each client has a share of the server
+    #[arg(long, value_name = "IP")]
+    pub(crate) proxy: Option<IpAddr>,
     /// Memory of the table that all analyses share
     #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB")]
     pub(crate) hash: Budget,

@@ -368,6 +368,10 @@ function valueOf(at) {
   const known = answer?.moves?.find(isHere);
   const searched = analysis?.moves.find(isHere);
   if (!known && !searched) return null;
+  if (!searched && known.estimate !== undefined) {
+    const best = answer.moves[0] === known;
+    return { text: estimated(known, 1), words: `estimated at ${stonesOfHundredths(known.estimate, 1)}${best ? ", best" : ""}`, tone: `${known.category}${best ? " best" : ""} estimated` };
+  }
   if (!searched || typeof known?.value === "number") {
     return { text: worth(known), words: `${text(known.value)}, ${known.category}${known.best ? ", best" : ""}`, tone: `${known.category}${known.best ? " best" : ""}` };
   }
@@ -400,7 +404,7 @@ function evaluation() {
   const found = typeof score === "number" ? null : analysis;
   const bounds = { lo: Math.max(lo, found?.proved.lo ?? lo), hi: Math.min(hi, found?.proved.hi ?? hi) };
   const link = (letters) => address(played() + letters);
-  return showEvaluation(position, { ...found, proved: bounds, estimate: found?.estimate, link });
+  return showEvaluation(position, { ...found, proved: bounds, estimate: found?.estimate ?? answer?.estimate, link });
 }
 
 /** Formats the stones of the largest database. */
@@ -421,7 +425,8 @@ function verdict() {
     return `${side} to move: estimated ${stonesOfHundredths(analysis.estimate, 1)}, proved ${proved(analysis.proved)} stones.`;
   }
   if (isThinking) return `${side} to move; the server is thinking.`;
-  if (answer.score === undefined) return `${side} to move; ${answer.message}${answer.code === "unknown-position" ? reach() : ""}.`;
+  if (answer.score === undefined) return `${side} to move; ${answer.message}.`;
+  if (answer.estimate !== undefined) return `${side} to move: estimated ${stonesOfHundredths(answer.estimate, 1)}, proved ${text(answer.score)} stones; no ${stonesOf(position)}-stone database here${reach()}.`;
   const hasPairs = document.documentElement.dataset.repetition === "own-side" && answer.source !== "search";
   if (typeof answer.score !== "number" && hasPairs) return `${side} to move can force ${signed(answer.score.lo)}, and be held to ${signed(answer.score.hi)} stones.`;
   if (typeof answer.score !== "number") return `${side} to move: between ${signed(answer.score.lo)} and ${signed(answer.score.hi)} stones.`;

@@ -1,7 +1,7 @@
 //! The board: South's pits below, North's above. Legal moves are links. `board.js` draws the same.
 
-use super::{PageState, worth};
-use crate::probe::category;
+use super::{PageState, worth_or_estimate};
+use crate::probe::{best_first, category};
 use game::notation::{MoveText, Seats, Side};
 use game::{HALF_PITS, Pit};
 use maud::{Markup, html};
@@ -13,6 +13,7 @@ pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {
     let now = shown.game.now();
     let Seats { south_store, north_store, side } = now.seats;
     let moves = shown.game.moves();
+    let first = known.and_then(|answer| best_first(answer).first().map(|one| one.pit));
     let pit = |owner: Side, pit: Pit| {
         let half = if owner == side { now.board.mover() } else { now.board.opponent() };
         let label = MoveText { pit, side: owner }.to_string();
@@ -22,10 +23,14 @@ pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {
             span.name { (label) }
             span.stones { (half[pit.number()]) }
             (seeds(half[pit.number()], pit.number() + if owner == Side::South { 0 } else { HALF_PITS }))
-            span.value { @if let Some(one) = value { (worth(one.value)) } }
+            span.value { @if let Some(one) = value { (worth_or_estimate(one)) } }
         };
         let class = match value {
-            Some(one) => format!("pit {}{}", category(one.value), if one.is_best { " best" } else { "" }),
+            Some(one) => {
+                let estimated = if one.estimate.is_some() { " estimated" } else { "" };
+                let best = if one.is_best || one.estimate.is_some() && first == Some(pit) { " best" } else { "" };
+                format!("pit {}{best}{estimated}", category(one.value))
+            }
             None => "pit".to_owned(),
         };
         html! {

@@ -1,7 +1,7 @@
 //! The details below the board: principal line, table of moves and histogram of scores. Each is an element with an id,
 //! which the script copies.
 
-use super::{PageState, signed, stones, worth};
+use super::{PageState, estimated, signed, stones, worth};
 use crate::catalogue::ScoreCount;
 use crate::probe::{SLAM, STARVES, ScoreValue, best_first, category, loss};
 use crate::site::Site;
@@ -75,6 +75,7 @@ impl Details<'_> {
         if answer.moves.is_empty() {
             return html! {};
         }
+        let has_estimates = answer.moves.iter().any(|one| one.estimate.is_some());
         let lost = |value: ScoreValue| match value {
             ScoreValue::Exact(value) => value.to_string(),
             ScoreValue::Between { lo, hi } => format!("{lo} to {hi}"),
@@ -82,14 +83,26 @@ impl Details<'_> {
         html! {
             table id="moves" {
                 caption { "Moves, the best first" }
-                thead { tr { @for name in ["Pit", "Value", "Captures", "Loss"] { th scope="col" { (name) } } } }
+                thead {
+                    tr {
+                        th scope="col" { "Pit" }
+                        th scope="col" { @if has_estimates { "Proved" } @else { "Value" } }
+                        @if has_estimates { th scope="col" { "Estimated" } }
+                        th scope="col" { "Captures" }
+                        // Of estimated moves, hardly a loss is proved.
+                        @if !has_estimates { th scope="col" { "Loss" } }
+                    }
+                }
                 tbody {
                     @for one in best_first(answer) {
                         tr {
                             th scope="row" { (MoveText { pit: one.pit, side }) }
                             td class=(category(one.value)) { (worth(one.value)) }
+                            @if has_estimates {
+                                td.estimated { @if let Some(hundredths) = one.estimate { "≈ " (estimated(hundredths)) } }
+                            }
                             td { (one.captured) }
-                            td { (lost(loss(answer.score, one))) }
+                            @if !has_estimates { td { (lost(loss(answer.score, one))) } }
                         }
                     }
                 }

@@ -30,7 +30,8 @@ export const text = (value) => (typeof value === "number" ? signed(value) : `${s
 
 /** Formats an estimate in hundredths of a stone, with a number of decimals. */
 export function stonesOfHundredths(hundredths, decimals) {
-  const size = (Math.abs(hundredths) / 100).toFixed(decimals);
+  const unit = 10 ** (2 - decimals);
+  const size = (Math.round(Math.abs(hundredths) / unit) * unit / 100).toFixed(decimals);
   return Number(size) === 0 ? size : `${hundredths > 0 ? "+" : "−"}${size}`;
 }
 

@@ -13,11 +13,14 @@ const TRIES_MAX = 20;
 
 const answers = new Map();
 
+/** The codes of refusals after which the same request may succeed. */
+const PASSING = ["busy", "too-many-requests"];
+
 /** Returns a cached answer, or requests one and caches it unless the server was busy. */
 async function remembered(key, find) {
   if (answers.has(key)) return answers.get(key);
   const answer = await find();
-  if (answer.code !== "busy") {
+  if (!PASSING.includes(answer.code)) {
     if (answers.size >= ANSWERS_MAX) answers.delete(answers.keys().next().value);
     answers.set(key, answer);
   }
@@ -28,7 +31,7 @@ export const posted = (path, body) => fetch(path, { method: "POST", body });
 
 /** Requests the values of a position, or an error. In a batch, browsers do not report unknown positions as failures. */
 export const probed = (position) => remembered(`probe ${written(position)}`, async () => {
-  const response = await posted("v1/probe", JSON.stringify({ positions: [written(position)] }));
+  const response = await patient(() => posted("v1/probe", JSON.stringify({ positions: [written(position)] })));
   const found = await response.json();
   return found.answers ? (found.answers[0].error ?? found.answers[0]) : found;
 });
@@ -55,11 +58,11 @@ export const note = (position, parts) => answers.set(`page ${written(position)}`
 
 const wait = (time) => new Promise((resolve) => { setTimeout(resolve, time); });
 
-/** Sends a request again while the server is busy. */
+/** Sends a request again while the server is busy, or answers others of this client. */
 async function patient(send, signal) {
   for (let tries = 1; ; tries += 1) {
     const response = await send();
-    const again = response.status === 503 && response.headers.get("retry-after");
+    const again = [429, 503].includes(response.status) && response.headers.get("retry-after");
     if (!again || tries === TRIES_MAX) return response;
     await wait(1000 * Number(again));
     signal?.throwIfAborted();
