@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod evaluation;
 mod failing_disk;
 mod kills;
 mod simulated_jobs;
