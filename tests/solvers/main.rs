@@ -11,4 +11,5 @@ mod openspiel;
 mod recorded_databases;
 mod rule_sets;
 mod rules;
+mod searches;
 mod verify_command;
