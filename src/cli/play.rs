@@ -170,7 +170,15 @@ impl PlayedGame<'_> {
             "values" | "best" | "line" if !self.analyst.holds(&now.board) => match self.analyst.analyze_all(&self.game)
             {
                 Err(error) => print(&format!("{error}\n"))?,
-                Ok(report) => print(&searched(word, &now.text(), &report))?,
+                Ok(report) => print(&searched(word, self.game.rules(), &now.text(), &report))?,
+            },
+            // The game so far decides which move keeps a bound.
+            "best" if !self.game.rules().has_scores() => match self.analyst.analyze_all(&self.game) {
+                Err(error) => print(&format!("{error}\n"))?,
+                Ok(report) => match report.moves.first() {
+                    Some(best) => print(&format!("{}\n", MoveText { pit: best.pit, side: now.seats.side }))?,
+                    None => print("not known\n")?,
+                },
             },
             "values" | "best" | "line" => match self.analyst.oracle.answer(&now.board) {
                 Err(error) => print(&format!("{error}\n"))?,
@@ -216,7 +224,7 @@ impl PlayedGame<'_> {
 }
 
 /// Answers `values`, `best` or `line` about a position that was searched.
-fn searched(word: &str, position: &PositionText, report: &SearchReport) -> String {
+fn searched(word: &str, rules: &Rules, position: &PositionText, report: &SearchReport) -> String {
     let best = report.moves.first();
     match (word, best) {
         ("best", Some(best)) => {
@@ -227,8 +235,8 @@ fn searched(word: &str, position: &PositionText, report: &SearchReport) -> Strin
                 false => format!("{name}, by estimate: {estimate}; proved is {}\n", proved(report)),
             }
         }
-        ("line", Some(_)) => format!("{}\n", searched_line(position, report)),
-        _ => searched_text(position, report),
+        ("line", Some(_)) => format!("{}\n", searched_line(rules, position, report)),
+        _ => searched_text(rules, position, report),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::table::TextTable;
 use disk::RealDisk;
 use game::notation::{MoveText, PositionText, Side};
 use game::transcript::side_name;
-use game::{HALF_PITS, Illegal, Pit, Rules};
+use game::{HALF_PITS, Illegal, Pit, RestOwner, Rules};
 use oracle::{Answer, AnswerSource, Bounds, LineEnd, Oracle, PrincipalLine};
 use pipeline::Exit;
 use search::{SearchReport, SearchedMove};
@@ -31,9 +31,10 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
     if !analyst.holds(&position.board()) {
         let report = analyst.analyze(position.board(), &[], HALF_PITS)?;
+        let rules = analyst.oracle.rules();
         return match args.json {
-            true => print_json(&ProbeReply::of_search(&position, &report)),
-            false => print_text(&searched_text(&position, &report)),
+            true => print_json(&ProbeReply::of_search(rules, &position, &report)),
+            false => print_text(&searched_text(rules, &position, &report)),
         }
         .map(|()| Exit::Done);
     }
@@ -137,7 +138,7 @@ impl ProbeReply {
         }
     }
 
-    fn of_search(position: &PositionText, report: &SearchReport) -> ProbeReply {
+    fn of_search(rules: &Rules, position: &PositionText, report: &SearchReport) -> ProbeReply {
         let stones = |hundredths: i32| Some(f64::from(hundredths) / 100.0);
         let is_best = proved_best(report);
         let mut moves: Vec<(Pit, LegalMove)> = Vec::new();
@@ -152,7 +153,7 @@ impl ProbeReply {
             moves.push((one.pit, legal));
         }
         moves.sort_by_key(|(pit, _)| pit.number());
-        let illegal = illegal_moves(position);
+        let illegal = illegal_moves(rules, position);
         ProbeReply {
             position: position.to_string(),
             stones: position.board().stones(),
@@ -162,7 +163,7 @@ impl ProbeReply {
             illegal: illegal
                 .map(|(pit, why)| ForbiddenMove { pit: pit_name(pit, position.side()), reason: reason(why) })
                 .collect(),
-            line: searched_line(position, report),
+            line: searched_line(rules, position, report),
             estimate: stones(report.estimate),
             search: Some(SearchEffort {
                 depth: report.depth,
@@ -184,13 +185,13 @@ pub(crate) fn estimate(one: &SearchedMove) -> i32 {
     one.estimate.hundredths().clamp(i32::from(one.low) * 100, i32::from(one.high) * 100)
 }
 
-fn illegal_moves(position: &PositionText) -> impl Iterator<Item = (Pit, Illegal)> {
+fn illegal_moves(rules: &Rules, position: &PositionText) -> impl Iterator<Item = (Pit, Illegal)> {
     let board = position.board();
-    Pit::ALL.into_iter().filter_map(move |pit| Some((pit, board.play(&Rules::AWARI, pit).err()?)))
+    Pit::ALL.into_iter().filter_map(move |pit| Some((pit, board.play(rules, pit).err()?)))
 }
 
 /// Describes a position that was searched: what is proved, and what is estimated.
-pub(crate) fn searched_text(position: &PositionText, report: &SearchReport) -> String {
+pub(crate) fn searched_text(rules: &Rules, position: &PositionText, report: &SearchReport) -> String {
     let mut text = board(position);
     let stones = plural(u64::from(position.board().stones()), "stone");
     let _ = match report.is_exact() {
@@ -226,19 +227,19 @@ pub(crate) fn searched_text(position: &PositionText, report: &SearchReport) -> S
         ]);
     }
     let _ = writeln!(text, "{}", table.fit(Width::stdout()));
-    for (pit, why) in illegal_moves(position) {
+    for (pit, why) in illegal_moves(rules, position) {
         let _ = writeln!(text, " {}  illegal: {}", pit_name(pit, position.side()), reason(why));
     }
-    let _ = writeln!(text, "\nline   {}", searched_line(position, report));
+    let _ = writeln!(text, "\nline   {}", searched_line(rules, position, report));
     text
 }
 
 /// Formats the expected line of a search: `F4 a1 E5x2 ...`.
-pub(crate) fn searched_line(position: &PositionText, report: &SearchReport) -> String {
+pub(crate) fn searched_line(rules: &Rules, position: &PositionText, report: &SearchReport) -> String {
     let (mut side, mut board) = (position.side(), position.board());
     let mut words = Vec::new();
     for &pit in report.moves.first().map_or(&[][..], |best| &best.line) {
-        let Ok(played) = board.play(&Rules::AWARI, pit) else { break };
+        let Ok(played) = board.play(rules, pit) else { break };
         words.push(move_name(pit, side, board.0[pit.number()], played.captured));
         (side, board) = (side.other(), played.child);
     }
@@ -316,7 +317,13 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String> {
         (side, board) = (side.other(), one.child);
     }
     words.push(match end {
-        LineEnd::Over => format!("; {} cannot move, the opponent takes {}", side_name(side), board.stones()),
+        LineEnd::Over => {
+            let rest = match oracle.rules().rest {
+                RestOwner::Opponent => format!("the opponent takes {}", board.stones()),
+                RestOwner::OwnSide => "each player gets the stones on the own side".to_owned(),
+            };
+            format!("; {} cannot move, {rest}", side_name(side))
+        }
         LineEnd::Repeats { from } => {
             let rest = match oracle.rules().has_scores() {
                 true => "the remaining stones are shared",
@@ -325,6 +332,9 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String> {
             format!("; the position before move {} is repeated: {rest}", from + 1)
         }
         LineEnd::CutOff => "...".to_owned(),
+        LineEnd::Unknown if oracle.stones().any(|stones| stones == board.stones()) => {
+            "; here the board has two bounds".to_owned()
+        }
         LineEnd::Unknown => "; here the line leaves the databases".to_owned(),
     });
     Ok(words.join(" ").replace(" ;", ";").trim_start_matches("; ").to_owned())

@@ -26,9 +26,9 @@ pub struct PrincipalLine {
 /// The end of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnd {
-    /// The player to move cannot move; the opponent takes the remaining stones.
+    /// The player to move cannot move; the rules say who gets the remaining stones.
     Over,
-    /// The position after the last move repeats the one before this move: the remaining stones are shared.
+    /// The position after the last move repeats the one before this move; the rules say who gets the remaining stones.
     Repeats {
         /// The move, from 0.
         from: usize,
@@ -88,7 +88,7 @@ impl Oracle {
         let mut next = 0;
         while next < queue.len() {
             let best = || queue[next].moves.iter().filter(|one| one.is_best);
-            let leaves = |one: &&ValuedMove| one.captured > 0 || one.child.mover_starves();
+            let leaves = |one: &&ValuedMove| one.captured > 0 || one.child.moves(self.rules()).next().is_none();
             if let Some(last) = best().filter(leaves).max_by_key(|one| one.captured) {
                 let mut way = vec![*last];
                 let mut at = queue[next].board;

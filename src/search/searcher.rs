@@ -296,7 +296,9 @@ impl<'a> Deepening<'a> {
             let repeats = captured == 0 && self.worker.is_in_game(child);
             let rules = self.shared.rules;
             let mut look = |window| match repeats {
-                true => Outcome::repetition(rules, child),
+                true if rules.has_scores() => Outcome::repetition(rules, child),
+                // The game ends, and the players get what the rules say.
+                true => Outcome::exact(rules.repetition_score(&child.board()).into()),
                 false => self.worker.search(child, window, depth - 1, next),
             };
             let mut found = look(if best == i32::MIN { full } else { null });

@@ -3,7 +3,7 @@
 use crate::{
     Evaluation, ExactScores, MoveEstimate, NoScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher,
 };
-use game::reference::{self, Scores, boards};
+use game::reference::{self, ReferenceBounds, Scores, boards};
 use game::{Board, Rules, Score};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -139,6 +139,73 @@ fn bounds_contain_the_score_by_all_rules() {
         }
         assert!(exact > all / 4, "{}: {exact} of {all}", rules.name);
     }
+}
+
+/// Where a board has two bounds: what is proved holds both of the slow solver, and smaller databases prove some of it.
+#[test]
+fn bounds_contain_those_of_oware() {
+    struct SmallerBounds<'a>(&'a [ReferenceBounds]);
+    impl ExactScores for SmallerBounds<'_> {
+        fn knows(&self, stones: u32) -> bool {
+            stones < 5
+        }
+        fn score(&self, board: &Board) -> Option<Score> {
+            self.bounds(board).filter(|(low, high)| low == high).map(|(low, _)| low)
+        }
+        fn bounds(&self, board: &Board) -> Option<(Score, Score)> {
+            let ReferenceBounds { low, high } = &self.0[board.stones() as usize];
+            Some((low[&board.0], high[&board.0]))
+        }
+        fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
+            self.bounds(board)
+        }
+    }
+    let mut solved = Vec::new();
+    for stones in 0..=5 {
+        let bounds = reference::solve_bounds(&Rules::OWARE, stones, &solved);
+        solved.push(bounds);
+    }
+    let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
+    let (mut narrowed, mut all) = (0, 0);
+    for pits in boards(5).into_iter().step_by(3) {
+        let (low, high) = (solved[5].low[&pits], solved[5].high[&pits]);
+        let report = search(&searcher, &SearchRequest::new(Board(pits), nodes(300)), &SmallerBounds(&solved));
+        assert!(report.low <= low && high <= report.high, "{pits:?}: {low} {high} {report:?}");
+        assert_eq!(report.contradiction, None);
+        assert_eq!(report.moves.len(), Board(pits).moves(&Rules::OWARE).count());
+        narrowed += u32::from((report.low, report.high) != (-5, 5));
+        all += 1;
+    }
+    assert!(narrowed > all / 2, "{narrowed} of {all}");
+}
+
+/// At oware a move back to a position of the game, with the same player to move, gives each player the stones of a side.
+/// The same board with the other player to move ends no game.
+#[test]
+fn repetitions_at_oware_give_each_player_a_side() {
+    let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::MATERIAL).unwrap();
+    let (mut count, mut unequal) = (0, 0);
+    for pits in boards(4).into_iter().step_by(3) {
+        let board = Board(pits);
+        for (pit, played) in board.moves(&Rules::OWARE).filter(|(_, played)| played.captured == 0) {
+            if played.child.moves(&Rules::OWARE).next().is_none() {
+                continue;
+            }
+            let rest = Rules::OWARE.repetition_score(&played.child);
+            let found = |before: &[Board]| {
+                let request = SearchRequest { before, lines: 6, ..SearchRequest::new(board, nodes(200)) };
+                let report = search(&searcher, &request, &NoScores);
+                report.moves.into_iter().find(|one| one.pit == pit).unwrap()
+            };
+            let repeated = found(&[played.child]);
+            assert_eq!((repeated.low, repeated.high), (-rest, -rest), "{board:?} {pit}");
+            // Other moves lie between: the position came before with the other player to move.
+            let other = found(&[played.child, board]);
+            count += 1;
+            unequal += u32::from((other.low, other.high) != (-rest, -rest));
+        }
+    }
+    assert!(count > 100 && unequal * 2 > count, "{unequal} of {count}");
 }
 
 /// However many positions a search may visit: the estimates of its lines are in order, and belong to one iteration.

@@ -76,7 +76,8 @@ pub(crate) struct Outcome {
 const PATH_FREE: u32 = u32::MAX;
 
 impl Outcome {
-    fn exact(score: i32) -> Outcome {
+    /// A score that does not depend on the path.
+    pub(crate) fn exact(score: i32) -> Outcome {
         Outcome::bounded(score * STONE, score, score)
     }
 
@@ -209,7 +210,22 @@ impl<'a> Worker<'a> {
 
     /// Whether a position occurred in the game before the root, since the last capture.
     pub(crate) fn is_in_game(&self, board: PackedBoard) -> bool {
-        self.path[..self.root].contains(&board.number())
+        self.repeated(PathPlace { at: self.root + 1, from: 0 }, board.number())
+            .is_some_and(|earlier| earlier < self.root)
+    }
+
+    /// Returns the last place on the path before `place` of a position.
+    ///
+    /// Where a repetition shares the stones out, positions with either player to move count: a score is that of the player to
+    /// move. By other rules a game ends only where the same player is to move.
+    #[inline]
+    fn repeated(&self, PathPlace { at, from }: PathPlace, number: u64) -> Option<usize> {
+        let found = from + self.path[from..at].iter().rposition(|&earlier| earlier == number)?;
+        let is_same_side = |earlier: &usize| (at - earlier).is_multiple_of(2);
+        match self.shared.rules.has_scores() || is_same_side(&found) {
+            true => Some(found),
+            false => (from..found).rev().filter(is_same_side).find(|&earlier| self.path[earlier] == number),
+        }
     }
 
     /// Returns bounds of the position after a root move, of which repetitions of the root are a part.
@@ -260,7 +276,7 @@ impl<'a> Worker<'a> {
     /// Searches a position.
     pub(crate) fn search(&mut self, board: PackedBoard, window: AlphaBeta, depth: i32, place: PathPlace) -> Outcome {
         let stones = board.stones() as i32;
-        let PathPlace { at, from } = place;
+        let at = place.at;
         let ply = at - self.root;
         self.lines[ply].len = 0;
         if board.mover == 0 {
@@ -277,8 +293,8 @@ impl<'a> Worker<'a> {
         let table = self.shared.table;
         let table_place = table.place_of(number);
         table.prefetch(table_place);
-        if let Some(repeated) = self.path[from..at].iter().rposition(|&earlier| earlier == number) {
-            return Outcome { repeats: (from + repeated) as u32, ..Outcome::repetition(self.shared.rules, board) };
+        if let Some(repeated) = self.repeated(place, number) {
+            return Outcome { repeats: repeated as u32, ..Outcome::repetition(self.shared.rules, board) };
         }
         self.path[at] = number;
 

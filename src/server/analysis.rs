@@ -174,7 +174,9 @@ pub(super) async fn analyze(
         return Err(Refusal::busy());
     };
     let (sender, events) = mpsc::channel(EVENTS_MAX);
-    let mut stream = EventStream { position, first: None, events, left: Some(left), stop: StopOnDrop::default() };
+    let rules = *site.oracle.rules();
+    let mut stream =
+        EventStream { rules, position, first: None, events, left: Some(left), stop: StopOnDrop::default() };
     let (of, stop) = (Arc::clone(&site), Arc::clone(&stream.stop.0));
     site.engine.start(permit?, move || run(&of, &root, limits, lines, &stop, &sender))?;
     let response = match format {
@@ -185,7 +187,7 @@ pub(super) async fn analyze(
         },
         AnalysisFormat::Json => loop {
             if let AnalysisEvent::Result(result) = stream.next().await? {
-                break reply::json(StatusCode::OK, &Analyzed::new(&position, &result?));
+                break reply::json(StatusCode::OK, &Analyzed::new(&rules, &position, &result?));
             }
         },
     };
@@ -217,6 +219,7 @@ fn run(
 
 /// The events of an analysis, as the body of a response. Ends the search when dropped.
 struct EventStream {
+    rules: Rules,
     position: PositionText,
     /// An event that was received already.
     first: Option<AnalysisEvent>,
@@ -263,11 +266,11 @@ impl HttpBody for EventStream {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let event = ready!(self.poll_event(context));
-        let position = &self.position;
+        let (rules, position) = (&self.rules, &self.position);
         let written = match event {
             None => return Poll::Ready(None),
-            Some(AnalysisEvent::Iteration(report)) => written("iteration", &Analyzed::new(position, &report)),
-            Some(AnalysisEvent::Result(Ok(report))) => written("result", &Analyzed::new(position, &report)),
+            Some(AnalysisEvent::Iteration(report)) => written("iteration", &Analyzed::new(rules, position, &report)),
+            Some(AnalysisEvent::Result(Ok(report))) => written("result", &Analyzed::new(rules, position, &report)),
             Some(AnalysisEvent::Result(Err(error))) => written("error", &Refusal::from(error)),
         };
         Poll::Ready(Some(Ok(Frame::data(written))))
@@ -281,7 +284,7 @@ fn written(name: &str, data: &impl Serialize) -> Bytes {
 }
 
 impl Analyzed {
-    fn new(position: &PositionText, report: &SearchReport) -> Analyzed {
+    fn new(rules: &Rules, position: &PositionText, report: &SearchReport) -> Analyzed {
         Analyzed {
             position: position.to_string(),
             stones: position.board().stones(),
@@ -289,7 +292,7 @@ impl Analyzed {
             proved: ProvedBounds { lo: report.low, hi: report.high },
             category: certain(report.low, report.high),
             estimate: report.estimate,
-            moves: report.moves.iter().map(|one| AnalysisMove::new(position, one)).collect(),
+            moves: report.moves.iter().map(|one| AnalysisMove::new(rules, position, one)).collect(),
             nodes: report.nodes,
             probes: report.probes,
             milliseconds: u64::try_from(report.time.as_millis()).unwrap_or(u64::MAX),
@@ -298,7 +301,7 @@ impl Analyzed {
 }
 
 impl AnalysisMove {
-    fn new(position: &PositionText, one: &SearchedMove) -> AnalysisMove {
+    fn new(rules: &Rules, position: &PositionText, one: &SearchedMove) -> AnalysisMove {
         let mut side = position.side();
         let name = |&pit: &Pit| {
             let name = MoveText { pit, side }.to_string();
@@ -306,7 +309,7 @@ impl AnalysisMove {
             name
         };
         let line: Vec<String> = one.line.iter().map(name).collect();
-        let child = position.board().play_unchecked(&Rules::AWARI, one.pit);
+        let child = position.board().play_unchecked(rules, one.pit);
         AnalysisMove {
             pit: MoveText { pit: one.pit, side: position.side() }.to_string(),
             captures: one.captured,

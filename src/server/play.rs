@@ -151,7 +151,7 @@ pub(super) async fn choose(
     };
     let chosen = if let Some(best) = by_book {
         Some((best.pit, best.captured, best.child))
-    } else if is_known {
+    } else if is_known && site.oracle.rules().has_scores() {
         let choose = move |site: &Site| -> Result<_, OracleError> {
             let answer = site.oracle.answer(&board)?;
             let pit = site.oracle.choose(&answer, level, fraction(seed))?;
@@ -170,7 +170,8 @@ pub(super) async fn choose(
     Ok(if query.seed.is_none() || by_book.is_some() { reply::not_kept(response) } else { response })
 }
 
-/// Chooses a move of a position beyond the databases, by a search that lasts the longer the stronger the level is.
+/// Chooses a move of a position beyond the databases, by a search that lasts the longer the stronger the level is; or of one
+/// whose bounds are known, after the game before it.
 async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f64) -> Result<Option<Pit>, Refusal> {
     let permit = site.moves.enter().await?;
     let stop = StopOnDrop::default();

@@ -11,4 +11,5 @@ mod load;
 mod matches;
 mod opening_book;
 mod oracle;
+mod other_rules;
 mod serve_command;
