@@ -83,7 +83,8 @@ impl ResolvedBuild {
                 let settings = Settings::new(&manifest);
                 let refused = beyond_the_game(&manifest, &settings)
                     .or_else(|| other_method(&manifest, &settings))
-                    .or_else(|| impossible_book(&manifest, &settings));
+                    .or_else(|| impossible_book(&manifest, &settings))
+                    .or_else(|| impossible_evaluation(&manifest, &settings));
                 if let Some(diagnostic) = refused {
                     return Err(mistaken(path, text, vec![diagnostic], overrides));
                 }
@@ -161,6 +162,20 @@ fn impossible_book(manifest: &Manifest, settings: &Settings) -> Option<Diagnosti
             rules.name, book.positions
         );
         manifest.diagnose("book.positions", &message, Some("choose other rules, or no book: `--set book.positions=0`"))
+    })
+}
+
+/// Returns the diagnostic for a fit of an evaluation by rules that give a board two bounds.
+fn impossible_evaluation(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic> {
+    let (rules, fit) = (settings.rules, settings.evaluation?);
+    (!rules.has_scores()).then(|| {
+        let message = format!(
+            "must be 0 where game.rules is {}, found {}: a board has two bounds by these rules, and an evaluation is fitted to \
+             scores",
+            rules.name, fit.games
+        );
+        let help = "choose other rules, or no evaluation: `--set evaluation.games=0`";
+        manifest.diagnose("evaluation.games", &message, Some(help))
     })
 }
 

@@ -56,3 +56,21 @@ fn few_positions_are_refused() {
     place.awari("run m.toml --set evaluation.games=3").says(&["set evaluation.games higher"]);
     assert!(!place.path("run/evaluation").exists());
 }
+
+/// Rules with scores have an evaluation of their own; where a board has two bounds nothing can be fitted.
+#[test]
+fn an_evaluation_needs_rules_with_scores() {
+    let place = TestDirectory::new(8);
+    let by = |rules: &str| format!("m.toml {FIT} --set game.rules={rules}");
+    for command in ["plan", "run"] {
+        let refused = place.awari(&format!("{command} {}", by("oware"))).is(11);
+        refused.says(&[
+            "evaluation.games",
+            "must be 0 where game.rules is oware, found 300",
+            "--set evaluation.games=0",
+        ]);
+    }
+    assert!(!place.path("run").exists());
+    place.awari(&format!("run {}", by("wari"))).is(0);
+    assert_eq!(place.files("run/evaluation").len(), 2);
+}
