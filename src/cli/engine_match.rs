@@ -16,7 +16,6 @@ use crate::screen::Width;
 use crate::signals;
 use crate::table::TextTable;
 use crate::terminal::say;
-use ::game::Rules;
 use ::game::notation::Side;
 use ::game::play::Game;
 use ::game::transcript::{Transcript, side_name};
@@ -111,9 +110,9 @@ fn limits(args: &MatchArgs, engine: usize) -> Result<MoveLimits> {
 
 /// Returns the openings of a match.
 fn openings(disk: &RealDisk, args: &MatchArgs) -> Result<Vec<Game>> {
-    let Some(path) = &args.openings else { return Ok(openings::all(Rules::AWARI, args.plies)) };
+    let Some(path) = &args.openings else { return Ok(openings::all(args.rules, args.plies)) };
     let text = disk.read(path, OPENINGS_BYTES_MAX)?;
-    let found = openings::parse(Rules::AWARI, &String::from_utf8_lossy(&text));
+    let found = openings::parse(args.rules, &String::from_utf8_lossy(&text));
     let refused = |line, what| CliError::Opening { path: path.clone(), line, what };
     let found = found.map_err(|bad| refused(bad.line, bad.what))?;
     if found.is_empty() {

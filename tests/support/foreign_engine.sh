@@ -1,8 +1,11 @@
 #!/bin/sh
 # A foreign engine for tests of `awari match`. It knows the rules and plays the first legal move.
 #
-# usage: foreign_engine.sh good|crash|silent|illegal|late|mute|noisy
+# usage: foreign_engine.sh good|crash|silent|illegal|late|mute|noisy|blunt [oware]
 #
+# By oware a move that would capture all of the opponent's stones captures nothing.
+#
+#   blunt    moves from its first pit with stones, whether that is legal or not
 #   crash    ends with status 3 at its second move
 #   silent   never answers `go`
 #   illegal  moves from a pit of the opponent at its second move
@@ -11,6 +14,7 @@
 #   noisy    writes much that is no answer before it answers
 
 mode=$1
+rules=$2
 moves=0
 
 # Sows pit $1 of the board p0..p11, A to F and a to f; the result is q0..q11.
@@ -18,6 +22,7 @@ sow() {
     i=0
     while [ $i -lt 12 ]; do eval "q$i=\$p$i"; i=$((i + 1)); done
     eval "n=\$q$1; q$1=0"
+    taken=''
     at=$1
     while [ "$n" -gt 0 ]; do
         at=$(((at + 1) % 12))
@@ -28,9 +33,18 @@ sow() {
     while [ $((at / 6)) -ne $(($1 / 6)) ]; do
         eval "v=\$q$at"
         [ "$v" -eq 2 ] || [ "$v" -eq 3 ] || break
-        eval "q$at=0"
+        eval "q$at=0; taken=\"\$taken $at:$v\""
         at=$(((at + 11) % 12))
     done
+    [ "$rules" = oware ] || return 0
+    row=$((($1 / 6 + 1) % 2 * 6))
+    i=0
+    while [ $i -lt 6 ]; do
+        eval "v=\$q$((row + i))"
+        [ "$v" -gt 0 ] && return 0
+        i=$((i + 1))
+    done
+    for pair in $taken; do eval "q${pair%:*}=${pair#*:}"; done
 }
 
 # Reads the arguments of `position`.
@@ -105,6 +119,7 @@ while read -r command arguments; do
             ;;
         esac
         choose
+        [ "$mode" = blunt ] && best=$fallback
         if [ "$mode" = illegal ] && [ $moves -gt 1 ]; then
             if [ $side = S ]; then best=a; else best=A; fi
         fi

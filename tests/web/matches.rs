@@ -126,6 +126,69 @@ fn a_match_that_cannot_begin_is_refused() {
     play(&place, "good", "--nodes 10 --openings nosuch").is(12).says(&["nosuch"]);
 }
 
+/// A match of two scripted engines by some rules from one opening. Returns what it printed, and its first game.
+fn played_by(rules: &str, modes: [&str; 2], opening: &str) -> (CommandResult, Transcript) {
+    let place = TestDirectory::new(1);
+    fs::write(place.path("openings"), opening).unwrap();
+    let engine = |mode: &str| {
+        let script = tests::root().join("tests/support/foreign_engine.sh");
+        format!("--engine 'sh \"{}\" {mode} {rules}'", script.display())
+    };
+    let engines = modes.map(engine).join(" ");
+    let options = "--name first --name second --nodes 1 --games 2 --openings openings --out games.ogn";
+    let found = place.awari(&format!("match {engines} {options} --rules {rules}")).is(0);
+    let text = fs::read_to_string(place.path("games.ogn")).unwrap();
+    // Games end with an empty line, and a line of their result.
+    let game = text.split("\n\n[").next().unwrap();
+    let transcript = Transcript::parse(Rules::by_name(rules).unwrap(), game).unwrap();
+    (found, transcript)
+}
+
+/// The same moves and ends are judged by the rules of the match.
+#[test]
+fn the_rules_of_a_match_are_those_asked_for() {
+    let tag = |transcript: &Transcript, name: &str| {
+        transcript.tags.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone())
+    };
+    // A would capture all that North has, and E is legal.
+    let slam = "6-0-0-0-1-0-1-0-0-0-0-0-20-20-S";
+    let (refused, game) = played_by("awari", ["blunt", "good"], slam);
+    assert!(refused.err.contains("first, South, plays an illegal move (A)"), "{}", refused.err);
+    assert_eq!((game.game.turns().len(), game.variant()), (0, None));
+    let (_, game) = played_by("oware", ["blunt", "good"], slam);
+    let first = game.game.turns()[0];
+    assert_eq!((first.text().to_string().as_str(), first.captured), ("A", 0));
+    assert_eq!(game.variant(), Some(Rules::OWARE));
+
+    // D gives North nothing, though F would.
+    let (refused, _) = played_by("oware", ["blunt", "good"], "0-0-0-1-0-2-0-0-0-0-0-0-22-23-S");
+    assert!(refused.err.contains("first, South, plays an illegal move (D)"), "{}", refused.err);
+
+    // After F North can give South nothing.
+    let (_, game) = played_by("oware", ["good", "good"], "0-0-0-0-0-1-1-0-0-1-0-0-20-23-S");
+    assert_eq!(tag(&game, "Termination").as_deref(), Some("South cannot move"));
+    assert_eq!(lead(&game.game), 22 - 24);
+
+    // A stone of each side goes round. By oware each side gets the stones of its row.
+    let round = "1-0-0-0-0-0-1-0-1-0-0-0-22-23-S";
+    let leads = ["awari", "oware"].map(|rules| {
+        let (_, game) = played_by(rules, ["good", "good"], round);
+        assert_eq!(tag(&game, "Termination").as_deref(), Some("the position is repeated"), "{rules}");
+        let lead = lead(&game.game);
+        let result = ["0-1", "1/2-1/2", "1-0"][(lead.signum() + 1) as usize];
+        assert_eq!(tag(&game, "Result").as_deref(), Some(result), "{rules}");
+        let seats = game.game.now().seats;
+        lead - (i16::from(seats.south_store) - i16::from(seats.north_store))
+    });
+    assert!(leads[0] == 0 && leads[1] != 0, "{leads:?}");
+}
+
+#[test]
+fn unknown_rules_of_a_match_are_refused() {
+    let place = TestDirectory::new(1);
+    place.awari("match --engine true --engine true --nodes 1 --rules kalah").is(2).says(&["kalah", "oware"]);
+}
+
 /// A sequential test ends the match long before its last game.
 #[test]
 fn a_decided_test_ends_the_match() {

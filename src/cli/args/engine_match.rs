@@ -2,6 +2,7 @@
 
 use super::values;
 use clap::{ArgGroup, Args};
+use game::Rules;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ played twice, with exchanged sides. A limit that is given twice has a value for 
 FfBd, or a position. They are taken in random order, from the first again if there are more games.
 
 An engine that crashes, stalls, exceeds its time by more than --margin, or plays an illegal move loses the game, is named, and \
-is started again if need be. A game ends by the rules, when a side has more than half of the stones, or after 500 moves.
+is started again if need be. What is legal is a matter of --rules; `awari engine` plays by the rules of its databases. A game \
+ends by the rules, when a side has more than half of the stones, or after 500 moves.
 
 Prints a table, the difference in Elo with its confidence interval of 95 %, from pairs of games, and the state of the \
 sequential test of --sprt, which ends the match when it is decided, with errors of 5 %. Ctrl-C ends the match with the table \
@@ -60,6 +62,9 @@ pub(crate) struct MatchArgs {
     /// Number of moves of the openings
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 2, value_parser = values::number::<u32>(0..=6))]
     pub(crate) plies: u32,
+    /// Rules of the games, by their name in manifests
+    #[arg(long, value_name = "RULES", default_value = Rules::AWARI.name, value_parser = values::rules())]
+    pub(crate) rules: Rules,
     /// Number of games, rounded up to pairs [default: two for each opening]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(1..=1_000_000))]
     pub(crate) games: Option<u32>,

@@ -4,6 +4,7 @@ use super::engine_match::{ClockControl, Sprt};
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use engines::Kernel;
+use game::Rules;
 use oracle::Level;
 use planner::Method;
 use std::net::Ipv6Addr;
@@ -18,6 +19,11 @@ pub(super) fn methods() -> impl TypedValueParser<Value = Method> {
 
 pub(super) fn levels() -> impl TypedValueParser<Value = Level> {
     PossibleValuesParser::new(Level::ALL.map(Level::word)).try_map(|word| word.parse::<Level>())
+}
+
+pub(super) fn rules() -> impl TypedValueParser<Value = Rules> {
+    PossibleValuesParser::new(Rules::KNOWN.map(|rules| rules.name))
+        .try_map(|name| Rules::by_name(&name).ok_or_else(|| InvalidValue(format!("there are no rules {name}"))))
 }
 
 pub(super) fn codecs() -> impl TypedValueParser<Value = Codec> {
