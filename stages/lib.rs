@@ -40,6 +40,7 @@ pub use book_databases::BookDatabases;
 use disk::{Digest, Disk, DiskError, heap};
 use distributed::JobLeader;
 use engines::Tables;
+use game::Rules;
 use pipeline::{
     ArtifactKind, ArtifactName, ArtifactSpec, Graph, Inspection, StageContext, StageError, StageReport, StageSpec, Work,
 };
@@ -193,12 +194,16 @@ impl Work for Awari {
             };
         }
         let number = |key| artifact.identity.get(key).and_then(|text: &String| text.parse().ok()).unwrap_or(0);
-        let kind = match &*artifact.content {
-            "capture" => files::capture_kind(&self.settings().rules),
-            "database" => files::database_kind(&self.settings().rules),
+        let kind_by = |rules: &Rules| match &*artifact.content {
+            "capture" => files::capture_kind(rules),
+            "database" => files::database_kind(rules),
             plane => bounds::PlaneFile::kind_of(plane, number("bound")).unwrap_or(FileKind::Database),
         };
-        Ok(match Scores::open_windowed(disk, path) {
+        let opened = Scores::open_windowed(disk, path);
+        // A sound file of other rules is no damage, also where these rules have other kinds of files.
+        let rules = opened.as_ref().ok().and_then(|file| Rules::by_name(&file.identity().rules));
+        let kind = kind_by(&rules.unwrap_or(self.settings().rules));
+        Ok(match opened {
             Err(StoreError::Disk(error)) if error.is_not_found() => Inspection::Absent,
             Err(StoreError::Disk(error)) => return Err(error),
             Err(error) if error.is_damage() => Inspection::Damaged(error.what()),

@@ -36,6 +36,55 @@ fn archives_restore_the_same_bytes() {
     }
 }
 
+/// Archives of other rules are restored, verified, and never mixed with databases of other rules.
+#[test]
+fn archives_keep_the_rules() {
+    let place = TestDirectory::new(6);
+    for rules in ["awari", "wari", "oware"] {
+        place.awari(&format!("run m.toml --dir {rules} --set game.rules={rules} --set store.codec=zstd")).is(0);
+        place.awari(&format!("archive --dir {rules} --out kept-{rules}")).is(0);
+    }
+    let bytes = |name: &str| fs::read(place.path(name)).unwrap();
+    for (rules, other) in [("wari", "oware"), ("oware", "awari"), ("oware", "wari"), ("awari", "oware")] {
+        let dir = format!("{rules}-restored");
+        place.awari(&format!("restore --from kept-{rules} --dir {dir}")).is(0);
+        place.awari(&format!("verify --dir {dir} --certify")).is(0);
+        for stones in 0..=6 {
+            let name = format!("databases/{stones:02}.awari");
+            assert!(bytes(&format!("{rules}/{name}")) == bytes(&format!("{dir}/{name}")), "{rules} {name}");
+        }
+        let plan = place.awari(&format!("plan m.toml --dir {dir} --set game.rules={rules}")).is(0).out;
+        assert!(!plan.contains("sweep:"), "{plan}");
+        // A build by other rules, built or restored files of others, an archive of others, and a database of others.
+        for dir in [rules, &dir] {
+            let made = place.files(&format!("{dir}/databases"));
+            let run = place.awari(&format!("run m.toml --dir {dir} --set game.rules={other}"));
+            run.is(15).says(&[&format!("are for rules {rules}, but the manifest asks for rules {other}")]);
+            place.awari(&format!("restore --from kept-{other} --dir {dir}")).is(12).says(&["differs from the archive"]);
+            assert_eq!(place.files(&format!("{dir}/databases")), made);
+        }
+        place.awari(&format!("archive --dir {rules} --out kept-{other}")).is(12).says(&["--force"]);
+        let mixed = format!("{rules}-{other}");
+        place.awari(&format!("restore --from kept-{rules} --dir {mixed} --stones 0..5")).is(0);
+        fs::copy(
+            place.path(&format!("{other}/databases/06.awari")),
+            place.path(&format!("{mixed}/databases/06.awari")),
+        )
+        .unwrap();
+        for command in ["probe --dir", "stats --dir"] {
+            let position = if command.starts_with("probe") { "'1 1 1 0 0 0 1 0 0 0 0 0'" } else { "" };
+            let refused = place.awari(&format!("{command} {mixed} {position}")).is(16);
+            refused.says(&[&format!("has rules {other}"), &format!("has rules {rules}")]);
+        }
+    }
+    // An archive of other rules among others.
+    fs::copy(place.path("kept-wari/06.archive"), place.path("kept-oware/06.archive")).unwrap();
+    let refused = place.awari("restore --from kept-oware --dir again");
+    assert!(matches!(refused.code, Some(12 | 16)), "{refused:?}");
+    assert!(refused.err.contains("kept-oware/06.archive") && refused.err.contains("rules wari"), "{}", refused.err);
+    assert!(!place.path("again/databases/06.awari").exists());
+}
+
 #[test]
 fn obstacles_to_archive_and_restore_are_named() {
     let place = TestDirectory::built(8);
