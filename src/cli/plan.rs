@@ -73,7 +73,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
     }
     if !plan.steps.is_empty() {
         let refusal = match settings.hardware.disk_bytes.filter(|_| machine != THIS) {
-            None => orchestrator.preflight(&plan).err().map(|error| error.to_string()),
+            None => orchestrator.preflight(&plan.prediction).err().map(|error| error.to_string()),
             Some(disk_free) => {
                 let room = Resources { memory: Budget::new(settings.memory_bytes), memory_available: None, disk_free };
                 room.check(&plan.prediction, Path::new(machine)).err().map(|error| error.to_string())

@@ -24,7 +24,7 @@ use crate::directory::{Directory, Inspections, Space, holds_artifacts, journal_p
 use crate::error::{PipelineError, Result, unusable};
 use crate::journal::{Contents, JournalState};
 use crate::observer::{Observer, SilentObserver};
-use crate::plan::{Keep, Plan, PlanOptions, evaluate, plan_of};
+use crate::plan::{Keep, Plan, PlanOptions, PlanPrediction, evaluate, plan_of};
 use crate::preflight::Resources;
 use crate::work::Work;
 use disk::{Disk, clock};
@@ -148,8 +148,8 @@ impl<'a> Orchestrator<'a> {
         Directory::check(self.disk, &self.directory, &holds)
     }
 
-    /// Checks that the available resources suffice for a plan.
-    pub fn preflight(&self, plan: &Plan) -> Result<()> {
+    /// Checks that the available resources suffice for what a plan predicts.
+    pub fn preflight(&self, prediction: &PlanPrediction) -> Result<()> {
         let directory = &self.directory;
         let disk_free = self.disk.free_bytes(directory);
         let room = Resources {
@@ -157,7 +157,7 @@ impl<'a> Orchestrator<'a> {
             memory_available: clock::attainable_bytes(),
             disk_free: disk_free.map_err(|source| unusable(directory, source))?,
         };
-        Ok(room.check(&plan.prediction, directory)?)
+        Ok(room.check(prediction, directory)?)
     }
 
     /// Checks that the options allow a plan: finished files for other parameters are replaced only on request.

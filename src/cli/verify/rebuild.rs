@@ -110,7 +110,7 @@ impl<'a> Rebuild<'a> {
         let directory = RebuildDirectory { disk, path: path.clone(), made };
         let orchestrator = Orchestrator::new(disk, &path, &work, options.clone());
         let plan = orchestrator.plan()?;
-        orchestrator.preflight(&plan)?;
+        orchestrator.preflight(&plan.prediction)?;
         let range = quantity::ranges(&settings.stones().collect::<Vec<_>>(), |stones| stones + 1);
         say(format_args!(
             "rebuilding {range} by {} in {}: about {}, {} of disk space, {} of memory",

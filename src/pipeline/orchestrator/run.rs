@@ -14,7 +14,9 @@ use crate::journal::{
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{execute, fingerprints_of};
-use crate::plan::{AdoptedArtifact, FreshnessTable, Plan, PlannedStage, Reason, SettledReason, evaluate, plan_of};
+use crate::plan::{
+    AdoptedArtifact, FreshnessTable, Plan, PlanPrediction, PlannedStage, Reason, SettledReason, evaluate, plan_of,
+};
 use crate::preflight::PreflightError;
 use crate::progress::StageProgress;
 use crate::report::StageError;
@@ -184,9 +186,10 @@ impl ActiveRun<'_, '_, '_> {
             let plan = self.plan()?;
             orchestrator.allows(&plan)?;
             if let Some(next) = plan.steps.first() {
-                orchestrator.preflight(&plan)?;
                 let next_bytes = next.cost.disk_bytes.saturating_sub(next.disk_there_bytes);
+                // A run that has started holds scratch files, which the prediction for all of its stages counts once more.
                 let bytes = if self.started { next_bytes } else { plan.prediction.disk_bytes };
+                orchestrator.preflight(&PlanPrediction { disk_bytes: bytes, ..plan.prediction.clone() })?;
                 if !self.started || bytes >= PROBED_BYTES_MIN {
                     orchestrator.probe(bytes)?;
                 }

@@ -152,6 +152,26 @@ fn preflight_refuses_before_anything_is_written() {
     assert!(error.to_string().contains("need 2.05 KiB of disk space"), "{error}");
 }
 
+/// A started run may hold scratch files that are predicted as well: it needs space for its next stage, and a new run for all.
+#[test]
+fn a_started_run_needs_space_for_its_next_stage() {
+    for (free, exit) in [(900, Exit::PreflightFailed), (2_000, Exit::Done)] {
+        let bench = Bench::default();
+        let (filled, emptied) = (bench.disk.clone(), bench.disk.clone());
+        let mut filling = toy();
+        filling.exchange_after =
+            Some(("stats:0".to_owned(), Box::new(move || filled.fill_at(filled.operations(), free))));
+        filling.exchange_in = Some(("capture:1".to_owned(), Box::new(move || emptied.make_room())));
+        let outcome = bench.run(&filling);
+        let found = outcome.as_ref().map_or_else(|error| error.exit(), |summary| summary.exit());
+        assert_eq!(found, exit, "{free} bytes: {outcome:?}");
+        // What a new run needs is more than either.
+        let bench = Bench::default();
+        bench.disk.fill_at(0, free);
+        assert_eq!(bench.run(&toy()).unwrap_err().exit(), Exit::PreflightFailed, "{free} bytes");
+    }
+}
+
 /// A quota forbids the use of free space: the run fails before its first stage, and leaves nothing.
 #[test]
 fn a_quota_is_found_before_the_first_stage() {
