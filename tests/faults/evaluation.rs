@@ -154,7 +154,13 @@ fn kill_evaluations(kills: u32) {
     let mut done = 0;
     while done < kills {
         let (mut child, mut events) = killed.start("--threads 2");
-        assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "evaluation:7"));
+        if !events.any(|event| event["event"] == "stage-started" && event["stage"] == "evaluation:7") {
+            // The kill before came after the end of the stage.
+            assert!(child.wait().unwrap().success());
+            assert!(killed.files("run/evaluation").values().eq(expected.values()), "after {done} kills");
+            fs::remove_dir_all(killed.path("run/evaluation")).unwrap();
+            continue;
+        }
         delay = (delay + 97) % 700;
         thread::sleep(Duration::from_millis(delay));
         let has_ended = child.try_wait().unwrap().is_some();
