@@ -65,6 +65,11 @@ pub(crate) fn plan_of(
     }
     let reasons = demand(graph, freshness, &forced, options.keep);
     let runs: Vec<bool> = reasons.iter().map(Option::is_some).collect();
+    let removable = match options.keep {
+        Keep::Targets => removable(graph, freshness, &runs, found),
+        Keep::All => Vec::new(),
+    };
+    let space = &space.without(&removable);
 
     let mut plan = Plan::default();
     let mut places = Vec::new();
@@ -103,7 +108,7 @@ pub(crate) fn plan_of(
         }
     }
     if options.keep == Keep::Targets {
-        plan.removable = removable(graph, freshness, &runs, found);
+        plan.removable = removable;
         let removed: BTreeSet<&ArtifactName> = plan.removable.iter().collect();
         // What a run removes is not needed, even while it exists.
         for settled in plan.fresh.iter_mut().filter(|settled| settled.why != SettledReason::NotRequested) {

@@ -56,6 +56,16 @@ impl Space {
         Ok(())
     }
 
+    /// Returns the space with artifacts that a run removes before its next stage: as good as free.
+    pub(crate) fn without(&self, names: &[ArtifactName]) -> Space {
+        let mut space = self.clone();
+        for name in names {
+            let bytes = space.artifacts.remove(name).unwrap_or(0);
+            space.leftover_bytes = space.leftover_bytes.saturating_add(bytes);
+        }
+        space
+    }
+
     /// Drops the snapshots of a stage that is done.
     pub(crate) fn forget_snapshots(&mut self, stage: &StageSpec) {
         self.snapshots.remove(&stage.name.file_name());

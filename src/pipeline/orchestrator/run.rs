@@ -186,7 +186,9 @@ impl ActiveRun<'_, '_, '_> {
             let plan = self.plan()?;
             orchestrator.allows(&plan)?;
             if let Some(next) = plan.steps.first() {
-                let next_bytes = next.cost.disk_bytes.saturating_sub(next.disk_there_bytes);
+                let removed_bytes = plan.removable.iter().map(|name| self.space.of(name)).fold(0, u64::saturating_add);
+                let freed_bytes = next.disk_there_bytes.saturating_add(removed_bytes);
+                let next_bytes = next.cost.disk_bytes.saturating_sub(freed_bytes);
                 // A run that has started holds scratch files, which the prediction for all of its stages counts once more.
                 let bytes = if self.started { next_bytes } else { plan.prediction.disk_bytes };
                 orchestrator.preflight(&PlanPrediction { disk_bytes: bytes, ..plan.prediction.clone() })?;

@@ -340,6 +340,24 @@ fn what_is_taken_already_is_not_asked_for_again() {
     let prediction = bench.plan(&design.toy()).unwrap().prediction;
     // That of the stage verify, beside the database: the stage after it has the room of the capture.
     assert_eq!(prediction.disk_bytes, 100 + 1000);
+
+    // What a run removes before its next stage is as good as free.
+    let mut bench = built();
+    bench.options.keep = Keep::All;
+    bench.run(&toy()).unwrap();
+    let captures: u64 = bench
+        .files()
+        .iter()
+        .filter(|(name, _)| name.starts_with("captures/"))
+        .map(|(_, bytes)| bytes.len() as u64)
+        .sum();
+    assert!(captures > 0);
+    bench.remove("stats/3");
+    let kept = bench.plan(&toy()).unwrap();
+    bench.options.keep = Keep::Targets;
+    let plan = bench.plan(&toy()).unwrap();
+    assert_eq!((kept.removable.len(), plan.removable.len()), (0, 4));
+    assert_eq!((kept.prediction.disk_bytes, plan.prediction.disk_bytes), (1000, 1000 - captures));
 }
 
 #[test]
