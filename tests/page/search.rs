@@ -22,7 +22,7 @@ fn the_server_thinks_aloud() {
     browse(async |browser| {
         browser.visit("/?think=5").await;
         assert!(browser.text("#banner").await.contains("the server is thinking"), "{}", browser.text("#banner").await);
-        browser.until("document.querySelector('#lines:not([hidden]) caption').textContent").await;
+        browser.until("document.querySelector('#lines:not([hidden]) caption')?.textContent").await;
         // The lines grow, and more positions are searched.
         let seen = "const caption = document.querySelector('#lines caption').textContent;
             return [Number(/depth (\\d+)/.exec(caption)[1]), Number(/([\\d,]+) positions/.exec(caption)[1].replaceAll(',', ''))]";
