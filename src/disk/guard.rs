@@ -89,6 +89,10 @@ impl Disk for GuardedDisk<'_> {
         self.disk.canonical(path)
     }
 
+    fn scratch_bytes(&self, directory: &Path) -> u64 {
+        self.disk.scratch_bytes(directory)
+    }
+
     fn traffic(&self) -> Traffic {
         self.disk.traffic()
     }

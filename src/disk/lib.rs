@@ -163,6 +163,10 @@ pub trait Disk: Send + Sync {
     /// The bytes free for this user below a directory, which need not exist yet.
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError>;
 
+    /// The bytes that the [`scratch`](Self::scratch) files of this disk and its clones take on the file system of a
+    /// directory: not free until the files are dropped. 0 if it is absent.
+    fn scratch_bytes(&self, directory: &Path) -> u64;
+
     /// Checks that `bytes` bytes can be written below a directory, by reserving them for a moment in a file that is
     /// then removed, and writing the first of them, the only way to detect a quota.
     ///

@@ -55,6 +55,8 @@ struct MemoryState {
     names: BTreeMap<PathBuf, usize>,
     /// Names as they are after a crash.
     durable_names: BTreeMap<PathBuf, usize>,
+    /// The nameless files that are open.
+    scratch_files: BTreeSet<usize>,
     locks: BTreeMap<PathBuf, Holder>,
     locks_taken: u64,
     operations: u64,
@@ -308,10 +310,14 @@ impl MemoryState {
     }
 
     fn used_bytes(&self) -> u64 {
-        self.names.values().fold(0u64, |used, &file| {
+        self.names.values().fold(self.scratch_bytes(), |used, &file| {
             let file = &self.files[file];
             used.saturating_add(file.bytes_reserved.max(file.bytes.len() as u64))
         })
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        self.scratch_files.iter().map(|&file| self.files[file].bytes.len() as u64).fold(0, u64::saturating_add)
     }
 
     fn free_bytes(&self) -> u64 {
@@ -349,6 +355,7 @@ impl MemoryState {
         self.locks.clear();
         self.faults.clear();
         self.crashes += 1;
+        self.scratch_files.clear();
         for file in &mut self.files {
             file.bytes_reserved = 0;
         }
@@ -401,9 +408,12 @@ impl Disk for MemoryDisk {
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {
         let mut state = self.state();
         state.begin_on(Operation::Create, path, true)?;
-        // Nameless and not durable: a crash empties it.
-        state.files.push(FileContents::scratch(bytes));
+        state.files.push(FileContents::default());
         let file = state.files.len() - 1;
+        state.claim(Operation::Create, path, file, bytes)?;
+        // Nameless and not durable: a crash empties it.
+        state.files[file] = FileContents::scratch(bytes);
+        state.scratch_files.insert(file);
         Ok(Box::new(self.opened(&state, path, file, true)))
     }
 
@@ -509,6 +519,10 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         state.begin(Operation::FreeSpace, directory)?;
         Ok(state.free_bytes())
+    }
+
+    fn scratch_bytes(&self, _: &Path) -> u64 {
+        self.state().scratch_bytes()
     }
 
     fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {

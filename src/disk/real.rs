@@ -15,7 +15,7 @@ pub(crate) mod ring;
 use self::deliver::check_replaceable;
 use self::file::RealFile;
 use self::file_system::{TMPFS_MAGIC, file_system, free_bytes};
-use self::folder::{Folder, NONBLOCK, nameless, open_file, parent};
+use self::folder::{Folder, NONBLOCK, here_if_empty, nameless, open_file, parent};
 use self::output::RealOutput;
 use self::pool::Pool;
 use crate::error::{DiskError, Operation, too_short};
@@ -29,6 +29,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The unit of `st_blocks`.
+const SECTOR_BYTES: u64 = 512;
 
 /// The file system of the operating system. Clones share buffers and traffic; a process needs one.
 ///
@@ -163,7 +166,6 @@ impl Disk for RealDisk {
     }
 
     fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
-        const SECTOR_BYTES: u64 = 512;
         match fs::symlink_metadata(path) {
             Ok(metadata) => Ok(metadata.blocks() * SECTOR_BYTES),
             Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -241,6 +243,10 @@ impl Disk for RealDisk {
 
     fn free_bytes(&self, directory: &Path) -> Result<u64, DiskError> {
         free_bytes(directory)
+    }
+
+    fn scratch_bytes(&self, directory: &Path) -> u64 {
+        fs::metadata(here_if_empty(directory)).map_or(0, |metadata| self.pool.scratch_bytes(metadata.dev()))
     }
 
     fn probe(&self, directory: &Path, bytes: u64) -> Result<(), DiskError> {

@@ -151,11 +151,12 @@ impl<'a> Orchestrator<'a> {
     /// Checks that the available resources suffice for what a plan predicts.
     pub fn preflight(&self, prediction: &PlanPrediction) -> Result<()> {
         let directory = &self.directory;
-        let disk_free = self.disk.free_bytes(directory);
+        let free_bytes = self.disk.free_bytes(directory).map_err(|source| unusable(directory, source))?;
         let room = Resources {
             memory: self.options.memory,
             memory_available: clock::attainable_bytes(),
-            disk_free: disk_free.map_err(|source| unusable(directory, source))?,
+            // Stages reuse or replace the scratch files of those before.
+            disk_free: free_bytes.saturating_add(self.disk.scratch_bytes(directory)),
         };
         Ok(room.check(prediction, directory)?)
     }

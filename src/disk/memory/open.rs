@@ -118,6 +118,12 @@ impl MemoryFile {
     }
 }
 
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        self.disk.state().scratch_files.remove(&self.file);
+    }
+}
+
 impl InputFile for MemoryFile {
     fn bytes(&self) -> u64 {
         self.bytes

@@ -260,6 +260,23 @@ fn locks_are_durable_and_foreign_files_kept() {
 }
 
 #[test]
+fn scratch_files_take_space() {
+    let disk = MemoryDisk::new();
+    let root = Path::new("/");
+    disk.set_bytes_max(100);
+    let scratch = disk.scratch(Path::new("/x"), 60).unwrap();
+    assert_eq!((disk.free_bytes(root).unwrap(), disk.scratch_bytes(root)), (40, 60));
+    assert!(disk.scratch(Path::new("/y"), 41).map(drop).unwrap_err().is_no_space());
+    let crashed = disk.scratch(Path::new("/y"), 40).unwrap();
+    drop(scratch);
+    assert_eq!((disk.free_bytes(root).unwrap(), disk.scratch_bytes(root)), (60, 40));
+    disk.crash();
+    assert_eq!((disk.free_bytes(root).unwrap(), disk.scratch_bytes(root)), (100, 0));
+    drop(crashed);
+    assert_eq!(disk.free_bytes(root).unwrap(), 100);
+}
+
+#[test]
 fn faults_are_picked_by_kind_and_ordinal() {
     let disk = MemoryDisk::new();
     let path = Path::new("x");

@@ -4,6 +4,7 @@
 //! included, and a write that begins or ends within a block reads that block first. Two threads may write neighbouring
 //! ranges that share a block: each changes it under a lock.
 
+use super::SECTOR_BYTES;
 use super::direct;
 use super::file_system::free_bytes;
 use super::folder::parent;
@@ -18,7 +19,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,6 +36,21 @@ pub(crate) struct RealFile {
     cached: AtomicBool,
     /// Held while a block that is written in part is read, changed and written.
     edges: Mutex<()>,
+    /// The space of a scratch file, from when it is allocated.
+    _scratch_space: Option<ScratchSpace>,
+}
+
+/// The space that a scratch file takes, counted in the pool until it is dropped.
+struct ScratchSpace {
+    pool: Arc<Pool>,
+    device: u64,
+    bytes: u64,
+}
+
+impl Drop for ScratchSpace {
+    fn drop(&mut self) {
+        self.pool.count_scratch(self.device, |bytes| bytes.saturating_sub(self.bytes));
+    }
 }
 
 impl RealFile {
@@ -59,7 +75,17 @@ impl RealFile {
             Io::Auto => None,
             Io::Uring | Io::Plain => direct::turn_on(&file),
         };
-        RealFile::sized(file, path, bytes, pool, block)
+        let mut scratch = RealFile::sized(file, path, bytes, pool, block)?;
+        scratch._scratch_space = Some(scratch.count_space()?);
+        Ok(scratch)
+    }
+
+    /// Counts the allocated space of a new scratch file.
+    fn count_space(&self) -> io::Result<ScratchSpace> {
+        let metadata = self.file.metadata()?;
+        let (pool, device, bytes) = (self.pool.clone(), metadata.dev(), metadata.blocks() * SECTOR_BYTES);
+        pool.count_scratch(device, |counted| counted.saturating_add(bytes));
+        Ok(ScratchSpace { pool, device, bytes })
     }
 
     /// Opens a file for reads and writes without the page cache, for which its users have no memory. Its content is
@@ -86,7 +112,8 @@ impl RealFile {
 
     fn new(file: File, path: &Path, bytes: u64, pool: Arc<Pool>, block: Option<usize>) -> RealFile {
         let path = path.to_path_buf();
-        RealFile { file: Arc::new(file), path, bytes, pool, block, cached: false.into(), edges: Mutex::new(()) }
+        let (file, cached, edges) = (Arc::new(file), false.into(), Mutex::new(()));
+        RealFile { file, path, bytes, pool, block, cached, edges, _scratch_space: None }
     }
 
     /// Bytes of a block, if direct access is on.

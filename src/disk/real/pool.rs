@@ -7,6 +7,7 @@ use super::queue_memory::QueueMemory;
 use crate::io::Io;
 use crate::traffic::TrafficMeter;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,6 +34,8 @@ pub(crate) struct Pool {
     shared: [Mutex<Option<Queue>>; SHARED_MAX],
     idle: Mutex<Vec<Queue>>,
     lent: AtomicUsize,
+    /// The bytes of scratch files by the device of their file system.
+    scratch: Mutex<BTreeMap<u64, u64>>,
     /// Shares of a large page that are not in use.
     memory: Mutex<Vec<QueueMemory>>,
 }
@@ -41,6 +44,19 @@ impl Pool {
     /// Creates a pool without queues.
     pub(crate) fn new(io: Io) -> Pool {
         Pool { io, ..Pool::default() }
+    }
+
+    /// The bytes of scratch files on a device.
+    pub(crate) fn scratch_bytes(&self, device: u64) -> u64 {
+        let scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        scratch.get(&device).copied().unwrap_or(0)
+    }
+
+    /// Changes the bytes of scratch files on a device.
+    pub(crate) fn count_scratch(&self, device: u64, change: impl FnOnce(u64) -> u64) {
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = scratch.entry(device).or_default();
+        *bytes = change(*bytes);
     }
 
     /// Creates a queue of the selected kind.

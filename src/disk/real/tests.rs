@@ -47,6 +47,26 @@ fn a_scratch_file_has_no_name() {
     assert!(RealDisk::default().open(&directory.path().join("none")).err().unwrap().is_not_found());
 }
 
+/// Only where they are, and only while they are open.
+#[test]
+fn scratch_files_take_space() {
+    const BYTES: u64 = 3 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let disk = RealDisk::default();
+    let taken = || disk.clone().scratch_bytes(directory.path());
+    let one = disk.scratch(&directory.path().join("one"), BYTES).unwrap();
+    let two = disk.scratch(&directory.path().join("two"), BYTES).unwrap();
+    let both = taken();
+    assert!((2 * BYTES..2 * BYTES + (1 << 20)).contains(&both), "{both}");
+    drop(one);
+    assert_eq!(taken(), both / 2);
+    assert_eq!(disk.scratch_bytes(Path::new("/proc")), 0);
+    assert_eq!(disk.scratch_bytes(&directory.path().join("absent")), 0);
+    drop(two);
+    assert_eq!(taken(), 0);
+    assert_eq!(RealDisk::default().scratch_bytes(directory.path()), 0);
+}
+
 #[test]
 fn a_working_file_is_resumed() {
     let directory = tempfile::tempdir().unwrap();

@@ -186,14 +186,13 @@ impl ActiveRun<'_, '_, '_> {
             let plan = self.plan()?;
             orchestrator.allows(&plan)?;
             if let Some(next) = plan.steps.first() {
-                let removed_bytes = plan.removable.iter().map(|name| self.space.of(name)).fold(0, u64::saturating_add);
-                let freed_bytes = next.disk_there_bytes.saturating_add(removed_bytes);
-                let next_bytes = next.cost.disk_bytes.saturating_sub(freed_bytes);
-                // A run that has started holds scratch files, which the prediction for all of its stages counts once more.
-                let bytes = if self.started { next_bytes } else { plan.prediction.disk_bytes };
+                // A run that has started goes as far as it can: space may be freed before its later stages.
+                let bytes = if self.started { self.next_bytes(next, &plan) } else { plan.prediction.disk_bytes };
                 orchestrator.preflight(&PlanPrediction { disk_bytes: bytes, ..plan.prediction.clone() })?;
                 if !self.started || bytes >= PROBED_BYTES_MIN {
-                    orchestrator.probe(bytes)?;
+                    // What scratch files take is reserved already.
+                    let taken_bytes = orchestrator.disk.scratch_bytes(&orchestrator.directory);
+                    orchestrator.probe(bytes.saturating_sub(taken_bytes))?;
                 }
             }
             if !self.started {
@@ -221,6 +220,12 @@ impl ActiveRun<'_, '_, '_> {
                 return Ok((RunEnd::Stopped, self.plan()?));
             }
         }
+    }
+
+    /// The bytes that the next stage takes beyond what is there or removed before it.
+    fn next_bytes(&self, next: &PlannedStage, plan: &Plan) -> u64 {
+        let removed_bytes = plan.removable.iter().map(|name| self.space.of(name));
+        next.cost.disk_bytes.saturating_sub(removed_bytes.fold(next.disk_there_bytes, u64::saturating_add))
     }
 
     fn plan(&mut self) -> Result<Plan> {

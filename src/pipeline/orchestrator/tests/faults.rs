@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::orchestrator::tests::{reference, toy};
 use crate::orchestrator::{Orchestrator, RunOptions};
 use crate::toy::{Bench, DIRECTORY, Design, Toy};
-use disk::{Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
+use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use std::path::Path;
 
 /// Two databases, one built on the other: there is a run for each operation.
@@ -152,19 +152,26 @@ fn preflight_refuses_before_anything_is_written() {
     assert!(error.to_string().contains("need 2.05 KiB of disk space"), "{error}");
 }
 
-/// A started run may hold scratch files that are predicted as well: it needs space for its next stage, and a new run for all.
+/// A started run needs space for its next stage, and a new run for all. What its scratch files take is as good as free.
 #[test]
 fn a_started_run_needs_space_for_its_next_stage() {
-    for (free, exit) in [(900, Exit::PreflightFailed), (2_000, Exit::Done)] {
+    let ends = [(0, 900, Exit::PreflightFailed), (0, 2_000, Exit::Done), (1_100, 900, Exit::Done)];
+    for (scratch_bytes, free, exit) in ends {
         let bench = Bench::default();
+        let scratch = bench.disk.scratch(&Path::new(DIRECTORY).join("plane"), scratch_bytes).unwrap();
         let (filled, emptied) = (bench.disk.clone(), bench.disk.clone());
         let mut filling = toy();
         filling.exchange_after =
             Some(("stats:0".to_owned(), Box::new(move || filled.fill_at(filled.operations(), free))));
-        filling.exchange_in = Some(("capture:1".to_owned(), Box::new(move || emptied.make_room())));
+        let stage = move || {
+            assert_eq!(emptied.scratch_bytes(Path::new(DIRECTORY)), scratch_bytes);
+            emptied.make_room();
+        };
+        filling.exchange_in = Some(("capture:1".to_owned(), Box::new(stage)));
         let outcome = bench.run(&filling);
         let found = outcome.as_ref().map_or_else(|error| error.exit(), |summary| summary.exit());
         assert_eq!(found, exit, "{free} bytes: {outcome:?}");
+        drop(scratch);
         // What a new run needs is more than either.
         let bench = Bench::default();
         bench.disk.fill_at(0, free);
