@@ -3,6 +3,7 @@
 //! Checksums detect damage, but not wrong scores. So the score of a position is compared with the values of its moves,
 //! and the score of each child with the values of its moves. A contradiction is an error.
 
+use crate::guarantee::KeptGuarantees;
 use crate::searcher_pool::SearcherPool;
 use crate::{Bounds, Library, LibraryFile, OracleError};
 use game::{Board, Illegal, Index, Orientation, Pit, Played, PositionSet, Rules, STONES_MAX};
@@ -20,6 +21,7 @@ pub struct Oracle {
     databases: Vec<Option<Result<IndexedDatabase, String>>>,
     cache: Arc<BlockCache>,
     searchers: SearcherPool,
+    pub(crate) kept_guarantees: KeptGuarantees,
 }
 
 #[derive(Debug)]
@@ -140,7 +142,7 @@ impl Oracle {
             });
         }
         let searchers = SearcherPool::new(rules, Evaluation::default());
-        Oracle { rules, set, databases, cache, searchers }
+        Oracle { rules, set, databases, cache, searchers, kept_guarantees: KeptGuarantees::default() }
     }
 
     /// Makes short searches use an evaluation, instead of the one that the program contains.

@@ -1,49 +1,123 @@
 //! Moves that keep what a player is guaranteed, by rules that give a board two bounds.
 //!
 //! A move of the guaranteed value is not enough: of two such moves one may only repeat positions, and a repetition ends the
-//! game. A guarantee is kept by moves that approach its end, a capture or the end of the game. So the positions that such
-//! moves lead to are collected up to a distance, and distances are derived from the ends backward:
+//! game. A guarantee is kept by moves that approach its end, a capture or the end of the game. A search proves distances to it:
 //!
 //! ```text
-//! distance(player to move) = 1 + the least distance after the moves that keep the guarantee
-//! distance(opponent to move) = 1 + the largest distance after all quiet moves, 0 if there are none
+//! distance(player to move) = 0 if a capture keeps the guarantee,
+//!     else 1 + the least distance after a quiet move that keeps it
+//! distance(opponent to move) = 0 if there are only captures, and all keep it,
+//!     else 1 + the largest distance after a quiet move
+//! distance(no legal move) = 0 if the end of the game keeps it
 //! ```
 //!
-//! Each move to a position of the least distance decreases it, whatever the opponent replies, so no position is repeated. A
-//! position of the game so far would end the game: it counts with what the players then get.
+//! A move to a lesser distance remains one whatever the opponent replies, so no position is repeated.
+//!
+//! The search is depth-first, and goes where the least is missing to a proof: the proof number of a position (Allis, van der
+//! Meulen & van den Herik 1994) is roughly the number of positions that a proof of it still needs. A position cannot help to
+//! prove itself, so one on the path from the root counts as far from a proof.
+//!
+//! Proved distances hold in every game, and are kept for the next search. Play can only return to a position of the game so far
+//! if that is nearer to the end than the present one. Then another search counts each return as what the players get for it.
 
 use crate::{Bounds, Oracle, OracleError};
-use game::{Board, Pit, Score};
+use game::{Board, Pit, Played, Score};
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
-/// The first distance up to which positions are collected; it is doubled until the guarantee is proved.
-const DISTANCE_FIRST: u32 = 4;
+/// The most positions that a search adds, which takes a second or two.
+const ADDED_MAX: usize = 1_000_000;
 
-/// The most positions that are collected for one move: seconds, and tens of megabytes.
-const POSITIONS_MAX: usize = 400_000;
+/// The most visits in a row that neither decide a position nor find a new one: this many, and some for each position. A proof
+/// takes about one visit a position. Where there is none, proof numbers may change for ever.
+const IDLE_VISITS_MAX: usize = 10_000;
 
-/// A position of a proof, and whether the guaranteed player is to move.
+/// The visits of [`IDLE_VISITS_MAX`] for each position that the search has added.
+const IDLE_VISITS_A_POSITION: usize = 16;
+
+/// The most positions that are kept for the next search: a hundred megabytes.
+const KEPT_MAX: usize = 1_000_000;
+
+/// The most moves from the root to another position, which bounds the stack. In 10,000 games with up to 12 stones, 109 were seen.
+const DEPTH_MAX: u32 = 1_000;
+
+/// The proof number of a proved position.
+const PROVED: u32 = 0;
+
+/// The proof number of a position on the way to the present one: more than that of any other.
+const ON_PATH: u32 = 1 << 24;
+
+/// The proof number of a position without the guarantee.
+const REFUTED: u32 = u32::MAX;
+
+/// A position of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GuaranteePosition {
     board: Board,
+    /// Whether the guaranteed player is to move.
     is_own: bool,
+    guarantee: Score,
 }
 
-/// The moves that a proof has to consider in a position.
-#[derive(Debug, Default)]
+/// What searches have found about a position.
+#[derive(Clone, Copy, Debug)]
 struct GuaranteeNode {
-    /// Whether the guaranteed player has a move that ends the proof, or for the opponent, whether every move without a child
-    /// does.
-    ends: bool,
-    /// The children by quiet moves.
-    children: Vec<usize>,
-    /// The distance, once it is known.
-    distance: Option<u32>,
+    position: GuaranteePosition,
+    is_visited: bool,
+    is_on_path: bool,
+    proof_number: u32,
+    /// The distance of a proved position.
+    distance: u32,
+    /// The positions after quiet moves, once they are needed; of the guaranteed player only those that keep the guarantee.
+    children: Option<QuietChildren>,
+}
+
+/// The numbers of positions.
+#[derive(Clone, Copy, Debug, Default)]
+struct QuietChildren {
+    numbers: [u32; 6],
+    count: u32,
+}
+
+/// The effect of a move on the guarantee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GuaranteeMove {
+    /// A capture or a repetition that keeps it.
+    Keeps,
+    /// A capture or a repetition that loses it.
+    Loses,
+    /// Neither a capture nor a repetition.
+    Quiet,
+}
+
+/// The positions of searches.
+#[derive(Debug, Default)]
+struct GuaranteeGraph {
+    numbers: HashMap<GuaranteePosition, u32>,
+    nodes: Vec<GuaranteeNode>,
+}
+
+/// What searches have found that holds whatever was played before. A search takes it, and puts it back.
+#[derive(Debug, Default)]
+pub(crate) struct KeptGuarantees(Mutex<GuaranteeGraph>);
+
+impl KeptGuarantees {
+    fn take(&self) -> GuaranteeGraph {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps the larger graph, if another search has put one back.
+    fn put(&self, graph: GuaranteeGraph) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if (kept.nodes.len()..=KEPT_MAX).contains(&graph.nodes.len()) {
+            *kept = graph;
+        }
+    }
 }
 
 impl Oracle {
-    /// Returns the moves of a position that keep `guarantee` and are nearest to its end, after the positions `before` since
-    /// the last capture of the game. `None` if no move is proved within the limits.
+    /// Returns a move that keeps `guarantee` and approaches its end, after the positions `before` since the last capture of the
+    /// game. `None` if no move is proved within the limits.
     ///
     /// # Errors
     /// As [`answer`](Oracle::answer).
@@ -53,19 +127,15 @@ impl Oracle {
         before: &[Board],
         guarantee: Score,
     ) -> Result<Option<Pit>, OracleError> {
-        let mut distance = DISTANCE_FIRST;
-        loop {
-            let mut proof = GuaranteeProof::new(self, board, before, guarantee);
-            let is_complete = proof.collect(distance)?;
-            proof.derive();
-            if proof.nodes[0].distance.is_some() {
-                return proof.best_move();
-            }
-            if is_complete || proof.nodes.len() >= POSITIONS_MAX {
-                return Ok(None);
-            }
-            distance *= 2;
+        let root = GuaranteePosition { board: *board, is_own: true, guarantee };
+        let mut search = GuaranteeSearch::new(self, self.kept_guarantees.take(), &[]);
+        let found = search.guaranteed_move(root, before)?;
+        self.kept_guarantees.put(search.graph);
+        if let Some(pit) = found {
+            return Ok(Some(pit));
         }
+        let game: Vec<Board> = before.iter().copied().chain([*board]).collect();
+        GuaranteeSearch::new(self, GuaranteeGraph::default(), &game).guaranteed_move(root, &[])
     }
 
     /// Returns the bounds of a move in a game, after the positions `before` since the last capture: a move back to one of
@@ -80,137 +150,248 @@ impl Oracle {
     }
 }
 
-/// The collected positions.
-struct GuaranteeProof<'a> {
+/// A search for a proof.
+struct GuaranteeSearch<'a> {
     oracle: &'a Oracle,
-    guarantee: Score,
-    /// The positions of the game before the present one, in the last of which the opponent was to move.
-    before: &'a [Board],
-    numbers: HashMap<GuaranteePosition, usize>,
-    keys: Vec<GuaranteePosition>,
-    nodes: Vec<GuaranteeNode>,
+    graph: GuaranteeGraph,
+    /// The positions of a game that count as repeated: in the last one the guaranteed player is to move.
+    game: &'a [Board],
+    /// The positions in the graph at the start.
+    nodes_kept: usize,
+    /// The visits since a position was decided or visited first.
+    idle_visits: usize,
 }
 
-impl<'a> GuaranteeProof<'a> {
-    fn new(oracle: &'a Oracle, board: &Board, before: &'a [Board], guarantee: Score) -> GuaranteeProof<'a> {
-        let root = GuaranteePosition { board: *board, is_own: true };
-        GuaranteeProof {
-            oracle,
-            guarantee,
-            before,
-            numbers: HashMap::from([(root, 0)]),
-            keys: vec![root],
-            nodes: vec![GuaranteeNode::default()],
-        }
+impl<'a> GuaranteeSearch<'a> {
+    fn new(oracle: &'a Oracle, graph: GuaranteeGraph, game: &'a [Board]) -> GuaranteeSearch<'a> {
+        let nodes_kept = graph.nodes.len();
+        GuaranteeSearch { oracle, graph, game, nodes_kept, idle_visits: 0 }
     }
 
-    /// Collects the positions up to a distance. Returns whether there are no others.
-    fn collect(&mut self, distance: u32) -> Result<bool, OracleError> {
-        let mut next = 0;
-        for _ in 0..distance {
-            let end = self.keys.len();
-            while next < end {
-                if self.keys.len() >= POSITIONS_MAX {
-                    return Ok(false);
-                }
-                self.nodes[next] = self.moves(next)?;
-                next += 1;
+    fn is_exhausted(&self) -> bool {
+        let added = self.graph.nodes.len() - self.nodes_kept;
+        added >= ADDED_MAX || self.idle_visits >= IDLE_VISITS_MAX + IDLE_VISITS_A_POSITION * added
+    }
+
+    /// Returns a move that approaches the end, unless play could come to one of the positions `before` the present one.
+    fn guaranteed_move(&mut self, root: GuaranteePosition, before: &[Board]) -> Result<Option<Pit>, OracleError> {
+        let number = self.graph.number(root);
+        let mut has_changed = true;
+        while has_changed && self.graph.node(number).is_open() && !self.is_exhausted() {
+            has_changed = self.search(number, REFUTED, 0)?;
+        }
+        let Some(distance) = self.graph.distance(&root) else { return Ok(None) };
+        for (at, board) in before.iter().rev().enumerate() {
+            let earlier = GuaranteePosition { board: *board, is_own: at % 2 == 1, ..root };
+            if self.graph.distance(&earlier).is_some_and(|earlier| earlier < distance) {
+                return Ok(None);
             }
         }
-        Ok(next == self.keys.len())
-    }
-
-    /// Returns the moves of a position that the proof has to consider.
-    fn moves(&mut self, number: usize) -> Result<GuaranteeNode, OracleError> {
-        let (GuaranteePosition { board, is_own }, rules) = (self.keys[number], self.oracle.rules());
-        let mut moves = GuaranteeNode { ends: !is_own, ..GuaranteeNode::default() };
-        for (_, played) in board.moves(rules) {
-            let is_over = played.captured == 0 && self.is_in_game(&played.child, !is_own);
-            let value = match is_over {
-                true => Bounds::exact(rules.repetition_score(&played.child)),
-                false => self.oracle.score(&played.child)?,
-            };
-            let value = value.after_capture(played.captured);
-            let keeps = match is_own {
-                true => value.low() >= self.guarantee,
-                false => value.high() <= -self.guarantee,
-            };
-            let is_end = is_over || played.captured > 0 || played.child.moves(rules).next().is_none();
-            match (keeps, is_end) {
-                // The opponent has a way to less, only if a database is wrong or the game has been here.
-                (false, _) if !is_own => moves.ends = false,
-                (false, _) => {}
-                (true, true) if is_own => moves.ends = true,
-                (true, true) => {}
-                (true, false) => {
-                    moves.children.push(self.number(GuaranteePosition { board: played.child, is_own: !is_own }))
-                }
-            }
-        }
-        Ok(moves)
-    }
-
-    /// Whether a position occurred in the game, the present one included.
-    fn is_in_game(&self, board: &Board, is_own: bool) -> bool {
-        let earlier = self.before.iter().rev().skip(usize::from(is_own)).step_by(2);
-        is_own && *board == self.keys[0].board || earlier.into_iter().any(|earlier| earlier == board)
-    }
-
-    /// Returns the number of a position, which is a new one at its first occurrence.
-    fn number(&mut self, position: GuaranteePosition) -> usize {
-        *self.numbers.entry(position).or_insert_with(|| {
-            self.keys.push(position);
-            self.nodes.push(GuaranteeNode::default());
-            self.keys.len() - 1
-        })
-    }
-
-    /// Derives distances in rounds: a position derived in a round has the distance of its number. Positions whose moves were not
-    /// collected have none.
-    fn derive(&mut self) {
-        let mut parents: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
-        let mut open: Vec<usize> = self.nodes.iter().map(|node| node.children.len()).collect();
-        for (number, node) in self.nodes.iter().enumerate() {
-            node.children.iter().for_each(|&child| parents[child].push(number));
-        }
-        let is_end = |number: &usize| self.nodes[*number].ends && (self.keys[*number].is_own || open[*number] == 0);
-        let mut round: Vec<usize> = (0..self.nodes.len()).filter(is_end).collect();
-        for distance in 0.. {
-            let mut next = Vec::new();
-            for number in std::mem::take(&mut round) {
-                if self.nodes[number].distance.is_some() {
-                    continue;
-                }
-                self.nodes[number].distance = Some(distance);
-                for &parent in &parents[number] {
-                    open[parent] -= 1;
-                    if self.keys[parent].is_own || open[parent] == 0 && self.nodes[parent].ends {
-                        next.push(parent);
-                    }
-                }
-            }
-            if next.is_empty() {
-                break;
-            }
-            round = next;
-        }
-    }
-
-    /// Returns the move to an end of the proof, or to the position of the least distance.
-    fn best_move(&self) -> Result<Option<Pit>, OracleError> {
         let mut best: Option<(u32, Pit)> = None;
-        for (pit, played) in self.keys[0].board.moves(self.oracle.rules()) {
-            let value = self.oracle.value_in_game(played.captured, &played.child, self.before)?;
-            let child = GuaranteePosition { board: played.child, is_own: false };
-            let distance = match self.numbers.get(&child).filter(|_| played.captured == 0) {
-                Some(&number) => self.nodes[number].distance.map(|distance| distance + 1),
-                None => Some(0),
+        for (pit, played) in root.board.moves(self.oracle.rules()) {
+            let found = match self.effect(&root, &played)? {
+                GuaranteeMove::Keeps => Some(0),
+                GuaranteeMove::Loses => None,
+                GuaranteeMove::Quiet => {
+                    let child = GuaranteePosition { board: played.child, is_own: false, ..root };
+                    self.graph.distance(&child).map(|distance| distance + 1)
+                }
             };
-            let distance = distance.filter(|_| value.low() >= self.guarantee);
-            if let Some(distance) = distance.filter(|&distance| best.is_none_or(|(least, _)| distance < least)) {
-                best = Some((distance, pit));
+            if let Some(found) = found.filter(|&found| best.is_none_or(|(least, _)| found < least)) {
+                best = Some((found, pit));
             }
         }
         Ok(best.map(|(_, pit)| pit))
+    }
+
+    /// Searches until the proof number of a position is at least `limit`, or every way to a proof is on the path. Returns whether
+    /// anything has changed: if not, another search would change nothing either.
+    fn search(&mut self, number: u32, limit: u32, depth: u32) -> Result<bool, OracleError> {
+        self.idle_visits += 1;
+        if !self.graph.node(number).is_visited {
+            let proof_number = self.first_proof_number(&self.graph.node(number).position)?;
+            let node = self.graph.node_mut(number);
+            (node.is_visited, node.proof_number) = (true, proof_number);
+            self.idle_visits = 0;
+            return Ok(true);
+        }
+        if depth > DEPTH_MAX {
+            return Ok(self.graph.set_proof_number(number, ON_PATH));
+        }
+        let children = self.children(number)?;
+        let mut has_changed = false;
+        self.graph.node_mut(number).is_on_path = true;
+        loop {
+            let outlook = self.graph.outlook(number, &children, limit);
+            has_changed |= self.graph.set_proof_number(number, outlook.proof_number);
+            self.graph.node_mut(number).distance = outlook.distance;
+            let is_done = !self.graph.node(number).is_open() || outlook.proof_number >= limit || self.is_exhausted();
+            let Some((child, limit)) = outlook.next.filter(|_| !is_done) else { break };
+            if !self.search(child, limit, depth + 1)? {
+                break;
+            }
+            has_changed = true;
+        }
+        self.graph.node_mut(number).is_on_path = false;
+        if !self.graph.node(number).is_open() {
+            self.idle_visits = 0;
+        }
+        Ok(has_changed)
+    }
+
+    /// Returns the proof number that follows from the moves of a position.
+    fn first_proof_number(&self, position: &GuaranteePosition) -> Result<u32, OracleError> {
+        let mut moves = Vec::with_capacity(6);
+        for (_, played) in position.board.moves(self.oracle.rules()) {
+            moves.push(self.effect(position, &played)?);
+        }
+        let [keeps, loses, is_quiet] =
+            [GuaranteeMove::Keeps, GuaranteeMove::Loses, GuaranteeMove::Quiet].map(|effect| moves.contains(&effect));
+        let (is_proved, is_refuted) = match (moves.is_empty(), position.is_own) {
+            (true, _) => (self.is_guaranteed(position)?, true),
+            (false, true) => (keeps, !is_quiet),
+            (false, false) => (!is_quiet && !loses, loses),
+        };
+        Ok(match (is_proved, is_refuted) {
+            (true, _) => PROVED,
+            (false, true) => REFUTED,
+            (false, false) => 1,
+        })
+    }
+
+    fn effect(&self, position: &GuaranteePosition, played: &Played) -> Result<GuaranteeMove, OracleError> {
+        let is_repeated = played.captured == 0 && self.is_in_game(&played.child, !position.is_own);
+        let child = match is_repeated {
+            true => Bounds::exact(self.oracle.rules().repetition_score(&played.child)),
+            false if played.captured == 0 => return Ok(GuaranteeMove::Quiet),
+            false => self.oracle.score(&played.child)?,
+        };
+        let is_kept = position.is_kept(child.after_capture(played.captured));
+        Ok(if is_kept { GuaranteeMove::Keeps } else { GuaranteeMove::Loses })
+    }
+
+    /// Whether the player has the guarantee in a position, if no position of a game is repeated.
+    fn is_guaranteed(&self, position: &GuaranteePosition) -> Result<bool, OracleError> {
+        Ok(position.is_kept(self.oracle.score(&position.board)?))
+    }
+
+    /// Returns the positions after the quiet moves that a proof has to consider.
+    fn children(&mut self, number: u32) -> Result<QuietChildren, OracleError> {
+        let GuaranteeNode { position, children, .. } = *self.graph.node(number);
+        if let Some(children) = children {
+            return Ok(children);
+        }
+        let mut children = QuietChildren::default();
+        for (_, played) in position.board.moves(self.oracle.rules()) {
+            let child = GuaranteePosition { board: played.child, is_own: !position.is_own, ..position };
+            let is_quiet = self.effect(&position, &played)? == GuaranteeMove::Quiet;
+            // No quiet move of the opponent changes the guarantee.
+            if is_quiet && (child.is_own || self.is_guaranteed(&child)?) {
+                children.numbers[children.count as usize] = self.graph.number(child);
+                children.count += 1;
+            }
+        }
+        self.graph.node_mut(number).children = Some(children);
+        Ok(children)
+    }
+
+    fn is_in_game(&self, board: &Board, is_own: bool) -> bool {
+        self.game.iter().rev().skip(usize::from(!is_own)).step_by(2).any(|earlier| earlier == board)
+    }
+}
+
+/// What the children of a position say about its proof.
+struct ProofOutlook {
+    proof_number: u32,
+    /// The distance, if the position is proved.
+    distance: u32,
+    /// The child to search next, and up to which proof number. `None` if it is on the path.
+    next: Option<(u32, u32)>,
+}
+
+impl GuaranteeGraph {
+    fn node(&self, number: u32) -> &GuaranteeNode {
+        &self.nodes[number as usize]
+    }
+
+    fn node_mut(&mut self, number: u32) -> &mut GuaranteeNode {
+        &mut self.nodes[number as usize]
+    }
+
+    /// Returns the number of a position, which is a new one at its first occurrence.
+    fn number(&mut self, position: GuaranteePosition) -> u32 {
+        *self.numbers.entry(position).or_insert_with(|| {
+            self.nodes.push(GuaranteeNode {
+                position,
+                is_visited: false,
+                is_on_path: false,
+                proof_number: 1,
+                distance: 0,
+                children: None,
+            });
+            self.nodes.len() as u32 - 1
+        })
+    }
+
+    /// Returns the distance of a position that is proved.
+    fn distance(&self, position: &GuaranteePosition) -> Option<u32> {
+        let node = self.node(*self.numbers.get(position)?);
+        (node.proof_number == PROVED).then_some(node.distance)
+    }
+
+    /// Sets a proof number. Returns whether it is another one.
+    fn set_proof_number(&mut self, number: u32, proof_number: u32) -> bool {
+        std::mem::replace(&mut self.node_mut(number).proof_number, proof_number) != proof_number
+    }
+
+    fn outlook(&self, number: u32, children: &QuietChildren, limit: u32) -> ProofOutlook {
+        let children = || children.numbers[..children.count as usize].iter().map(|&child| (child, self.node(child)));
+        let proved = children().filter(|(_, child)| child.proof_number == PROVED).map(|(_, child)| child.distance);
+        let open = || children().filter(|(_, child)| child.proof_number != PROVED);
+        if self.node(number).position.is_own {
+            // One proved child proves it: the one that seems nearest to that.
+            if let Some(nearest) = proved.min() {
+                return ProofOutlook { proof_number: PROVED, distance: 1 + nearest, next: None };
+            }
+            let mut numbers: Vec<_> =
+                open().map(|(at, child)| (child.is_on_path, child.open_proof_number(), at)).collect();
+            numbers.sort_unstable();
+            let rival = numbers.get(1).map_or(REFUTED, |(_, rival, _)| rival.saturating_add(1));
+            ProofOutlook {
+                proof_number: numbers.iter().map(|(_, number, _)| *number).min().unwrap_or(REFUTED),
+                distance: 0,
+                next: numbers.first().filter(|(is_on_path, ..)| !is_on_path).map(|&(.., at)| (at, limit.min(rival))),
+            }
+        } else {
+            // All children have to be proved: first the one that seems farthest from that.
+            let Some((at, hardest)) = open().max_by_key(|(_, child)| child.open_proof_number()) else {
+                return ProofOutlook { proof_number: PROVED, distance: 1 + proved.max().unwrap_or(0), next: None };
+            };
+            let others = open().count() as u32 - 1;
+            ProofOutlook {
+                proof_number: hardest.open_proof_number().saturating_add(others),
+                distance: 0,
+                next: (!hardest.is_on_path).then_some((at, limit.saturating_sub(others))),
+            }
+        }
+    }
+}
+
+impl GuaranteeNode {
+    /// Whether the position is neither proved nor refuted.
+    fn is_open(&self) -> bool {
+        ![PROVED, REFUTED].contains(&self.proof_number)
+    }
+
+    /// The proof number as it counts for a parent.
+    fn open_proof_number(&self) -> u32 {
+        if self.is_on_path { ON_PATH } else { self.proof_number }
+    }
+}
+
+impl GuaranteePosition {
+    /// Whether the guarantee is kept where the player to move gets this.
+    fn is_kept(&self, value: Bounds) -> bool {
+        if self.is_own { value.low() >= self.guarantee } else { -value.high() >= self.guarantee }
     }
 }

@@ -22,9 +22,6 @@ use tests::Random;
 const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
 const ORDER: Orientation = Orientation::OpponentMajor;
 
-/// Games to 12 stones, unless the environment says `AWARI_GAMES`.
-const GAMES: u32 = 300;
-
 /// The lower and the upper bounds of databases, by stones, in canonical order.
 #[derive(Clone, Default)]
 struct Solved {
@@ -203,7 +200,7 @@ fn guaranteed_games(stones: u32, games: u32) {
     let oracle = built("", stones);
     let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
     let mut random = Random::new(7);
-    let (mut repeated, mut wider) = (0, 0);
+    let (mut repeated, mut wider, mut raised) = (0, 0, 0);
     for number in 0..games {
         let by = [OpponentPolicy::Random, OpponentPolicy::Best, OpponentPolicy::Delaying][number as usize % 3];
         let board = random.board(1 + number / 3 % stones);
@@ -211,6 +208,7 @@ fn guaranteed_games(stones: u32, games: u32) {
         wider += u32::from(bounds.low() < bounds.high());
         let seats = Seats { south_store: 0, north_store: 0, side: Side::South };
         let mut game = Game::from(Rules::OWARE, &PositionText::of_game(board, seats));
+        let mut guaranteed = bounds.low();
         while game.outcome().is_none() {
             let now = game.now();
             let pit = if now.seats.side == Side::South {
@@ -219,7 +217,12 @@ fn guaranteed_games(stones: u32, games: u32) {
                     SearchRequest { before: &before, ..SearchRequest::new(now.board, SearchLimits::default()) };
                 let report = oracle.analyze(&searcher, &request, &SearchStop::new(), &mut |_| {}).unwrap();
                 let lead = now.seats.south_store as Score - now.seats.north_store as Score;
-                assert!(report.low + lead >= bounds.low(), "{board:?} {by:?}: {report:?}");
+                assert!(report.low + lead >= guaranteed, "{board:?} {by:?}: {report:?}");
+                if report.low > -(now.board.stones() as Score) {
+                    let proved = oracle.guaranteed_move(&now.board, &before, report.low).unwrap();
+                    assert!(proved.is_some(), "{board:?} {by:?}: {report:?}");
+                }
+                guaranteed = guaranteed.max(oracle.score(&now.board).unwrap().low() + lead);
                 report.moves[0].pit
             } else {
                 reply(&oracle, &game, by, &mut random)
@@ -227,11 +230,14 @@ fn guaranteed_games(stones: u32, games: u32) {
             game.play(pit).unwrap();
         }
         let outcome = game.outcome().unwrap();
-        assert!(outcome.lead >= bounds.low(), "{board:?} guarantees {bounds}, got {outcome:?} from {by:?}");
+        assert!(outcome.lead >= guaranteed, "{board:?} guarantees {guaranteed}, got {outcome:?} from {by:?}");
+        raised += u32::from(guaranteed > bounds.low());
         repeated += u32::from(matches!(outcome.end, GameEnd::Repeats { .. }));
     }
-    println!("{games} games, {repeated} end with a repetition, {wider} begin with two bounds");
-    assert!(repeated * 100 > games && wider * 10 > games, "{repeated} {wider}");
+    println!(
+        "{games} games, {repeated} end with a repetition, {wider} begin with two bounds, {raised} come to a higher one"
+    );
+    assert!(repeated * 100 > games && wider * 10 > games && raised * 10 > games, "{repeated} {wider} {raised}");
 }
 
 #[test]
@@ -239,12 +245,64 @@ fn the_engine_gets_what_databases_guarantee() {
     guaranteed_games(6, 600);
 }
 
-/// `AWARI_GAMES=10000` takes half an hour of processor time.
 #[test]
-#[ignore = "slow tier: hundreds of games with up to 12 stones"]
+#[ignore = "slow tier: solves 12 stones, and plays 10,000 games"]
 fn the_engine_gets_what_databases_of_12_stones_guarantee() {
-    let games = std::env::var("AWARI_GAMES").map_or(GAMES, |games| games.parse().unwrap());
-    guaranteed_games(12, games);
+    guaranteed_games(12, 10_000);
+}
+
+/// Games that begin with moves of any kind, so that positions of the game are in the way of a guarantee. A move that is proved
+/// keeps it all the same, and so do all later ones.
+#[test]
+fn a_proved_move_keeps_the_guarantee_after_any_moves() {
+    const STONES_MAX: u32 = 6;
+    let oracle = built("", STONES_MAX);
+    let mut random = Random::new(8);
+    let (mut proved, mut unproved, mut repeated) = (0, 0, 0);
+    for number in 0..3_000 {
+        let board = random.board(1 + number % STONES_MAX);
+        let seats = Seats { south_store: 0, north_store: 0, side: Side::South };
+        let mut game = Game::from(Rules::OWARE, &PositionText::of_game(board, seats));
+        for _ in 0..2 * random.below(12) {
+            let quiet: Vec<_> = game.moves().into_iter().filter(|(_, played)| played.captured == 0).collect();
+            if !quiet.is_empty() {
+                game.play(random.pick(&quiet).0).unwrap();
+            }
+        }
+        let mut guaranteed: Option<Score> = None;
+        while game.outcome().is_none() {
+            let (now, before) = (game.now(), before(&game));
+            if now.seats.side == Side::North {
+                game.play(random.pick(&game.moves()).0).unwrap();
+                continue;
+            }
+            let lead = now.seats.south_store as Score - now.seats.north_store as Score;
+            let needed = match guaranteed {
+                Some(guaranteed) => guaranteed - lead,
+                None => oracle.score(&now.board).unwrap().low(),
+            };
+            // All stones are lost at worst: any move keeps that.
+            let is_nothing = needed <= -(now.board.stones() as Score);
+            let found = match is_nothing {
+                true => None,
+                false => oracle.guaranteed_move(&now.board, &before, needed).unwrap(),
+            };
+            // Without positions of the game in the way there is a proof, and a proof leads to the next one.
+            let must_be = !is_nothing && (guaranteed.is_some() || before.is_empty());
+            assert!(found.is_some() || !must_be, "{board:?} {now:?} {before:?} {guaranteed:?}");
+            match found {
+                Some(_) => guaranteed = Some(needed + lead),
+                None => unproved += u32::from(!is_nothing),
+            }
+            game.play(found.unwrap_or_else(|| random.pick(&game.moves()).0)).unwrap();
+        }
+        let outcome = game.outcome().unwrap();
+        proved += u32::from(guaranteed.is_some());
+        assert!(guaranteed.is_none_or(|guaranteed| outcome.lead >= guaranteed), "{board:?} {guaranteed:?} {outcome:?}");
+        repeated += u32::from(guaranteed.is_some() && matches!(outcome.end, GameEnd::Repeats { .. }));
+    }
+    println!("{proved} games with a proof, {repeated} of them end with a repetition; {unproved} moves without");
+    assert!(proved > 1_000 && repeated > 50 && unproved > 5, "{proved} {repeated} {unproved}");
 }
 
 /// All stones of a game of one stone a pit: the last position of the reachable database is the opening.
