@@ -230,6 +230,7 @@ impl<'a> Deepening<'a> {
     /// Searches the root to a depth: the estimates of the best `lines` moves, and bounds of those of the others.
     fn deepen(&mut self, depth: i32, lines: usize) {
         let earlier = self.moves.clone();
+        self.worker.root_depth = depth;
         for line in 0..lines {
             let mut delta = ASPIRATION;
             let center = match self.moves[line].estimate {

@@ -65,7 +65,7 @@ fn assert_sound(board: &Board, report: &SearchReport) {
 #[test]
 fn bounds_contain_the_score() {
     let searcher = searcher();
-    let filling = search(&searcher, &SearchRequest::new(Board::OPENING, nodes(4_000_000)), &NoScores);
+    let filling = search(&searcher, &SearchRequest::new(Board::OPENING, nodes(8_000_000)), &NoScores);
     assert!(filling.table_permille > 990, "the table is full: {}", filling.table_permille);
     let (mut exact, mut all) = (0, 0);
     for (known, step) in [(5, 1), (3, 2), (0, 3)] {

@@ -33,8 +33,29 @@ const PROBE_DEPTH: i32 = 5;
 
 /// Late moves, which seldom are the best, are first searched to a smaller depth: from this place in the order on, and from this
 /// depth on. What they prove holds at any depth.
-const REDUCED_FROM: usize = 2;
+const REDUCED_FROM: usize = 1;
 const REDUCED_DEPTH: i32 = 3;
+
+/// From this place in the order on, late moves are reduced by one more.
+const REDUCED_MORE_FROM: usize = 3;
+
+/// A position with at most this number of legal moves is searched one move deeper.
+const EXTENDED_MOVES: usize = 2;
+
+/// Positions are extended up to this multiple of the depth of the iteration, so that forced moves do not lengthen lines without end.
+const EXTENDED_PLIES: i32 = 2;
+
+/// Up to this depth, a position outside the line of best play is not searched if its static estimate exceeds the window by a
+/// margin (reverse futility pruning): this one, and another one for each move of depth.
+const FUTILE_DEPTH: i32 = 5;
+const FUTILE_MARGIN: i32 = STONE / 2;
+const FUTILE_MARGIN_OF_MOVE: i32 = STONE;
+
+/// From this depth on, a position outside the line of best play is first searched to a depth that is smaller by some moves.
+/// If that exceeds the window by a margin, it is not searched further (Buro 1995, ProbCut).
+const CUT_DEPTH: i32 = 8;
+const CUT_MOVES: i32 = 4;
+const CUT_MARGIN: i32 = 3 * STONE / 2;
 
 /// Positions between two looks at the limits: some tens of microseconds.
 const POLL_NODES: u64 = 256;
@@ -168,6 +189,8 @@ pub(crate) struct Worker<'a> {
     path: Vec<u64>,
     /// The number of positions before the root.
     root: usize,
+    /// The depth of the iteration.
+    pub(crate) root_depth: i32,
     /// The best lines by plies from the root.
     lines: Vec<PlayedLine>,
     /// How often a pit with this number of stones was a good move.
@@ -192,6 +215,7 @@ impl<'a> Worker<'a> {
             known,
             path,
             root: before.len(),
+            root_depth: 0,
             lines: vec![PlayedLine { pits: [0; PLY_MAX], len: 0 }; PLY_MAX + 1],
             history: [[0; STONES_MAX as usize + 1]; HALF_PITS],
             nodes: 0,
@@ -335,6 +359,11 @@ impl<'a> Worker<'a> {
             }
         }
 
+        if !window.is_open()
+            && let Some(outcome) = self.cut(board, window, (low, high), depth, place)
+        {
+            return outcome;
+        }
         let window = AlphaBeta { alpha: window.alpha.max(low * STONE), beta: window.beta.min(high * STONE) };
         let mut moves = board.moves(self.shared.rules);
         if moves.is_empty() {
@@ -346,6 +375,8 @@ impl<'a> Worker<'a> {
         let (mut assumed_low, mut assumed_high) = (-stones, -stones);
         let mut repeats = PATH_FREE;
         let count = moves.len();
+        let is_extended = count <= EXTENDED_MOVES && (ply as i32) < EXTENDED_PLIES * self.root_depth;
+        let searched_depth = depth + i32::from(is_extended);
         for (index, one) in moves.iter().enumerate() {
             let next = place.next(one.captured);
             let full = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
@@ -353,19 +384,22 @@ impl<'a> Worker<'a> {
             let captured = i32::from(one.captured);
             let mut found;
             if index == 0 {
-                found = self.search(one.child, full, depth - 1, next);
+                found = self.search(one.child, full, searched_depth - 1, next);
             } else {
-                let reduced = match index >= REDUCED_FROM && depth >= REDUCED_DEPTH && one.captured == 0 {
-                    true => 1 + i32::from(index > REDUCED_FROM) + depth / 8,
+                let reduced = match index >= REDUCED_FROM && searched_depth >= REDUCED_DEPTH && one.captured == 0 {
+                    true => {
+                        let more = i32::from(index >= REDUCED_MORE_FROM) + searched_depth / 8;
+                        more + i32::from(!window.is_open())
+                    }
                     false => 0,
                 };
-                found = self.search(one.child, null, depth - 1 - reduced, next);
+                found = self.search(one.child, null, searched_depth - 1 - reduced, next);
                 if reduced > 0 && captured * STONE - found.estimate > alpha && !self.is_stopped {
-                    found = self.search(one.child, null, depth - 1, next);
+                    found = self.search(one.child, null, searched_depth - 1, next);
                 }
                 let estimate = captured * STONE - found.estimate;
                 if estimate > alpha && window.is_open() && estimate < window.beta && !self.is_stopped {
-                    found = self.search(one.child, full, depth - 1, next);
+                    found = self.search(one.child, full, searched_depth - 1, next);
                 }
             }
             if self.is_stopped {
@@ -390,7 +424,7 @@ impl<'a> Worker<'a> {
                     if index + 1 < count {
                         (best_high, assumed_high) = (stones, stones);
                     }
-                    self.reward(board, one.pit, depth);
+                    self.reward(board, one.pit, searched_depth);
                     break;
                 }
             }
@@ -420,6 +454,32 @@ impl<'a> Worker<'a> {
         let kept = if repeats == PATH_FREE { kind } else { EstimateKind::None };
         self.put(table_place, outcome, kept, depth, best_pit);
         outcome
+    }
+
+    /// Returns an outcome of a position that is very likely above a closed window, without searching it to its depth.
+    ///
+    /// Only the estimate rests on that. Proved bounds are those that are known, or those that a search proves.
+    #[inline]
+    fn cut(
+        &mut self,
+        board: PackedBoard,
+        window: AlphaBeta,
+        (low, high): (i32, i32),
+        depth: i32,
+        place: PathPlace,
+    ) -> Option<Outcome> {
+        if depth <= FUTILE_DEPTH {
+            let fixed = self.shared.evaluation.estimate(board).clamp(low * STONE, high * STONE);
+            let is_above = fixed - FUTILE_MARGIN - FUTILE_MARGIN_OF_MOVE * depth >= window.beta;
+            // Half of what exceeds the window: such estimates are too high on the average.
+            return is_above.then(|| Outcome::bounded((fixed + window.beta) / 2, low, high));
+        }
+        let beta = window.beta + CUT_MARGIN;
+        if depth < CUT_DEPTH || beta >= high * STONE {
+            return None;
+        }
+        let found = self.search(board, AlphaBeta { alpha: beta - 1, beta }, depth - CUT_MOVES, place);
+        (self.is_stopped || found.estimate >= beta).then_some(found)
     }
 
     /// Estimates a position at the end of a line. Of the moves, only captures are searched, since the evaluation knows

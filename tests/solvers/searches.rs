@@ -40,7 +40,7 @@ fn search_all(stones_max: u8, ends: impl Fn(u32) -> Vec<u32>) -> Tally {
     let searcher = Searcher::new(0, Evaluation::default()).unwrap();
     let limits = |nodes| SearchLimits { nodes: Some(nodes), ..SearchLimits::default() };
     let (stop, quiet) = (SearchStop::new(), &mut |_: &_| {});
-    let filling = searcher.search(&SearchRequest::new(Board::OPENING, limits(4_000_000)), &NoScores, &stop, quiet);
+    let filling = searcher.search(&SearchRequest::new(Board::OPENING, limits(8_000_000)), &NoScores, &stop, quiet);
     assert!(filling.table_permille > 990, "the table is full: {}", filling.table_permille);
     let mut tally = Tally::default();
     for stones in (0..=stones_max).rev() {
