@@ -158,17 +158,16 @@ fn document(rules: &Rules, body: &Markup) -> Markup {
             body {
                 header {
                     h1 { a href="./" { "Awari oracle" } }
-                    span.badge title=(rules.text()) { "rules: " (rules.name) }
+                    span.badge { "rules: " (rules.name) }
                 }
                 main id="main" { (body) }
                 footer {
+                    p { "Rules of " (rules.name) ": " (rules.text()) "." }
                     p {
                         @if rules.has_scores() {
                             "Every value is the margin by which the player to move wins, of the stones still on the board. "
                         } @else {
-                            "By the rules " (rules.name) " a board has two numbers: the margin that the player to move can force, \
-                             and that to which the opponent can hold this player, of the stones still on the board. One number \
-                             says that both are equal. "
+                            "Values are margins, of the stones still on the board. One number says that both are equal. "
                         }
                         a href="v1/openapi.json" { "API" } " · " a href="v1/databases" { "databases" }
                     }

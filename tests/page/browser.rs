@@ -4,6 +4,7 @@ use fantoccini::actions::{InputSource, KeyAction, KeyActions, MOUSE_BUTTON_RIGHT
 use fantoccini::key::Key;
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
+use game::Rules;
 use game::notation::MoveText;
 use game::play::Game;
 use http::Method;
@@ -35,12 +36,34 @@ pub(crate) fn browse(scenario: impl AsyncFnOnce(&Browser<'_>)) {
 
 /// As [`browse`], after a change of the directory that is served.
 pub(crate) fn browse_prepared(prepare: impl FnOnce(&TestDirectory), scenario: impl AsyncFnOnce(&Browser<'_>)) {
+    browse_made(
+        || {
+            let place = TestDirectory::built(STONES_MAX);
+            prepare(&place);
+            place
+        },
+        scenario,
+    );
+}
+
+/// As [`browse`], with databases of a few stones by other rules.
+pub(crate) fn browse_by(rules: &Rules, stones_max: u32, scenario: impl AsyncFnOnce(&Browser<'_>)) {
+    browse_made(
+        || {
+            let place = TestDirectory::new(stones_max);
+            place.awari(&format!("run m.toml --set game.rules={}", rules.name)).is(0);
+            place
+        },
+        scenario,
+    );
+}
+
+fn browse_made(make: impl FnOnce() -> TestDirectory, scenario: impl AsyncFnOnce(&Browser<'_>)) {
     if !Need::Chromium.is_met() {
         return;
     }
     let driver = Driver::start();
-    let place = TestDirectory::built(STONES_MAX);
-    prepare(&place);
+    let place = make();
     let served = ServeProcess::start(&place);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {

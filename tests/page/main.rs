@@ -6,5 +6,6 @@ mod book;
 mod browser;
 mod layout;
 mod play;
+mod rules;
 mod search;
 mod views;

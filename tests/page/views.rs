@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tests::Random;
 
 /// The value shown in a pit.
-fn worth(one: &Value) -> String {
+pub(crate) fn worth(one: &Value) -> String {
     let signed = |score: &Value| match score.as_i64().unwrap() {
         0 => "0".to_owned(),
         score if score > 0 => format!("+{score}"),

@@ -234,7 +234,7 @@ fn the_page_says_which_rules_it_plays() {
             rules.slam, rules.rest, rules.repetition
         );
         assert!(page.contains(&parameters), "{page}");
-        let two = "a board has two numbers: the margin that the player to move can force";
+        let two = "a board has two numbers: what the player to move can force";
         assert_eq!(page.contains(two), !rules.has_scores(), "{page}");
     }
 }

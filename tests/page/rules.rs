@@ -1,0 +1,103 @@
+//! The page on databases of awari, wari and oware: what it says of the rules, and that its moves and ends follow them.
+
+use crate::browser::browse_by;
+use crate::views::worth;
+use game::Rules;
+use game::notation::{MoveText, PositionText, Seats, Side};
+use game::play::{Game, GameEnd};
+use tests::Random;
+
+/// Databases of this many stones are served.
+const STONES_MAX: u32 = 6;
+
+/// F would capture all of the opponent's stones.
+const SLAM: &str = "0-0-0-0-1-1-1-0-0-0-0-0-20-25-S";
+
+/// By oware, moves of this board have two bounds.
+const WIDE: &str = "0-0-1-0-0-0-1-0-0-1-0-1-22-22-S";
+
+/// Returns a game of oware that a repetition ends with a winner. No rules but those of ends matter in it.
+fn repeated_game() -> Game {
+    let mut random = Random::new(5);
+    loop {
+        let seats = Seats { south_store: 22, north_store: 22, side: Side::South };
+        let mut game = Game::from(Rules::OWARE, &PositionText::of_game(random.board(4), seats));
+        while game.outcome().is_none() {
+            game.play(random.pick(&game.moves()).0).unwrap();
+        }
+        let outcome = game.outcome().unwrap();
+        let is_quiet = game.turns().iter().all(|turn| turn.captured == 0);
+        let repeats = |game: &Game| matches!(game.outcome().unwrap().end, GameEnd::Repeats { .. });
+        if repeats(&game) && is_quiet && outcome.lead != 0 && game.turns().len() > 4 {
+            let others = [Rules::AWARI, Rules::WARI].map(|rules| {
+                let mut other = Game::from(rules, &game.start().text());
+                game.turns().iter().all(|turn| other.play(turn.pit).is_ok()) && repeats(&other)
+            });
+            if others == [true; 2] {
+                return game;
+            }
+        }
+    }
+}
+
+fn check_page(rules: &Rules) {
+    browse_by(rules, STONES_MAX, async |browser| {
+        browser.visit("/").await;
+        assert_eq!(browser.text(".badge").await, format!("rules: {}", rules.name));
+        let words = browser.text("footer").await;
+        assert!(words.contains(&rules.text()), "{words}");
+        assert_eq!(words.contains("a board has two numbers"), *rules == Rules::OWARE, "{words}");
+
+        browser.visit(&format!("/?pos={SLAM}")).await;
+        assert_eq!(browser.playable().await.contains(&5), *rules != Rules::AWARI);
+        if *rules != Rules::AWARI {
+            browser.click("[data-place='5']").await;
+            let stones: Vec<String> = browser.pits().await.into_iter().map(|(stones, _)| stones).collect();
+            assert_eq!(stones.join("-"), "0-0-0-0-1-0-2-0-0-0-0-0");
+            assert_eq!(browser.field("moves").await.as_deref(), Some("F"));
+        }
+
+        browser.visit(&format!("/?pos={WIDE}")).await;
+        let answer = browser.served.json(&format!("/v1/probe?pos={WIDE}"));
+        let shown = browser.pits().await;
+        for one in answer["moves"].as_array().unwrap() {
+            let place = "ABCDEF".find(one["pit"].as_str().unwrap()).unwrap();
+            assert_eq!(shown[place].1, worth(one), "{answer}");
+        }
+        let is_wide = shown.iter().any(|(_, value)| value.contains(" to "));
+        assert_eq!(is_wide, *rules == Rules::OWARE, "{shown:?}");
+
+        // The last move of a game, by a click: the scripts of the page find its end.
+        let game = repeated_game();
+        let letters: String =
+            game.turns().iter().map(|turn| MoveText { pit: turn.pit, side: turn.side }.to_string()).collect();
+        let (before, last) = letters.split_at(letters.len() - 1);
+        browser.visit(&format!("/?pos={}&moves={before}", game.start().text())).await;
+        browser.click(&format!("[data-place='{}']", "ABCDEFabcdef".find(last).unwrap())).await;
+        let expected = match game.outcome().unwrap().lead {
+            _ if *rules != Rules::OWARE => "a draw.".to_owned(),
+            lead if lead > 0 => format!("South wins by {lead}."),
+            lead => format!("North wins by {}.", -lead),
+        };
+        let shown = browser.text("#banner").await;
+        assert!(shown.starts_with("The game is over") && shown.ends_with(&expected), "{shown} {letters}");
+        // The server renders the same end.
+        browser.reload().await;
+        assert_eq!(browser.text("#banner").await, shown);
+    });
+}
+
+#[test]
+fn awari_is_shown_and_played() {
+    check_page(&Rules::AWARI);
+}
+
+#[test]
+fn wari_is_shown_and_played() {
+    check_page(&Rules::WARI);
+}
+
+#[test]
+fn oware_is_shown_and_played() {
+    check_page(&Rules::OWARE);
+}
