@@ -52,7 +52,8 @@ struct StrengthArguments {
     /// Positions to take instead of those of games: the first twelve numbers of each line of a file, as `--list` writes it.
     #[arg(long, conflicts_with = "uniform")]
     boards: Option<PathBuf>,
-    /// A file to write: pits of each position, its score, and the stones lost under each evaluation and limit.
+    /// A file to write: pits of each position, its score, and for each evaluation and limit the stones lost and the estimate in
+    /// hundredths of a stone. Two versions of the engine differ by less than their losses do, so compare position by position.
     #[arg(long)]
     list: Option<PathBuf>,
     /// The file of an evaluation to take instead of the one of the program.
@@ -91,7 +92,7 @@ fn main() {
         None if arguments.uniform => uniform(&arguments),
         None => boards(&arguments),
     };
-    let mut losses: Vec<Vec<i32>> = vec![Vec::new(); boards.len()];
+    let mut found: Vec<Vec<i32>> = vec![Vec::new(); boards.len()];
     let time = |millis: &u64| SearchLimits { time: Some(Duration::from_millis(*millis)), ..SearchLimits::default() };
     let nodes = |nodes: &u64| SearchLimits { nodes: Some(*nodes), ..SearchLimits::default() };
     let limits: Vec<SearchLimits> = match arguments.nodes.is_empty() {
@@ -121,9 +122,10 @@ fn main() {
         let searcher = Searcher::new(arguments.table << 20, evaluation).expect("there is memory for the table");
         for limits in &limits {
             let probes = SearchProbes::new(&oracle, arguments.known);
-            let (mut lost, mut right, mut error, mut exact, mut depth) = (0, 0, 0.0, 0, 0);
+            let (mut lost, mut error) = (Mean::default(), Mean::default());
+            let (mut right, mut exact, mut depth) = (0, 0, 0);
             let (mut nodes, mut seconds) = (0, 0.0);
-            for (board, losses) in boards.iter().zip(&mut losses) {
+            for (board, found) in boards.iter().zip(&mut found) {
                 if !arguments.keep_table {
                     searcher.table().clear();
                 }
@@ -134,10 +136,10 @@ fn main() {
                 let pit = report.moves[0].pit;
                 let played = board.play(&Rules::AWARI, pit).expect("the engine plays legal moves");
                 let loss = i32::from(score) - (i32::from(played.captured) - i32::from(truth(&played.child)));
-                lost += loss;
-                losses.push(loss);
+                lost.add(f64::from(loss));
+                found.extend([loss, report.estimate]);
                 right += usize::from(loss == 0);
-                error += (f64::from(report.estimate) / 100.0 - f64::from(score)).abs();
+                error.add((f64::from(report.estimate) / 100.0 - f64::from(score)).abs());
                 exact += usize::from(report.is_exact());
                 depth += report.depth;
                 (nodes, seconds) = (nodes + report.nodes, seconds + report.time.as_secs_f64());
@@ -147,9 +149,9 @@ fn main() {
                 name.to_owned(),
                 mean(seconds * 1000.0, 1),
                 mean(nodes as f64, 0),
-                mean(f64::from(lost), 3),
+                lost.to_string(),
                 format!("{} %", mean(100.0 * right as f64, 1)),
-                mean(error, 3),
+                error.to_string(),
                 format!("{} %", mean(100.0 * exact as f64, 1)),
                 mean(f64::from(depth), 1),
                 bench::ratio(nodes as f64 / 1e6, seconds, 2),
@@ -158,13 +160,35 @@ fn main() {
     }
     println!("{}", table.trim_fmt());
     if let Some(path) = &arguments.list {
-        let line = |(board, losses): (&Board, &Vec<i32>)| {
+        let line = |(board, found): (&Board, &Vec<i32>)| {
             let numbers = board.0.iter().map(|stones| i32::from(*stones)).chain([i32::from(truth(board))]);
-            let words: Vec<String> = numbers.chain(losses.iter().copied()).map(|number| number.to_string()).collect();
+            let words: Vec<String> = numbers.chain(found.iter().copied()).map(|number| number.to_string()).collect();
             words.join(" ") + "\n"
         };
-        let text: String = boards.iter().zip(&losses).map(line).collect();
+        let text: String = boards.iter().zip(&found).map(line).collect();
         std::fs::write(path, text).expect("the file can be written");
+    }
+}
+
+/// A mean with its standard error.
+#[derive(Default)]
+struct Mean {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        (self.count, self.sum, self.squares) = (self.count + 1.0, self.sum + value, self.squares + value * value);
+    }
+}
+
+impl std::fmt::Display for Mean {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mean = self.sum / self.count;
+        let variance = (self.squares / self.count - mean * mean).max(0.0);
+        write!(f, "{mean:.3} ± {:.3}", (variance / (self.count - 1.0).max(1.0)).sqrt())
     }
 }
 
