@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use store::{CachedScores, FileKind};
 
 /// Version of evaluations, raised when the same databases give another one.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The seed of the games.
 const SEED: u64 = 1;

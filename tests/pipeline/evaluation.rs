@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tests::directory::TestDirectory;
 
-const FIT: &str = "--set evaluation.games=300 --set evaluation.rounds=2";
+const FIT: &str = "--set evaluation.games=300 --set evaluation.rounds=8";
 const OPENING: &str = "4 4 4 4 4 4  4 4 4 4 4 4";
 
 #[test]
@@ -16,7 +16,7 @@ fn an_evaluation_is_made_and_used() {
     assert_eq!(made.len(), 2, "{:?}", made.keys());
 
     let errors: Value = serde_json::from_slice(&made.values().next().unwrap()[..]).unwrap();
-    assert_eq!((&errors["stones"], &errors["games"], &errors["rounds"]), (&8.into(), &300.into(), &2.into()));
+    assert_eq!((&errors["stones"], &errors["games"], &errors["rounds"]), (&8.into(), &300.into(), &8.into()));
     let all = errors["errors"].as_array().unwrap();
     let sum = |what: &str| -> f64 {
         all.iter().map(|of| of[what].as_f64().unwrap() * of["positions"].as_f64().unwrap()).sum()
