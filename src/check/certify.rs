@@ -21,7 +21,8 @@
 //!
 //! The score of a player who cannot move follows from the rules. Children are always in the position set, since the pit sown from is empty.
 //!
-//! Memory: two bits a position.
+//! Memory: two bits a position, and at most half a bit for the list of open claims, which spares most passes a look at the
+//! scores.
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::error::Result;
@@ -34,6 +35,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Positions in one parallel unit: whole words of bits, and one block of a file.
 const UNIT_POSITIONS: u64 = 1 << 16;
+
+/// Open claims of a unit that are listed: 4 bytes each, half a bit a position. Units with more are scanned again.
+const LISTED_MAX: usize = 1 << 10;
+
+const _: () = assert!(size_of::<OpenClaim>() == 4 && UNIT_POSITIONS == 1 << u16::BITS);
 
 /// A certified database: all of its claims are derived. Only [`certify`] makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,54 +154,88 @@ impl ForcedClaim {
     }
 }
 
-/// The claims of a unit that are not derived yet.
-#[derive(Clone, Copy, Default)]
-struct OpenClaims {
+/// A unit with claims that are not derived yet.
+struct OpenUnit {
+    unit: u64,
+    /// How many there are; at the start of a bound, the most there can be.
     claims: u64,
-    /// The first open claim, and its score.
-    first: Option<(u64, Score)>,
+    /// The first of them: all, if they are few.
+    listed: Vec<OpenClaim>,
+}
+
+/// A claim by the place of its position in the unit.
+#[derive(Clone, Copy)]
+struct OpenClaim {
+    place: u16,
+    claim: ForcedClaim,
+}
+
+impl OpenUnit {
+    fn new(unit: u64, claims: u64) -> OpenUnit {
+        OpenUnit { unit, claims, listed: Vec::new() }
+    }
+
+    fn position(&self, claim: OpenClaim) -> u64 {
+        self.unit * UNIT_POSITIONS + u64::from(claim.place)
+    }
+
+    fn are_all_listed(&self) -> bool {
+        self.claims == self.listed.len() as u64
+    }
+
+    fn add(&mut self, claim: OpenClaim) {
+        self.claims += 1;
+        if self.listed.len() < LISTED_MAX {
+            self.listed.push(claim);
+        }
+    }
 }
 
 impl<L: ScoreSource> Proof<'_, L> {
     /// Derives all claims of `bound` and `-bound`; returns the number of passes.
     fn derive(&self, bound: Score) -> Result<u32> {
         let units = self.claims.low.positions().div_ceil(UNIT_POSITIONS);
-        let mut open: Vec<u64> = (0..units).collect();
+        let mut open: Vec<OpenUnit> = (0..units).map(|unit| OpenUnit::new(unit, 2 * UNIT_POSITIONS)).collect();
         let mut left_before = u64::MAX;
         for pass in 1.. {
             // A unit may or may not see claims that other units add in the same pass: both are sound, and the final
             // result does not depend on it.
-            let lefts: Vec<OpenClaims> = open
-                .par_iter()
-                .map_init(Default::default, |scores, &unit| self.pass(unit, bound, scores))
+            open = open
+                .into_par_iter()
+                .map_init(Default::default, |scores, unit| self.pass(&unit, bound, scores))
                 .collect::<Result<_, _>>()?;
-            let left: u64 = lefts.iter().map(|left| left.claims).sum();
-            let first = lefts.iter().find_map(|left| left.first);
-            let Some((position, claimed)) = first else {
+            open.retain(|unit| unit.claims > 0);
+            let Some((unit, first)) = open.first().and_then(|unit| Some((unit, *unit.listed.first()?))) else {
                 return Ok(pass);
             };
+            let left: u64 = open.iter().map(|unit| unit.claims).sum();
             if left == left_before {
                 return Err(CheckError::Uncertified {
                     stones: self.claims.low.index().stones(),
                     bound,
                     unproved: left,
-                    board: self.claims.low.board(position),
-                    claimed,
+                    board: self.claims.low.board(unit.position(first)),
+                    claimed: first.claim.score(),
                 });
             }
             left_before = left;
-            let mut lefts = lefts.iter();
-            open.retain(|_| lefts.next().is_some_and(|left| left.claims > 0));
         }
         unreachable!("every pass leaves fewer claims than the one before")
     }
 
-    /// Tries to derive every open claim of a unit once.
-    fn pass(&self, unit: u64, bound: Score, buffers: &mut [Vec<Score>; 2]) -> Result<OpenClaims> {
+    /// Tries to derive every open claim of a unit once; returns the unit with those that are left.
+    fn pass(&self, unit: &OpenUnit, bound: Score, buffers: &mut [Vec<Score>; 2]) -> Result<OpenUnit> {
         if (self.watch)().is_break() {
             return Err(CheckError::Stopped);
         }
-        let first = unit * UNIT_POSITIONS;
+        let mut left = OpenUnit::new(unit.unit, 0);
+        if unit.are_all_listed() {
+            for &open in &unit.listed {
+                self.try_claim(open, &mut left)?;
+            }
+            return Ok(left);
+        }
+        let first = unit.unit * UNIT_POSITIONS;
         let ForcedBounds { low, high } = self.claims;
         let positions = UNIT_POSITIONS.min(low.positions() - first);
         let [lows, highs] = buffers;
@@ -208,23 +248,30 @@ impl<L: ScoreSource> Proof<'_, L> {
             high.scores().read(first, highs)?;
             &*highs
         };
-        let mut left = OpenClaims::default();
-        for (position, (&low, &high)) in (first..).zip(lows.iter().zip(highs)) {
-            for (score, claim, plane) in
-                [(low, ForcedClaim::Win(bound), &self.wins), (high, ForcedClaim::Loss(-bound), &self.losses)]
-            {
-                if score != claim.score() || plane.has(position) {
-                    continue;
-                }
-                if self.follows(&self.claims.low.board(position), claim)? {
-                    plane.insert(position);
-                } else {
-                    left.claims += 1;
-                    left.first.get_or_insert((position, score));
-                }
+        for (place, (&low, &high)) in (0..=u16::MAX).zip(lows.iter().zip(highs)) {
+            let position = first + u64::from(place);
+            if low == bound && !self.wins.has(position) {
+                self.try_claim(OpenClaim { place, claim: ForcedClaim::Win(bound) }, &mut left)?;
+            }
+            if high == -bound && !self.losses.has(position) {
+                self.try_claim(OpenClaim { place, claim: ForcedClaim::Loss(-bound) }, &mut left)?;
             }
         }
         Ok(left)
+    }
+
+    /// Derives a claim of a unit, or leaves it.
+    fn try_claim(&self, open: OpenClaim, left: &mut OpenUnit) -> Result<()> {
+        let position = left.position(open);
+        if self.follows(&self.claims.low.board(position), open.claim)? {
+            match open.claim {
+                ForcedClaim::Win(_) => self.wins.insert(position),
+                ForcedClaim::Loss(_) => self.losses.insert(position),
+            }
+        } else {
+            left.add(open);
+        }
+        Ok(())
     }
 
     /// Whether a claim follows from the derived ones.
