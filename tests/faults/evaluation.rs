@@ -10,7 +10,7 @@ use tests::directory::{TestDirectory, signal};
 use tests::torture::{DisturbedBuild, artifacts};
 
 const DATABASES: [(&str, &str); 3] = [("build.stones", "0..6"), ("build.threads", "1"), ("check.verify", "none")];
-const FIT: [(&str, &str); 2] = [("evaluation.games", "250"), ("evaluation.rounds", "1")];
+const FIT: [(&str, &str); 2] = [("evaluation.games", "90"), ("evaluation.rounds", "1")];
 
 /// A disk with finished databases, a build that adds an evaluation, the evaluation, and the operations that this takes.
 struct DisturbedFit {
@@ -134,8 +134,8 @@ fn killed_evaluations_are_made_again() {
 
 #[test]
 #[ignore = "slow tier: dozens of killed processes"]
-fn killed_evaluations_are_made_again_60_times() {
-    kill_evaluations(60);
+fn killed_evaluations_are_made_again_30_times() {
+    kill_evaluations(30);
 }
 
 /// Kills processes at spread moments after the stage has begun, until that many were killed.

@@ -14,7 +14,7 @@ fn some_simulated_jobs_build_the_files_of_an_undisturbed_one() {
 #[test]
 #[ignore = "slow tier: many jobs"]
 fn many_simulated_jobs_build_the_files_of_an_undisturbed_one() {
-    simulated_jobs_build_the_files_of_an_undisturbed_one(70);
+    simulated_jobs_build_the_files_of_an_undisturbed_one(40);
 }
 
 fn simulated_jobs_build_the_files_of_an_undisturbed_one(jobs: u64) {

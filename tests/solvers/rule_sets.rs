@@ -124,7 +124,8 @@ fn check_digests(scores: &[Vec<Score>]) {
 /// The databases of a build by the stages of a run, as bytes.
 fn built(rules: Rules, set: PositionSet, stones_max: u32, method: Method) -> Vec<Vec<u8>> {
     let text = format!(
-        "[game]\nrules = \"{}\"\npositions = \"{set}\"\n[build]\nstones = \"0..{stones_max}\"\nmethod = \"{}\"\n",
+        "[game]\nrules = \"{}\"\npositions = \"{set}\"\n[build]\nstones = \"0..{stones_max}\"\nmethod = \"{}\"\n\
+         [check]\nverify = \"none\"\n",
         rules.name,
         method.word()
     );
