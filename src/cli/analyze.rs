@@ -10,7 +10,7 @@ use crate::databases::oracle;
 use crate::error::{CliError, Result};
 use crate::opening_book::opening_book;
 use crate::output::{print_json, print_text};
-use crate::probe::{estimate, pit_name};
+use crate::probe::pit_name;
 use crate::quantity;
 use crate::screen::Width;
 use crate::table::TextTable;
@@ -144,7 +144,7 @@ fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result
             if let Some(one) = report.moves.iter().find(|one| one.pit == turn.pit) {
                 let (value, best) = (Bounds::new(one.low, one.high), proved(&report));
                 (judged.value, judged.best) = (Some(value), Some(best));
-                let found = EstimatedMove { value: estimate(one), best: report.estimate };
+                let found = EstimatedMove { value: one.estimated_hundredths(), best: report.estimate };
                 let best_move = report.moves.first().filter(|first| first.pit != turn.pit && found.loss() > 0);
                 judged.better = best_move.map(|first| first.pit).into_iter().collect();
                 match (value.score(), best.score()) {

@@ -7,7 +7,7 @@ use crate::error::{CliError, Result};
 use crate::lines::Lines;
 use crate::opening_book::{book_worth, opening_book, position_text};
 use crate::output::print;
-use crate::probe::{board, estimate, line, searched_line, searched_text, text};
+use crate::probe::{board, line, searched_line, searched_text, text};
 use book::OpeningBook;
 use disk::{RealDisk, clock};
 use game::notation::{MoveText, PositionText, Side};
@@ -111,7 +111,7 @@ impl PlayedGame<'_> {
                 true => format!("{name} is worth {}, as a search proved\n", Bounds::new(one.low, one.high)),
                 false => format!(
                     "{name} rests on an estimate, {}; proved is {}\n",
-                    analysis::stones(estimate(one)),
+                    analysis::stones(one.estimated_hundredths()),
                     Bounds::new(one.low, one.high)
                 ),
             };

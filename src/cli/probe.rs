@@ -148,7 +148,7 @@ impl ProbeReply {
                 captures: one.captured,
                 value: Bounds::new(one.low, one.high).into(),
                 best: is_best(one),
-                estimate: stones(estimate(one)),
+                estimate: stones(one.estimated_hundredths()),
             };
             moves.push((one.pit, legal));
         }
@@ -178,11 +178,6 @@ impl ProbeReply {
 /// Returns whether no other move of a report can have a higher value.
 fn proved_best(report: &SearchReport) -> impl Fn(&SearchedMove) -> bool {
     |one| report.moves.iter().all(|other| other.pit == one.pit || one.low >= other.high)
-}
-
-/// Returns the estimate of a move, within its proved bounds.
-pub(crate) fn estimate(one: &SearchedMove) -> i32 {
-    one.estimate.hundredths().clamp(i32::from(one.low) * 100, i32::from(one.high) * 100)
 }
 
 fn illegal_moves(rules: &Rules, position: &PositionText) -> impl Iterator<Item = (Pit, Illegal)> {
@@ -217,7 +212,7 @@ pub(crate) fn searched_text(rules: &Rules, position: &PositionText, report: &Sea
             pit_name(one.pit, position.side()),
             one.captured.to_string(),
             bounds.to_string(),
-            if bounds.score().is_some() { String::new() } else { analysis::stones(estimate(one)) },
+            if bounds.score().is_some() { String::new() } else { analysis::stones(one.estimated_hundredths()) },
             match (is_best(one), place) {
                 (true, _) => "best, proved",
                 (false, 0) => "best, estimated",

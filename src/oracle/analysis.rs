@@ -231,10 +231,7 @@ impl Level {
     /// request must ask for as many lines as there are moves.
     pub fn choose(self, report: &SearchReport, random: f64) -> Option<Pit> {
         let Some(stones_halving) = self.stones_halving() else { return report.moves.first().map(|one| one.pit) };
-        let stones = |one: &SearchedMove| {
-            let (low, high) = (i32::from(one.low) * 100, i32::from(one.high) * 100);
-            f64::from(one.estimate.hundredths().clamp(low, high)) / 100.0
-        };
+        let stones = |one: &SearchedMove| f64::from(one.estimated_hundredths()) / 100.0;
         choose_weighted(report.moves.iter().map(|one| (one.pit, stones(one))), stones_halving, random)
     }
 }

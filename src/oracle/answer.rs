@@ -81,6 +81,14 @@ pub struct ValuedMove {
     pub child: Board,
 }
 
+impl ValuedMove {
+    /// A move with its value, and what a search expects of it. An answer compares it with the others.
+    pub(crate) fn new(pit: Pit, played: &Played, value: Bounds, expected: Option<i32>) -> ValuedMove {
+        let estimate = expected.and_then(|expected| value.estimate(expected));
+        ValuedMove { pit, captured: played.captured, value, estimate, is_best: false, child: played.child }
+    }
+}
+
 /// An illegal move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IllegalMove {
@@ -277,14 +285,8 @@ impl Oracle {
     ) -> Result<Answer, OracleError> {
         let stored = if moves.is_empty() { None } else { self.stored(board, read)? };
         let valued = |(pit, played): (Pit, Played)| {
-            Ok(ValuedMove {
-                pit,
-                captured: played.captured,
-                value: self.checked(&played.child, read)?.after_capture(played.captured),
-                estimate: None,
-                is_best: false,
-                child: played.child,
-            })
+            let value = self.checked(&played.child, read)?.after_capture(played.captured);
+            Ok(ValuedMove::new(pit, &played, value, None))
         };
         let moves = moves.into_iter().map(valued).collect::<Result<Vec<ValuedMove>, OracleError>>()?;
         let best = moves.iter().map(|one| one.value).reduce(Bounds::max);

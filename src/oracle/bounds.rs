@@ -53,6 +53,13 @@ impl Bounds {
         (self.low == self.high).then_some(self.low)
     }
 
+    /// Returns the number within the bounds that is nearest to what a search expects, both in hundredths of a stone; `None` if the
+    /// score is known.
+    pub(crate) fn estimate(self, expected: i32) -> Option<i32> {
+        let known = self.score().is_some();
+        (!known).then(|| expected.clamp(i32::from(self.low) * 100, i32::from(self.high) * 100))
+    }
+
     /// Returns the value of a move that captures `captured` stones and leads to a position with these bounds.
     pub fn after_capture(self, captured: u8) -> Bounds {
         let captured = captured as Score;
@@ -90,6 +97,8 @@ mod tests {
         assert_eq!(Bounds::anything(5), Bounds::new(-5, 5));
         assert_eq!(child.and(Bounds::new(0, 9)), Bounds::new(0, 5));
         assert_eq!(child.and(Bounds::new(6, 9)), child);
+        assert_eq!([-201, 40, 501].map(|expected| child.estimate(expected)), [Some(-200), Some(40), Some(500)]);
+        assert_eq!(Bounds::exact(4).estimate(300), None);
     }
 
     #[test]

@@ -70,25 +70,16 @@ impl Oracle {
                 let known = self.checked(&played.child, read)?.after_capture(played.captured);
                 value = joined(value, known, &played.child)?;
             }
-            let (low, high) = (i32::from(value.low()) * 100, i32::from(value.high()) * 100);
-            let estimate = match found.estimate {
-                MoveEstimate::About(estimate) if value.score().is_none() => Some(estimate.clamp(low, high)),
+            let expected = match found.estimate {
+                MoveEstimate::About(expected) => Some(expected),
                 _ => None,
             };
-            valued.push(ValuedMove {
-                pit,
-                captured: played.captured,
-                value,
-                estimate,
-                is_best: false,
-                child: played.child,
-            });
+            valued.push(ValuedMove::new(pit, &played, value, expected));
         }
         if let Some(best) = valued.iter().map(|one| one.value).reduce(Bounds::max) {
             score = joined(score, best, board)?;
         }
-        let (low, high) = (i32::from(score.low()) * 100, i32::from(score.high()) * 100);
-        let estimate = score.score().is_none().then(|| report.estimate.clamp(low, high));
+        let estimate = score.estimate(report.estimate);
         Ok(Answer { board: *board, score, estimate, source: AnswerSource::Search, moves: valued, illegal })
     }
 

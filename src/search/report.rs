@@ -45,6 +45,13 @@ pub struct SearchedMove {
     pub line: Vec<Pit>,
 }
 
+impl SearchedMove {
+    /// Returns the estimate within the proved bounds, in hundredths of a stone.
+    pub fn estimated_hundredths(&self) -> i32 {
+        self.estimate.hundredths().clamp(i32::from(self.low) * 100, i32::from(self.high) * 100)
+    }
+}
+
 /// An estimate of the value of a move, in hundredths of a stone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveEstimate {

@@ -315,7 +315,7 @@ impl AnalysisMove {
             captures: one.captured,
             proved: ProvedBounds { lo: one.low, hi: one.high },
             category: certain(one.low, one.high),
-            estimate: one.estimate.hundredths().clamp(i32::from(one.low) * 100, i32::from(one.high) * 100),
+            estimate: one.estimated_hundredths(),
             at_most: one.low < one.high && matches!(one.estimate, MoveEstimate::AtMost(_)),
             line,
             next: after(position, child.child, child.captured).to_string(),
