@@ -3,10 +3,10 @@
 //! The file that the program contains was made by
 //!
 //! ```text
-//! cargo bench -p bench --bench evaluation -- --dir DIR --stones 32 --out src/search/evaluation.bin
+//! cargo bench -p bench --bench evaluation -- --dir DIR --stones 33 --out src/search/evaluation.bin
 //! ```
 //!
-//! from the databases of all positions of 0 to 32 stones. The same databases give the same bytes.
+//! from the databases of all positions of 0 to 33 stones. The same databases give the same bytes.
 
 use clap::Parser;
 use disk::RealDisk;

@@ -333,7 +333,7 @@ fn contradictory_scores_are_reported() {
     }
     let searcher = searcher();
     let (mut contradictory, mut all) = (0, 0);
-    for pits in boards(6).into_iter().step_by(101) {
+    for pits in boards(6).into_iter().step_by(41) {
         let request = SearchRequest::new(Board(pits), nodes(5_000));
         let wrong = search(&searcher, &request, &Wrong);
         let right = search(&searcher, &request, &UpTo(5));

@@ -409,8 +409,8 @@ fn positions_are_read_in_every_notation() {
     let hash = format!("probe --hash 999999GiB {opening}");
     place.awari(&hash).is(12).says(&["for the table of searched positions", "choose less with --hash"]);
     // Slightly beyond them, the search proves the score.
-    let position = [0, 2, 1, 1, 0, 2, 0, 0, 0, 0, 0, 1];
-    let proved = place.awari("probe --dir run --json --time 20s '0 2 1 1 0 2 0 0 0 0 0 1'").is(0).json();
+    let position = [1, 2, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0];
+    let proved = place.awari("probe --dir run --json --time 20s '1 2 0 0 2 1 0 0 0 1 0 0'").is(0).json();
     assert_eq!(proved["score"], solve_up_to(7)[7][&position]);
 }
 
