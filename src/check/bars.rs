@@ -1,4 +1,4 @@
-//! The distribution of scores as bars of text, for a terminal.
+//! The distribution of scores, or lower bounds, as bars of text, for a terminal.
 //!
 //! Each bar stands for a few consecutive scores. A score has the parity of the number of stones, unless play repeats and
 //! the remaining stones are shared out, so the number of scores of a bar is even. Only the bar of 0 and the outermost
@@ -23,8 +23,9 @@ const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /// Draws the distribution of scores of a database, in lines of at most `columns` columns where the labels allow that.
 pub fn bars(statistics: &Statistics, columns: usize) -> String {
+    let what = if statistics.pairs().is_some() { "lower bounds" } else { "scores" };
     let mut text = format!(
-        "scores of {} with {}:\n",
+        "{what} of {} with {}:\n",
         plural(statistics.histogram().total(), "position"),
         plural(statistics.stones().into(), "stone"),
     );
@@ -50,7 +51,16 @@ pub fn bars(statistics: &Statistics, columns: usize) -> String {
     }
     let ScoreShares { won, drawn, lost } = statistics.shares();
     let [won, drawn, lost] = [won, drawn, lost].map(|share| format!("{:.1} %", share * 100.0));
-    let _ = writeln!(text, "won {won}, drawn {drawn}, lost {lost}");
+    let _ = match statistics.pairs() {
+        None => writeln!(text, "won {won}, drawn {drawn}, lost {lost}"),
+        Some(pairs) => {
+            let exact = 100.0 * pairs.exact as f64 / total;
+            writeln!(
+                text,
+                "can force a win {won}, no more than a draw {drawn}; exact, with two equal bounds {exact:.1} %"
+            )
+        }
+    };
     text
 }
 
@@ -67,6 +77,7 @@ fn groups(stones: u32) -> Vec<(Score, Score)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pairs::PairStatistics;
     use crate::solved::solved;
     use crate::{CaptureStatistics, Extent, Histogram};
     use game::PositionSet;
@@ -91,6 +102,15 @@ won 46.9 %, drawn 14.1 %, lost 39.0 %
         assert_eq!(bars(&statistics, 40), expected);
         let wide = bars(&statistics, 1000);
         assert_eq!(wide.lines().skip(1).map(|line| line.chars().count()).max(), Some(COLUMNS_MAX), "{wide}");
+    }
+
+    #[test]
+    fn bars_of_pairs_are_not_those_of_scores() {
+        let statistics = Statistics::of(&solved(7, PositionSet::All), 7, Extent::Full).unwrap();
+        let text = bars(&statistics.with_pairs(PairStatistics { exact: 26_000, distances: 44_872 }), 40);
+        assert!(text.starts_with("lower bounds of 31,824 positions with 7 stones:\n"), "{text}");
+        let last = "can force a win 46.9 %, no more than a draw 14.1 %; exact, with two equal bounds 81.7 %\n";
+        assert!(text.ends_with(last), "{text}");
     }
 
     #[test]

@@ -81,19 +81,22 @@ fn head(text: &mut String, databases: &[Statistics], all: &Histogram) {
         [one] => plural(one.stones().into(), "stone"),
         [first, .., last] => format!("{} to {}", first.stones(), plural(last.stones().into(), "stone")),
     };
+    let has_pairs = databases.iter().any(|database| database.pairs().is_some());
+    let what = if has_pairs { "Lower bounds" } else { "Scores" };
     let ScoreShares { won, drawn, lost } = all.shares();
+    let [won, drawn, lost] = [won, drawn, lost].map(|share| format!("{:.1} %", share * 100.0));
+    let shares = match has_pairs {
+        true => format!("the player to move can force a win in {won}, no more than a draw in {drawn}"),
+        false => format!("mean score {:+.2}; {won} won, {drawn} drawn, {lost} lost by the player to move", all.mean()),
+    };
     let _ = writeln!(
         text,
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="13" fill="#222">
-<title>Scores of the awari positions with {stones}</title>
+<title>{what} of the positions with {stones}</title>
 <rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
-<text x="{LEFT}" y="30" font-size="18">Scores of the awari positions with {stones}</text>
-<text x="{LEFT}" y="52" fill="#555">{}, mean score {:+.2}; {:.1} % won, {:.1} % drawn, {:.1} % lost by the player to move</text>"##,
+<text x="{LEFT}" y="30" font-size="18">{what} of the positions with {stones}</text>
+<text x="{LEFT}" y="52" fill="#555">{}, {shares}</text>"##,
         plural(all.total(), "position"),
-        all.mean(),
-        won * 100.0,
-        drawn * 100.0,
-        lost * 100.0,
     );
 }
 
