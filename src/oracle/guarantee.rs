@@ -20,10 +20,11 @@
 //! Proved distances hold in every game, and are kept for the next search. Play can only return to a position of the game so far
 //! if that is nearer to the end than the present one. Then another search counts each return as what the players get for it.
 
+use crate::guarantee_graph::{
+    GuaranteeGraph, GuaranteeNode, GuaranteePosition, ON_PATH, PROVED, QuietChildren, REFUTED,
+};
 use crate::{Bounds, Oracle, OracleError};
 use game::{Board, Pit, Played, Score};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// The most positions that a search adds, which takes a second or two.
 const ADDED_MAX: usize = 1_000_000;
@@ -35,49 +36,8 @@ const IDLE_VISITS_MAX: usize = 10_000;
 /// The visits of [`IDLE_VISITS_MAX`] for each position that the search has added.
 const IDLE_VISITS_A_POSITION: usize = 16;
 
-/// The most positions that are kept for the next search: a hundred megabytes.
-const KEPT_MAX: usize = 1_000_000;
-
 /// The most moves from the root to another position, which bounds the stack. In 10,000 games with up to 12 stones, 109 were seen.
 const DEPTH_MAX: u32 = 1_000;
-
-/// The proof number of a proved position.
-const PROVED: u32 = 0;
-
-/// The proof number of a position on the way to the present one: more than that of any other.
-const ON_PATH: u32 = 1 << 24;
-
-/// The proof number of a position without the guarantee.
-const REFUTED: u32 = u32::MAX;
-
-/// A position of a proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct GuaranteePosition {
-    board: Board,
-    /// Whether the guaranteed player is to move.
-    is_own: bool,
-    guarantee: Score,
-}
-
-/// What searches have found about a position.
-#[derive(Clone, Copy, Debug)]
-struct GuaranteeNode {
-    position: GuaranteePosition,
-    is_visited: bool,
-    is_on_path: bool,
-    proof_number: u32,
-    /// The distance of a proved position.
-    distance: u32,
-    /// The positions after quiet moves, once they are needed; of the guaranteed player only those that keep the guarantee.
-    children: Option<QuietChildren>,
-}
-
-/// The numbers of positions.
-#[derive(Clone, Copy, Debug, Default)]
-struct QuietChildren {
-    numbers: [u32; 6],
-    count: u32,
-}
 
 /// The effect of a move on the guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,31 +48,6 @@ enum GuaranteeMove {
     Loses,
     /// Neither a capture nor a repetition.
     Quiet,
-}
-
-/// The positions of searches.
-#[derive(Debug, Default)]
-struct GuaranteeGraph {
-    numbers: HashMap<GuaranteePosition, u32>,
-    nodes: Vec<GuaranteeNode>,
-}
-
-/// What searches have found that holds whatever was played before. A search takes it, and puts it back.
-#[derive(Debug, Default)]
-pub(crate) struct KeptGuarantees(Mutex<GuaranteeGraph>);
-
-impl KeptGuarantees {
-    fn take(&self) -> GuaranteeGraph {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Keeps the larger graph, if another search has put one back.
-    fn put(&self, graph: GuaranteeGraph) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if (kept.nodes.len()..=KEPT_MAX).contains(&graph.nodes.len()) {
-            *kept = graph;
-        }
-    }
 }
 
 impl Oracle {
@@ -164,12 +99,12 @@ struct GuaranteeSearch<'a> {
 
 impl<'a> GuaranteeSearch<'a> {
     fn new(oracle: &'a Oracle, graph: GuaranteeGraph, game: &'a [Board]) -> GuaranteeSearch<'a> {
-        let nodes_kept = graph.nodes.len();
+        let nodes_kept = graph.positions();
         GuaranteeSearch { oracle, graph, game, nodes_kept, idle_visits: 0 }
     }
 
     fn is_exhausted(&self) -> bool {
-        let added = self.graph.nodes.len() - self.nodes_kept;
+        let added = self.graph.positions() - self.nodes_kept;
         added >= ADDED_MAX || self.idle_visits >= IDLE_VISITS_MAX + IDLE_VISITS_A_POSITION * added
     }
 
@@ -297,101 +232,5 @@ impl<'a> GuaranteeSearch<'a> {
 
     fn is_in_game(&self, board: &Board, is_own: bool) -> bool {
         self.game.iter().rev().skip(usize::from(!is_own)).step_by(2).any(|earlier| earlier == board)
-    }
-}
-
-/// What the children of a position say about its proof.
-struct ProofOutlook {
-    proof_number: u32,
-    /// The distance, if the position is proved.
-    distance: u32,
-    /// The child to search next, and up to which proof number. `None` if it is on the path.
-    next: Option<(u32, u32)>,
-}
-
-impl GuaranteeGraph {
-    fn node(&self, number: u32) -> &GuaranteeNode {
-        &self.nodes[number as usize]
-    }
-
-    fn node_mut(&mut self, number: u32) -> &mut GuaranteeNode {
-        &mut self.nodes[number as usize]
-    }
-
-    /// Returns the number of a position, which is a new one at its first occurrence.
-    fn number(&mut self, position: GuaranteePosition) -> u32 {
-        *self.numbers.entry(position).or_insert_with(|| {
-            self.nodes.push(GuaranteeNode {
-                position,
-                is_visited: false,
-                is_on_path: false,
-                proof_number: 1,
-                distance: 0,
-                children: None,
-            });
-            self.nodes.len() as u32 - 1
-        })
-    }
-
-    /// Returns the distance of a position that is proved.
-    fn distance(&self, position: &GuaranteePosition) -> Option<u32> {
-        let node = self.node(*self.numbers.get(position)?);
-        (node.proof_number == PROVED).then_some(node.distance)
-    }
-
-    /// Sets a proof number. Returns whether it is another one.
-    fn set_proof_number(&mut self, number: u32, proof_number: u32) -> bool {
-        std::mem::replace(&mut self.node_mut(number).proof_number, proof_number) != proof_number
-    }
-
-    fn outlook(&self, number: u32, children: &QuietChildren, limit: u32) -> ProofOutlook {
-        let children = || children.numbers[..children.count as usize].iter().map(|&child| (child, self.node(child)));
-        let proved = children().filter(|(_, child)| child.proof_number == PROVED).map(|(_, child)| child.distance);
-        let open = || children().filter(|(_, child)| child.proof_number != PROVED);
-        if self.node(number).position.is_own {
-            // One proved child proves it: the one that seems nearest to that.
-            if let Some(nearest) = proved.min() {
-                return ProofOutlook { proof_number: PROVED, distance: 1 + nearest, next: None };
-            }
-            let mut numbers: Vec<_> =
-                open().map(|(at, child)| (child.is_on_path, child.open_proof_number(), at)).collect();
-            numbers.sort_unstable();
-            let rival = numbers.get(1).map_or(REFUTED, |(_, rival, _)| rival.saturating_add(1));
-            ProofOutlook {
-                proof_number: numbers.iter().map(|(_, number, _)| *number).min().unwrap_or(REFUTED),
-                distance: 0,
-                next: numbers.first().filter(|(is_on_path, ..)| !is_on_path).map(|&(.., at)| (at, limit.min(rival))),
-            }
-        } else {
-            // All children have to be proved: first the one that seems farthest from that.
-            let Some((at, hardest)) = open().max_by_key(|(_, child)| child.open_proof_number()) else {
-                return ProofOutlook { proof_number: PROVED, distance: 1 + proved.max().unwrap_or(0), next: None };
-            };
-            let others = open().count() as u32 - 1;
-            ProofOutlook {
-                proof_number: hardest.open_proof_number().saturating_add(others),
-                distance: 0,
-                next: (!hardest.is_on_path).then_some((at, limit.saturating_sub(others))),
-            }
-        }
-    }
-}
-
-impl GuaranteeNode {
-    /// Whether the position is neither proved nor refuted.
-    fn is_open(&self) -> bool {
-        ![PROVED, REFUTED].contains(&self.proof_number)
-    }
-
-    /// The proof number as it counts for a parent.
-    fn open_proof_number(&self) -> u32 {
-        if self.is_on_path { ON_PATH } else { self.proof_number }
-    }
-}
-
-impl GuaranteePosition {
-    /// Whether the guarantee is kept where the player to move gets this.
-    fn is_kept(&self, value: Bounds) -> bool {
-        if self.is_own { value.low() >= self.guarantee } else { -value.high() >= self.guarantee }
     }
 }

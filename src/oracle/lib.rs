@@ -22,6 +22,7 @@ mod answer;
 mod bounds;
 mod error;
 mod guarantee;
+mod guarantee_graph;
 mod level;
 mod library;
 mod line;
