@@ -34,7 +34,7 @@ fn some_faults_cost_only_work_since_a_snapshot() {
 #[test]
 #[ignore = "slow tier: hundreds of builds"]
 fn many_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(200);
+    faults_cost_only_work_since_a_snapshot(120);
 }
 
 fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {

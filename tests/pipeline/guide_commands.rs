@@ -3,7 +3,7 @@
 //!
 //! Commands of CI are in its scripts. The slow tier runs all others, chapter by chapter.
 
-use crate::help_examples::Desk;
+use crate::help_examples::{Desk, shortened};
 use std::collections::BTreeMap;
 use std::fs;
 use tests::directory::copy;
@@ -198,14 +198,6 @@ fn commands_of_the_guide_work() {
             }
         }
     }
-}
-
-/// A command that takes seconds: certificates of few stones, and a small book.
-fn shortened(command: &str) -> String {
-    if command.ends_with(" --certify") {
-        return command.replace(" --stones 0..12", "") + " --stones 0..8";
-    }
-    command.replace("run manifests/book.toml", "run manifests/book.toml --set book.positions=1000")
 }
 
 /// A directory with the manifests, of fewer stones, so that each build takes seconds.
