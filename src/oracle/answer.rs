@@ -198,6 +198,11 @@ impl Oracle {
         self.cache.decoded()
     }
 
+    /// Returns the number of short searches so far, of positions without a database.
+    pub fn searches(&self) -> u64 {
+        self.searchers.searches()
+    }
+
     /// Returns the index and the scores of a database, or its lower bounds.
     ///
     /// # Errors

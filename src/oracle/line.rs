@@ -4,15 +4,21 @@
 //! leads to a capture or the end of the game. A breadth-first search over best moves that capture nothing finds the
 //! nearest position from which a best move captures or ends the game. If there is none, the score is 0, and the line
 //! ends with the repetition.
+//!
+//! Beyond the databases a position is searched for its best moves. What one search proves, that of the next position may not: if
+//! nothing else ends the line, it ends at the nearest position without a proved best move.
 
-use crate::answer::{Answer, ValuedMove};
+use crate::answer::{Answer, AnswerSource, ValuedMove};
 use crate::{Oracle, OracleError};
 use game::Board;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 /// The largest number of positions in the search for the next capture.
 const POSITIONS_MAX: usize = 20_000;
+
+/// The most searches for one line, of positions without a database. Each takes less than a millisecond, and a person does not notice
+/// a tenth of a second beside the search of the position itself.
+const SEARCHES_MAX: usize = 100;
 
 /// A principal line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,9 +39,9 @@ pub enum LineEnd {
         /// The move, from 0.
         from: usize,
     },
-    /// The line has the requested length, or the search for a capture was too long or stopped.
+    /// The line has the requested length, or the search for the next moves was too long or stopped.
     CutOff,
-    /// The score of the next position is not known exactly.
+    /// The score of the next position is not known exactly, or no move is proved to be the best.
     Unknown,
 }
 
@@ -52,25 +58,24 @@ impl Oracle {
         moves_max: usize,
         is_over: &dyn Fn() -> bool,
     ) -> Result<PrincipalLine, OracleError> {
+        let mut search = LineSearch { oracle: self, is_over, searches: 0 };
         let mut moves: Vec<ValuedMove> = Vec::new();
         let mut at = *board;
         let end = loop {
-            let answer = self.answer(&at)?;
-            if answer.moves.is_empty() {
-                break LineEnd::Over;
-            }
-            if answer.score.score().is_none() {
-                break LineEnd::Unknown;
-            }
             if moves.len() >= moves_max {
-                break LineEnd::CutOff;
+                break search.end(&at)?;
             }
-            match self.way_out(answer, is_over)? {
+            match search.way_out(&at)? {
+                WayOut::Over => break LineEnd::Over,
                 WayOut::Found(way) => {
                     at = way.last().map_or(at, |last| last.child);
                     moves.extend(way);
                 }
-                WayOut::None => break self.repeat(at, &mut moves, moves_max)?,
+                WayOut::None(best) => break repeat(&best, at, &mut moves, moves_max),
+                WayOut::Unknown(way) => {
+                    moves.extend(way);
+                    break LineEnd::Unknown;
+                }
                 WayOut::TooFar => break LineEnd::CutOff,
             }
         };
@@ -80,63 +85,145 @@ impl Oracle {
         }
         Ok(PrincipalLine { moves, end })
     }
+}
+
+/// The search for a line.
+struct LineSearch<'a> {
+    oracle: &'a Oracle,
+    is_over: &'a dyn Fn() -> bool,
+    /// The searches so far.
+    searches: usize,
+}
+
+/// What is known of a position of a line.
+enum LinePosition {
+    /// The player to move cannot move.
+    Over,
+    /// Its score is known, and at least one move is proved to be the best.
+    Known(Answer),
+    /// Its score or its best moves are not known.
+    Unknown,
+    /// There were too many searches already.
+    NotSearched,
+}
+
+impl LineSearch<'_> {
+    fn position(&mut self, board: &Board) -> Result<LinePosition, OracleError> {
+        if self.searches >= SEARCHES_MAX {
+            return Ok(LinePosition::NotSearched);
+        }
+        let answer = self.oracle.answer(board)?;
+        let is_searched = |child: &Board| !self.oracle.has(child.stones()) && !child.mover_starves();
+        self.searches += match answer.source {
+            AnswerSource::Search => 1,
+            // A database may be missing for what captures lead to.
+            _ => answer.moves.iter().filter(|one| is_searched(&one.child)).count(),
+        };
+        let is_known = answer.score.score().is_some() && answer.moves.iter().any(|one| one.is_best);
+        Ok(match (answer.moves.is_empty(), is_known) {
+            (true, _) => LinePosition::Over,
+            (false, true) => LinePosition::Known(answer),
+            (false, false) => LinePosition::Unknown,
+        })
+    }
+
+    /// Returns the end of a line that is long enough.
+    fn end(&mut self, board: &Board) -> Result<LineEnd, OracleError> {
+        Ok(match self.position(board)? {
+            LinePosition::Over => LineEnd::Over,
+            LinePosition::Unknown => LineEnd::Unknown,
+            LinePosition::Known(_) | LinePosition::NotSearched => LineEnd::CutOff,
+        })
+    }
 
     /// Finds the shortest sequence of best moves that ends with a capture or the end of the game.
-    fn way_out(&self, start: Answer, is_over: &dyn Fn() -> bool) -> Result<WayOut, OracleError> {
+    fn way_out(&mut self, start: &Board) -> Result<WayOut, OracleError> {
+        let rules = self.oracle.rules();
+        let start = match self.position(start)? {
+            LinePosition::Over => return Ok(WayOut::Over),
+            LinePosition::Known(answer) => answer,
+            LinePosition::Unknown => return Ok(WayOut::Unknown(Vec::new())),
+            LinePosition::NotSearched => return Ok(WayOut::TooFar),
+        };
         let mut seen: HashMap<Board, Option<(usize, ValuedMove)>> = HashMap::from([(start.board, None)]);
         let mut queue = vec![start];
+        let mut unknown = None;
         let mut next = 0;
         while next < queue.len() {
             let best = || queue[next].moves.iter().filter(|one| one.is_best);
-            let leaves = |one: &&ValuedMove| one.captured > 0 || one.child.moves(self.rules()).next().is_none();
+            let leaves = |one: &&ValuedMove| one.captured > 0 || one.child.moves(rules).next().is_none();
             if let Some(last) = best().filter(leaves).max_by_key(|one| one.captured) {
-                let mut way = vec![*last];
-                let mut at = queue[next].board;
-                while let Some(Some((from, one))) = seen.get(&at) {
-                    way.push(*one);
-                    at = queue[*from].board;
-                }
-                way.reverse();
-                return Ok(WayOut::Found(way));
+                return Ok(WayOut::Found(way(&queue, &seen, next, *last)));
             }
-            if queue.len() >= POSITIONS_MAX || is_over() {
+            if queue.len() >= POSITIONS_MAX || (self.is_over)() {
                 return Ok(WayOut::TooFar);
             }
             for one in best().copied().collect::<Vec<ValuedMove>>() {
-                if let Entry::Vacant(place) = seen.entry(one.child) {
-                    place.insert(Some((next, one)));
-                    queue.push(self.answer(&one.child)?);
+                if seen.contains_key(&one.child) {
+                    continue;
+                }
+                match self.position(&one.child)? {
+                    LinePosition::Known(answer) => {
+                        seen.insert(one.child, Some((next, one)));
+                        queue.push(answer);
+                    }
+                    LinePosition::Over | LinePosition::Unknown => {
+                        unknown.get_or_insert_with(|| way(&queue, &seen, next, one));
+                        seen.insert(one.child, Some((next, one)));
+                    }
+                    LinePosition::NotSearched => return Ok(WayOut::TooFar),
                 }
             }
             next += 1;
         }
-        Ok(WayOut::None)
+        let first = |answer: &Answer| answer.moves.iter().find(|one| one.is_best).map(|best| (answer.board, *best));
+        Ok(unknown.map_or_else(|| WayOut::None(queue.iter().filter_map(first).collect()), WayOut::Unknown))
     }
+}
 
-    /// Follows the first best moves until a position repeats.
-    fn repeat(&self, board: Board, moves: &mut Vec<ValuedMove>, moves_max: usize) -> Result<LineEnd, OracleError> {
-        let mut seen = HashMap::from([(board, moves.len())]);
-        let mut at = board;
-        while moves.len() < moves_max {
-            let answer = self.answer(&at)?;
-            let Some(best) = answer.moves.iter().find(|one| one.is_best) else { return Ok(LineEnd::Over) };
-            moves.push(*best);
-            at = best.child;
-            if let Some(&from) = seen.get(&at) {
-                return Ok(LineEnd::Repeats { from });
-            }
-            seen.insert(at, moves.len());
+/// Follows the first best moves of positions until one repeats.
+fn repeat(best: &HashMap<Board, ValuedMove>, board: Board, moves: &mut Vec<ValuedMove>, moves_max: usize) -> LineEnd {
+    let mut seen = HashMap::from([(board, moves.len())]);
+    let mut at = board;
+    while moves.len() < moves_max {
+        let best = best[&at];
+        moves.push(best);
+        at = best.child;
+        if let Some(&from) = seen.get(&at) {
+            return LineEnd::Repeats { from };
         }
-        Ok(LineEnd::CutOff)
+        seen.insert(at, moves.len());
     }
+    LineEnd::CutOff
+}
+
+/// Returns the moves from the first of `queue` to the position `at` of it, and a last move.
+fn way(
+    queue: &[Answer],
+    seen: &HashMap<Board, Option<(usize, ValuedMove)>>,
+    at: usize,
+    last: ValuedMove,
+) -> Vec<ValuedMove> {
+    let mut way = vec![last];
+    let mut board = queue[at].board;
+    while let Some(Some((from, one))) = seen.get(&board) {
+        way.push(*one);
+        board = queue[*from].board;
+    }
+    way.reverse();
+    way
 }
 
 /// The result of the search for a capture or the end of the game.
 enum WayOut {
+    /// The player to move cannot move.
+    Over,
     /// The moves.
     Found(Vec<ValuedMove>),
-    /// No sequence of best moves leads to a capture or the end of the game.
-    None,
+    /// No sequence of best moves leads to a capture or the end of the game: the first best moves of all positions that they lead to.
+    None(HashMap<Board, ValuedMove>),
+    /// No known sequence does. The moves lead to the nearest position whose score or best moves are not known.
+    Unknown(Vec<ValuedMove>),
     /// The search was cut off.
     TooFar,
 }

@@ -3,6 +3,7 @@
 use crate::OracleError;
 use game::{Board, HALF_PITS, Rules};
 use search::{Evaluation, ExactScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The number of positions of a short search: less than a millisecond. A limit of time would make answers differ from one
@@ -21,11 +22,17 @@ pub(crate) struct SearcherPool {
     rules: Rules,
     evaluation: Evaluation,
     idle: Mutex<Vec<Searcher>>,
+    searches: AtomicU64,
 }
 
 impl SearcherPool {
     pub(crate) fn new(rules: Rules, evaluation: Evaluation) -> SearcherPool {
-        SearcherPool { rules, evaluation, idle: Mutex::default() }
+        SearcherPool { rules, evaluation, idle: Mutex::default(), searches: AtomicU64::new(0) }
+    }
+
+    /// Returns the number of searches so far.
+    pub(crate) fn searches(&self) -> u64 {
+        self.searches.load(Ordering::Relaxed)
     }
 
     /// Searches a position with estimates of all moves. The table begins empty, so that the report depends on the position,
@@ -35,6 +42,7 @@ impl SearcherPool {
     /// [`OracleError::SearchTable`] if the system refuses the memory; [`OracleError::Contradiction`] if the databases contradict
     /// each other.
     pub(crate) fn search(&self, board: &Board, scores: &dyn ExactScores) -> Result<SearchReport, OracleError> {
+        self.searches.fetch_add(1, Ordering::Relaxed);
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
         let searcher = match kept {

@@ -4,7 +4,7 @@
 use disk::{Disk, MemoryDisk};
 use game::reference::{self, Scores as Solved, boards};
 use game::{Board, Index, Pit, PositionSet, Rules, Score};
-use oracle::{Answer, AnswerSource, Bounds, Library, LibraryFile, LineEnd, Oracle, OracleError};
+use oracle::{Answer, AnswerSource, Bounds, Library, LibraryFile, LineEnd, Oracle, OracleError, PrincipalLine};
 use std::path::Path;
 use std::sync::LazyLock;
 use store::{Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, ValueRange};
@@ -184,8 +184,31 @@ fn bounds_beyond_the_databases_are_correct() {
     }
 }
 
-/// Every principal line, replayed by the slow rules: only best moves, no position twice while anything is at stake, and
-/// what is captured on the way and left at the end is the score.
+/// Replays a line by the slow rules: returns its positions, and what the player to move at its begin gains on the way.
+fn replayed(pits: [u8; 12], line: &PrincipalLine) -> (Vec<[u8; 12]>, Score) {
+    let (mut at, mut sign, mut gained) = (pits, 1, 0);
+    let mut seen = vec![pits];
+    for one in &line.moves {
+        let moves = reference::moves(at);
+        let reference::ReferenceMove::Legal { captured, child } = moves[one.pit.number()] else { panic!("{one:?}") };
+        assert_eq!((captured, Board(child)), (one.captured, one.child));
+        gained += sign * captured as i8;
+        (at, sign) = (child, -sign);
+        seen.push(at);
+    }
+    // What is left is worth its score: all moves were best.
+    let left: u8 = at.iter().sum();
+    let total = gained + sign * SOLVED[usize::from(left)][&at];
+    assert_eq!(total, SOLVED[usize::from(pits.iter().sum::<u8>())][&pits], "{pits:?}: {line:?}");
+    (seen, gained)
+}
+
+fn is_over(pits: [u8; 12]) -> bool {
+    !reference::moves(pits).iter().any(|one| matches!(one, reference::ReferenceMove::Legal { .. }))
+}
+
+/// Every principal line, replayed by the slow rules: only best moves, and no position twice while anything is at stake. It ends
+/// with the game.
 #[test]
 fn principal_lines_reach_the_score() {
     let disk = MemoryDisk::new();
@@ -195,40 +218,71 @@ fn principal_lines_reach_the_score() {
     for stones in 1..=6 {
         for pits in boards(stones).into_iter().step_by(5) {
             let line = oracle.line(&Board(pits), 1000).unwrap();
-            let (mut at, mut sign, mut gained) = (pits, 1, 0);
-            let mut seen = vec![pits];
-            for one in &line.moves {
-                let moves = reference::moves(at);
-                let reference::ReferenceMove::Legal { captured, child } = moves[one.pit.number()] else {
-                    panic!("{one:?}")
-                };
-                assert_eq!((captured, Board(child)), (one.captured, one.child));
-                gained += sign * captured as i8;
-                (at, sign) = (child, -sign);
-                seen.push(at);
-            }
-            let repeated = seen.iter().enumerate().any(|(number, pits)| seen[..number].contains(pits));
-            let left: u8 = at.iter().sum();
+            let (seen, gained) = replayed(pits, &line);
+            let at = seen[seen.len() - 1];
             match line.end {
                 LineEnd::Over => {
-                    let is_legal = |one: &_| matches!(one, reference::ReferenceMove::Legal { .. });
-                    assert!(!repeated && !reference::moves(at).iter().any(is_legal));
-                    gained -= sign * left as i8;
+                    let repeated = seen.iter().enumerate().any(|(number, pits)| seen[..number].contains(pits));
+                    assert!(!repeated && is_over(at));
                     ends[0] += 1;
                 }
                 LineEnd::Repeats { from } => {
                     assert_eq!(seen[from], at);
-                    assert_eq!(SOLVED[usize::from(left)][&at], 0);
+                    assert_eq!(gained, SOLVED[usize::from(stones)][&pits], "{pits:?}: {line:?}");
                     ends[1] += 1;
                 }
                 other => panic!("{pits:?}: {other:?}"),
             }
-            assert_eq!(gained, SOLVED[usize::from(stones)][&pits], "{pits:?}: {line:?}");
         }
     }
     assert!(ends.iter().all(|&count| count > 100), "{ends:?}");
     let short = oracle.line(&Board([1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 1]), 2).unwrap();
     assert_eq!((short.moves.len(), short.end), (2, LineEnd::CutOff));
+}
+
+/// Without some of the databases, lines have only best moves as well. They end where the next move is not proved, or after a number
+/// of searches that takes no time that a person notices.
+#[test]
+fn lines_without_databases_end_early() {
+    let (mut ends, mut searches_max) = ([0; 4], 0);
+    for (largest, missing) in [(4, None), (7, Some(5))] {
+        let disk = MemoryDisk::new();
+        databases(&disk, largest, PositionSet::All, Codec::Packed);
+        if let Some(missing) = missing {
+            disk.remove(Path::new(&format!("databases/{missing:02}.awari"))).unwrap();
+        }
+        let oracle = oracle(&disk);
+        for pits in (5..=7).flat_map(boards).step_by(151) {
+            let searches = oracle.searches();
+            let line = oracle.line(&Board(pits), 1000).unwrap();
+            searches_max = searches_max.max(oracle.searches() - searches);
+            let (seen, _) = replayed(pits, &line);
+            let at = seen[seen.len() - 1];
+            let end = match line.end {
+                LineEnd::Over => {
+                    assert!(is_over(at), "{pits:?}: {line:?}");
+                    0
+                }
+                LineEnd::Repeats { from } => {
+                    assert_eq!(seen[from], at);
+                    1
+                }
+                LineEnd::CutOff => 2,
+                LineEnd::Unknown => {
+                    let answer = oracle.answer(&Board(at)).unwrap();
+                    assert!(!answer.moves.is_empty());
+                    assert!(
+                        answer.score.score().is_none() || !answer.moves.iter().any(|one| one.is_best),
+                        "{answer:?}"
+                    );
+                    3
+                }
+            };
+            ends[end] += 1;
+        }
+    }
+    assert!(ends.iter().all(|&count| count > 0), "{ends:?}");
+    assert!((100..106).contains(&searches_max), "{searches_max}");
 }
 
 #[test]
