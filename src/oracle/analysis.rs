@@ -3,7 +3,7 @@
 use crate::answer::{Answer, ValuedMove};
 use crate::level::choose_weighted;
 use crate::{Level, Oracle, OracleError};
-use game::{Board, Orientation, Pit, Score};
+use game::{Board, Orientation, Pit, Played, Score};
 use search::{ExactScores, MoveEstimate, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher};
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -156,7 +156,7 @@ impl Oracle {
         let stones = answer.board.stones() as Score;
         let mut moves = Vec::new();
         for one in &answer.moves {
-            let value = self.value_in_game(one.captured, &one.child, before)?;
+            let value = self.value_in_game(&Played { child: one.child, captured: one.captured }, before)?;
             let middle = (i32::from(value.low()) + i32::from(value.high())) * 50;
             moves.push(SearchedMove {
                 pit: one.pit,

@@ -75,13 +75,25 @@ impl Oracle {
 
     /// Returns the bounds of a move in a game, after the positions `before` since the last capture: a move back to one of
     /// them ends the game.
-    pub(crate) fn value_in_game(&self, captured: u8, child: &Board, before: &[Board]) -> Result<Bounds, OracleError> {
-        let ends = captured == 0 && before.iter().rev().step_by(2).any(|earlier| earlier == child);
-        let bounds = match ends {
-            true => Bounds::exact(self.rules().repetition_score(child)),
-            false => self.score(child)?,
+    pub(crate) fn value_in_game(&self, played: &Played, before: &[Board]) -> Result<Bounds, OracleError> {
+        match self.settled_value(played, before)? {
+            Some(value) => Ok(value),
+            None => Ok(self.score(&played.child)?.after_capture(played.captured)),
+        }
+    }
+
+    /// Returns the bounds of a capture, or of a move back to a position of the game, which ends the game; `None` for other moves. In
+    /// the last of the positions `before`, since the last capture, the same player was to move as after the move.
+    fn settled_value(&self, played: &Played, before: &[Board]) -> Result<Option<Bounds>, OracleError> {
+        let Played { child, captured } = played;
+        let child_value = match captured {
+            0 if before.iter().rev().step_by(2).any(|earlier| earlier == child) => {
+                Bounds::exact(self.rules().repetition_score(child))
+            }
+            0 => return Ok(None),
+            _ => self.score(child)?,
         };
-        Ok(bounds.after_capture(captured))
+        Ok(Some(child_value.after_capture(*captured)))
     }
 }
 
@@ -195,14 +207,16 @@ impl<'a> GuaranteeSearch<'a> {
     }
 
     fn effect(&self, position: &GuaranteePosition, played: &Played) -> Result<GuaranteeMove, OracleError> {
-        let is_repeated = played.captured == 0 && self.is_in_game(&played.child, !position.is_own);
-        let child = match is_repeated {
-            true => Bounds::exact(self.oracle.rules().repetition_score(&played.child)),
-            false if played.captured == 0 => return Ok(GuaranteeMove::Quiet),
-            false => self.oracle.score(&played.child)?,
+        // The guaranteed player is to move in the last position of the game.
+        let before = match position.is_own {
+            true => self.game.split_last().map_or(self.game, |(_, before)| before),
+            false => self.game,
         };
-        let is_kept = position.is_kept(child.after_capture(played.captured));
-        Ok(if is_kept { GuaranteeMove::Keeps } else { GuaranteeMove::Loses })
+        Ok(match self.oracle.settled_value(played, before)? {
+            None => GuaranteeMove::Quiet,
+            Some(value) if position.is_kept(value) => GuaranteeMove::Keeps,
+            Some(_) => GuaranteeMove::Loses,
+        })
     }
 
     /// Whether the player has the guarantee in a position, if no position of a game is repeated.
@@ -228,9 +242,5 @@ impl<'a> GuaranteeSearch<'a> {
         }
         self.graph.node_mut(number).children = Some(children);
         Ok(children)
-    }
-
-    fn is_in_game(&self, board: &Board, is_own: bool) -> bool {
-        self.game.iter().rev().skip(usize::from(!is_own)).step_by(2).any(|earlier| earlier == board)
     }
 }
