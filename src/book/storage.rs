@@ -1,12 +1,13 @@
 //! The file of a book: a database of SQLite with the facts of a book, from which everything else is derived.
 //!
-//! Layout (version 3; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
+//! Layout (version 4; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
 //! the rules and how the book is expanded; `engine` a row for each engine; `position` a row for each position with the
 //! result of its search; `root` and `expansion` the roots and the expanded positions, in order. These are the facts.
 //! `value` and `derivation` hold values that follow from them ([`values`]). Version 1 had neither `book.settings` nor
-//! `expansion.chosen`, version 2 no values; a writer adds them.
+//! `expansion.chosen`, version 2 no values, and up to version 3 the facts had indexes by position; a writer upgrades them.
 //!
-//! Each expansion is one transaction, so a killed process loses at most the search under way. The lock file beside the
+//! Each expansion is one transaction, so a killed process loses at most the search under way. Facts are only appended, and
+//! have no index by position: a transaction changes the last pages of two tables. The lock file beside the
 //! book admits one writer; readers need no lock, and see whole transactions.
 
 mod facts;
@@ -18,10 +19,11 @@ use crate::{Assessed, Assessment, AwariGame};
 use disk::{Disk, DiskError, Lock};
 use game::{Board, Rules, STONES_MAX};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// The version of the layout.
-pub const BOOK_VERSION: i64 = 3;
+pub const BOOK_VERSION: i64 = 4;
 
 /// The tables.
 pub const SCHEMA: &str = "\
@@ -37,21 +39,22 @@ CREATE TABLE engine (
     databases TEXT NOT NULL    -- the numbers of stones whose scores it looked up: 0..24
 ) STRICT;
 CREATE TABLE position (
-    pits BLOB PRIMARY KEY,     -- twelve bytes: the stones in A to F of the player to move, then in a to f
+    number INTEGER PRIMARY KEY, -- in the order of entry
+    pits BLOB NOT NULL,        -- twelve bytes: the stones in A to F of the player to move, then in a to f; all different
     low INTEGER NOT NULL,      -- proved lower bound of the value, in hundredths of a stone
     high INTEGER NOT NULL,     -- proved upper bound
     estimate INTEGER NOT NULL, -- estimate of the value
     depth INTEGER NOT NULL,    -- of the search; 0 if the value is from a database or the rules
     nodes INTEGER NOT NULL,    -- the positions searched
     engine INTEGER NOT NULL REFERENCES engine (id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE TABLE root (
     number INTEGER PRIMARY KEY,
-    pits BLOB NOT NULL UNIQUE REFERENCES position (pits)
+    pits BLOB NOT NULL         -- as in position
 ) STRICT;
 CREATE TABLE expansion (
     number INTEGER PRIMARY KEY,
-    pits BLOB NOT NULL UNIQUE REFERENCES position (pits),
+    pits BLOB NOT NULL,        -- as in position; all different
     chosen INTEGER             -- the number of rows of this table when the position was chosen
 ) STRICT;
 CREATE TABLE value (
@@ -67,7 +70,7 @@ CREATE TABLE derivation (      -- one row while the table value follows from all
 ) STRICT;
 ";
 
-/// Make version 2 of version 1, and version 3 of version 2.
+/// Make each version of the one before it, from version 2 on.
 const UPGRADES: [&str; BOOK_VERSION as usize - 1] = [
     "ALTER TABLE book ADD COLUMN settings TEXT; \
      ALTER TABLE expansion ADD COLUMN chosen INTEGER; \
@@ -76,6 +79,22 @@ const UPGRADES: [&str; BOOK_VERSION as usize - 1] = [
          estimate INTEGER NOT NULL, moves INTEGER NOT NULL) STRICT, WITHOUT ROWID; \
      CREATE TABLE derivation (positions INTEGER NOT NULL, expansions INTEGER NOT NULL) STRICT; \
      UPDATE book SET version = 3;",
+    "CREATE TABLE new_root (number INTEGER PRIMARY KEY, pits BLOB NOT NULL) STRICT; \
+     INSERT INTO new_root SELECT number, pits FROM root; \
+     DROP TABLE root; \
+     ALTER TABLE new_root RENAME TO root; \
+     CREATE TABLE new_expansion (number INTEGER PRIMARY KEY, pits BLOB NOT NULL, chosen INTEGER) STRICT; \
+     INSERT INTO new_expansion SELECT number, pits, chosen FROM expansion; \
+     DROP TABLE expansion; \
+     ALTER TABLE new_expansion RENAME TO expansion; \
+     CREATE TABLE new_position (number INTEGER PRIMARY KEY, pits BLOB NOT NULL, low INTEGER NOT NULL, \
+         high INTEGER NOT NULL, estimate INTEGER NOT NULL, depth INTEGER NOT NULL, nodes INTEGER NOT NULL, \
+         engine INTEGER NOT NULL REFERENCES engine (id)) STRICT; \
+     INSERT INTO new_position (pits, low, high, estimate, depth, nodes, engine) \
+         SELECT pits, low, high, estimate, depth, nodes, engine FROM position; \
+     DROP TABLE position; \
+     ALTER TABLE new_position RENAME TO position; \
+     UPDATE book SET version = 4;",
 ];
 
 /// The file of a book.
@@ -87,10 +106,19 @@ pub struct BookFile {
     version: i64,
     /// The engine of new results.
     engine: i64,
+    /// Of a writer.
+    counts: FactCounts,
     /// Whether the table `value` may follow from all facts, and must be marked when a fact is entered.
     has_values: bool,
     /// Held by a writer.
     _lock: Option<Lock>,
+}
+
+/// The numbers of the last rows of the facts.
+#[derive(Clone, Copy, Debug, Default)]
+struct FactCounts {
+    positions: i64,
+    expansions: i64,
 }
 
 /// What assesses the positions that are entered.
@@ -212,7 +240,8 @@ impl BookFile {
             }
             opened => opened?,
         };
-        Ok(BookFile { path: path.to_path_buf(), connection, rules, version, engine: 0, has_values: false, _lock: None })
+        let (path, counts) = (path.to_path_buf(), FactCounts::default());
+        Ok(BookFile { path, connection, rules, version, engine: 0, counts, has_values: false, _lock: None })
     }
 
     /// Opens a book for writing, and makes it if it does not exist.
@@ -251,10 +280,13 @@ impl BookFile {
             rules,
             version: BOOK_VERSION,
             engine: 0,
+            counts: FactCounts::default(),
             has_values: true,
             _lock: Some(lock),
         };
         file.engine = file.enter_engine(engine)?;
+        let last = |table| file.one(&format!("SELECT coalesce(max(number), 0) FROM {table}"), []);
+        file.counts = FactCounts { positions: last("position")?, expansions: last("expansion")? };
         Ok(file)
     }
 
@@ -300,21 +332,21 @@ impl BookFile {
         self.connection.query_row(query, given, |row| row.get(0)).map_err(|source| failed(&self.path, source))
     }
 
-    /// Enters a root.
+    /// Enters a root. One that the book has stays as it is.
     ///
     /// # Errors
     /// What SQLite reports.
     pub fn enter_root(&mut self, key: u64, assessed: &Assessed) -> Result<(), BookError> {
-        self.enter_facts(|transaction, engine| enter_root(transaction, engine, key, assessed))
+        self.enter_facts(|facts| facts.enter_root(key, assessed))
     }
 
     /// Enters an expansion: the position, the number of expansions entered when it was chosen, and the results of its
-    /// new successors.
+    /// new successors, which are all different.
     ///
     /// # Errors
     /// What SQLite reports.
     pub fn enter_expansion(&mut self, key: u64, chosen: u64, successors: &[(u64, Assessed)]) -> Result<(), BookError> {
-        self.enter_facts(|transaction, engine| enter_expansion(transaction, engine, key, chosen, successors))
+        self.enter_facts(|facts| facts.enter_expansion(key, chosen, successors))
     }
 
     /// Enters a root and expansions, each with the results of its new successors, all in one transaction. Returns the
@@ -329,10 +361,10 @@ impl BookFile {
         expansions: impl Iterator<Item = (u64, Vec<(u64, Assessed)>)>,
     ) -> Result<u64, BookError> {
         let mut entered = 0;
-        self.enter_facts(|transaction, engine| {
-            enter_root(transaction, engine, root, assessed)?;
+        self.enter_facts(|facts| {
+            facts.enter_root(root, assessed)?;
             for (key, successors) in expansions {
-                enter_expansion(transaction, engine, key, entered, &successors)?;
+                facts.enter_expansion(key, entered, &successors)?;
                 entered += 1;
             }
             Ok(())
@@ -345,32 +377,25 @@ impl BookFile {
     /// # Errors
     /// What SQLite reports.
     pub fn replace(&mut self, positions: &[(u64, Assessed)]) -> Result<(), BookError> {
-        let update = "UPDATE position SET low = ?2, high = ?3, estimate = ?4, depth = ?5, nodes = ?6, engine = ?7 \
-            WHERE pits = ?1";
-        self.enter_facts(|transaction, engine| {
-            let mut statement = transaction.prepare(update)?;
-            for (key, assessed) in positions {
-                let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
-                let pits = AwariGame::board(*key).0;
-                statement.execute(params![pits, low, high, estimate, depth, nodes as i64, engine])?;
-            }
-            Ok(())
-        })
+        self.enter_facts(|facts| facts.replace(positions))
     }
 
     /// Enters facts in a transaction, which also marks stored values as those of fewer facts.
     fn enter_facts(
         &mut self,
-        enter: impl FnOnce(&Transaction<'_>, i64) -> rusqlite::Result<()>,
+        enter: impl FnOnce(&mut FactWriter<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), BookError> {
+        let (engine, counts) = (self.engine, self.counts);
         let entered = self.connection.transaction().and_then(|transaction| {
             if self.has_values {
                 transaction.execute("DELETE FROM derivation", [])?;
             }
-            enter(&transaction, self.engine)?;
-            transaction.commit()
+            let mut facts = FactWriter { connection: &transaction, engine, counts };
+            enter(&mut facts)?;
+            let counts = facts.counts;
+            transaction.commit().map(|()| counts)
         });
-        entered.map_err(|source| failed(&self.path, source))?;
+        self.counts = entered.map_err(|source| failed(&self.path, source))?;
         self.has_values = false;
         Ok(())
     }
@@ -496,30 +521,65 @@ fn failed(path: &Path, source: rusqlite::Error) -> BookError {
     BookError::Sqlite { path: path.to_path_buf(), source }
 }
 
-fn enter_root(connection: &Connection, engine: i64, key: u64, assessed: &Assessed) -> rusqlite::Result<()> {
-    enter(connection, engine, &[(key, *assessed)])?;
-    connection.execute("INSERT OR IGNORE INTO root (pits) VALUES (?1)", [AwariGame::board(key).0]).map(drop)
-}
-
-fn enter_expansion(
-    connection: &Connection,
+/// Facts that are entered in a transaction.
+struct FactWriter<'a> {
+    connection: &'a Connection,
     engine: i64,
-    key: u64,
-    chosen: u64,
-    successors: &[(u64, Assessed)],
-) -> rusqlite::Result<()> {
-    enter(connection, engine, successors)?;
-    let mut statement = connection.prepare("INSERT INTO expansion (pits, chosen) VALUES (?1, ?2)")?;
-    statement.execute(params![AwariGame::board(key).0, chosen as i64]).map(drop)
+    counts: FactCounts,
 }
 
-fn enter(connection: &Connection, engine: i64, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare("INSERT OR IGNORE INTO position VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
-    for (key, assessed) in positions {
-        let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
-        statement.execute(params![AwariGame::board(*key).0, low, high, estimate, depth, nodes as i64, engine])?;
+impl FactWriter<'_> {
+    fn enter_root(&mut self, key: u64, assessed: &Assessed) -> rusqlite::Result<()> {
+        let pits = AwariGame::board(key).0;
+        let has = |table| {
+            let query = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE pits = ?1)");
+            self.connection.query_row(&query, [pits], |row| row.get::<_, bool>(0))
+        };
+        if has("root")? {
+            return Ok(());
+        }
+        if !has("position")? {
+            self.enter(&[(key, *assessed)])?;
+        }
+        self.connection.execute("INSERT INTO root (pits) VALUES (?1)", [pits]).map(drop)
     }
-    Ok(())
+
+    /// Numbers are those that the writer counts. So an expansion is not entered twice, also if its first transaction was
+    /// committed in spite of an error.
+    fn enter_expansion(&mut self, key: u64, chosen: u64, successors: &[(u64, Assessed)]) -> rusqlite::Result<()> {
+        self.enter(successors)?;
+        let mut statement = self.connection.prepare("INSERT INTO expansion VALUES (?1, ?2, ?3)")?;
+        self.counts.expansions += 1;
+        statement.execute(params![self.counts.expansions, AwariGame::board(key).0, chosen as i64]).map(drop)
+    }
+
+    fn enter(&mut self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
+        let insert = "INSERT INTO position VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let mut statement = self.connection.prepare(insert)?;
+        for (key, assessed) in positions {
+            let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
+            let (pits, engine) = (AwariGame::board(*key).0, self.engine);
+            self.counts.positions += 1;
+            let number = self.counts.positions;
+            statement.execute(params![number, pits, low, high, estimate, depth, nodes as i64, engine])?;
+        }
+        Ok(())
+    }
+
+    fn replace(&self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
+        let mut rows = self.connection.prepare("SELECT pits, number FROM position")?;
+        let numbers = rows.query_map([], |row| Ok((key_of(row)?, row.get(1)?)))?;
+        let numbers: HashMap<u64, i64> = numbers.collect::<rusqlite::Result<_>>()?;
+        let update = "UPDATE position SET low = ?2, high = ?3, estimate = ?4, depth = ?5, nodes = ?6, engine = ?7 \
+            WHERE number = ?1";
+        let mut statement = self.connection.prepare(update)?;
+        for (key, assessed) in positions {
+            let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
+            let number = numbers.get(key);
+            statement.execute(params![number, low, high, estimate, depth, nodes as i64, self.engine])?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads bounds and estimate from the columns after the first, which has the position.

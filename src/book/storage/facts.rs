@@ -135,7 +135,12 @@ impl BookFile {
             let chosen: Option<i64> = row.get(1)?;
             Ok((key_of(row)?, chosen.and_then(|chosen| u64::try_from(chosen).ok())))
         })?;
-        Ok(BookFacts { assessments: positions.into_iter().collect(), roots, expansions })
+        let rows = positions.len();
+        let assessments: HashMap<u64, Assessment> = positions.into_iter().collect();
+        if assessments.len() != rows {
+            return Err(self.damaged(format!("{rows} positions, of which {} are different", assessments.len())));
+        }
+        Ok(BookFacts { assessments, roots, expansions })
     }
 
     /// Enters roots and the first expansions, until the book has a number of positions. Nothing is derived.
@@ -161,6 +166,9 @@ impl BookFile {
             let leaf = book.graph().find(key);
             let leaf =
                 leaf.ok_or_else(|| self.damaged(format!("no move leads to the expanded position {}", game.text(key))))?;
+            if book.graph().is_interior(leaf) {
+                return Err(self.damaged(format!("the position {} is expanded twice", game.text(key))));
+            }
             let restored = book.restore(leaf, |key| facts.assessments.get(&key).copied());
             restored.map_err(|key| self.missing(&rules, key))?;
         }

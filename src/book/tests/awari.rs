@@ -151,13 +151,13 @@ fn a_second_writer_is_refused() {
     BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
 }
 
-/// Facts that contradict each other are refused, and bytes that are no database.
 /// Changes a file by SQL, without its constraints between tables.
 pub(super) fn execute(path: &Path, statement: &str) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}")).unwrap();
 }
 
+/// Facts that contradict each other are refused, and bytes that are no database.
 #[test]
 fn damaged_files_are_refused() {
     let statements = [
@@ -169,7 +169,10 @@ fn damaged_files_are_refused() {
         "UPDATE position SET estimate = 100000",
         "UPDATE position SET pits = x'00' WHERE pits = (SELECT pits FROM root)",
         "UPDATE expansion SET pits = x'303030303030303030303030' WHERE number = 2",
-        "UPDATE book SET version = 4",
+        "INSERT INTO expansion SELECT number + 1000, pits, chosen FROM expansion WHERE number = 1",
+        "INSERT INTO position (pits, low, high, estimate, depth, nodes, engine) \
+            SELECT pits, low, high, estimate, depth, nodes, engine FROM position WHERE number = 1",
+        "UPDATE book SET version = 5",
         "DELETE FROM book",
         "DROP TABLE position",
     ];
@@ -311,22 +314,66 @@ fn books_have_milestones() {
     assert_eq!(book.export(), expected);
 }
 
-/// A book of version 1 is read, and a writer goes on with it.
+/// Makes a file one of version 3, whose facts had indexes by position.
+pub(super) const TO_VERSION_3: &str = "
+    ALTER TABLE position RENAME TO new_position;
+    ALTER TABLE root RENAME TO new_root;
+    ALTER TABLE expansion RENAME TO new_expansion;
+    CREATE TABLE position (pits BLOB PRIMARY KEY, low INTEGER NOT NULL, high INTEGER NOT NULL, estimate INTEGER NOT NULL,
+        depth INTEGER NOT NULL, nodes INTEGER NOT NULL, engine INTEGER NOT NULL REFERENCES engine (id))
+        STRICT, WITHOUT ROWID;
+    CREATE TABLE root (number INTEGER PRIMARY KEY, pits BLOB NOT NULL UNIQUE REFERENCES position (pits)) STRICT;
+    CREATE TABLE expansion (number INTEGER PRIMARY KEY, pits BLOB NOT NULL UNIQUE REFERENCES position (pits),
+        chosen INTEGER) STRICT;
+    INSERT INTO position SELECT pits, low, high, estimate, depth, nodes, engine FROM new_position;
+    INSERT INTO root SELECT * FROM new_root;
+    INSERT INTO expansion SELECT * FROM new_expansion;
+    DROP TABLE new_expansion; DROP TABLE new_root; DROP TABLE new_position;
+    UPDATE book SET version = 3;";
+
+/// Returns the facts of a file, as text.
+fn facts(path: &Path) -> String {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let queries = [
+        "SELECT group_concat(hex(pits) || low || ' ' || high || ' ' || estimate || ' ' || depth || ' ' || nodes, ',' \
+            ORDER BY pits) FROM position",
+        "SELECT group_concat(number || hex(pits), ',' ORDER BY number) FROM root",
+        "SELECT group_concat(number || hex(pits), ',' ORDER BY number) FROM expansion",
+    ];
+    queries.map(|query| connection.query_row(query, [], |row| row.get::<_, String>(0)).unwrap()).join(";")
+}
+
+/// Books of earlier versions are read, and a writer goes on with them.
 #[test]
-fn books_of_version_1_are_upgraded() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("book.sqlite");
-    let expected = grow(&path, DROP_OUT, 20).export();
-    let old = "ALTER TABLE book DROP COLUMN settings; ALTER TABLE expansion DROP COLUMN chosen; \
-        DROP TABLE value; DROP TABLE derivation; UPDATE book SET version = 1";
-    rusqlite::Connection::open(&path).unwrap().execute_batch(old).unwrap();
-    let file = BookFile::open(&path, &Rules::AWARI).unwrap();
-    assert_eq!(file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap().export(), expected);
-    drop(file);
-    grow(&path, DROP_OUT, 5);
-    let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
-    assert!(!file.has_settings("other").unwrap());
-    assert!(file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap().graph().interior_count() >= 25);
+fn books_of_earlier_versions_are_upgraded() {
+    let to_version_2 = "DROP TABLE value; DROP TABLE derivation; UPDATE book SET version = 2;";
+    let to_version_1 = "ALTER TABLE book DROP COLUMN settings; ALTER TABLE expansion DROP COLUMN chosen; \
+        UPDATE book SET version = 1;";
+    let whole = tempfile::tempdir().unwrap();
+    let whole = whole.path().join("book.sqlite");
+    grow(&whole, DROP_OUT, 20);
+    let expected = grow(&whole, DROP_OUT, 5).export();
+    for old in [
+        TO_VERSION_3.to_owned(),
+        [TO_VERSION_3, to_version_2].concat(),
+        [TO_VERSION_3, to_version_2, to_version_1].concat(),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("book.sqlite");
+        let begun = grow(&path, DROP_OUT, 20).export();
+        let begun_facts = facts(&path);
+        execute(&path, &old);
+        assert_eq!(facts(&path), begun_facts);
+        let file = BookFile::open(&path, &Rules::AWARI).unwrap();
+        assert_eq!(file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap().export(), begun);
+        drop(file);
+        let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+        assert!(!file.has_settings("other").unwrap());
+        drop(file);
+        assert_eq!(facts(&path), begun_facts, "an upgrade changes no fact");
+        assert_eq!(grow(&path, DROP_OUT, 5).export(), expected);
+        assert_eq!(facts(&path), facts(&whole));
+    }
 }
 
 /// A book that was begun with fewer databases goes on with more: positions that these hold are closed.

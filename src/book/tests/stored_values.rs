@@ -1,6 +1,6 @@
 //! Values stored in a file against values derived from its facts.
 
-use super::awari::{DROP_OUT, assess, engine, execute, grow};
+use super::awari::{DROP_OUT, TO_VERSION_3, assess, engine, execute, grow};
 use crate::{AwariGame, BookFile, BookSides, OpeningBook};
 use disk::RealDisk;
 use game::{Board, Rules};
@@ -119,6 +119,7 @@ fn books_of_version_2_are_upgraded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("book.sqlite");
     grow(&path, DROP_OUT, 10);
+    execute(&path, TO_VERSION_3);
     execute(&path, "DROP TABLE value; DROP TABLE derivation; UPDATE book SET version = 2");
     assert!(!OpeningBook::open_any(&path).unwrap().is_stored());
     assert_eq!(check(&path), None);
