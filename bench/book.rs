@@ -110,7 +110,7 @@ fn file(arguments: &BookArguments) {
     let root = AwariGame::key(&Opening::AWARI.board());
     let assessed = |key| Assessed { assessment: free(&game, key), depth: 0, nodes: 0 };
     file.enter_root(root, &assessed(root)).expect("the root");
-    let mut book = file.load(Rules::AWARI, strategy, BookSides::Both).expect("the book");
+    let mut book = file.load(strategy, BookSides::Both).expect("the book");
     let begun = cpu_seconds();
     while book.graph().len() < arguments.file_positions {
         let Some(leaf) = book.choose() else { break };
@@ -131,7 +131,7 @@ fn file(arguments: &BookArguments) {
     let begun = cpu_seconds();
     let file = BookFile::open(&path, &Rules::AWARI).expect("the book");
     let opened = cpu_seconds() - begun;
-    let again = file.load(Rules::AWARI, strategy, BookSides::Both).expect("the book");
+    let again = file.load(strategy, BookSides::Both).expect("the book");
     let loaded = cpu_seconds() - begun;
     assert_eq!(again.export(), book.export());
     println!(

@@ -98,8 +98,7 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
     }
     let root = root(settings, request);
     let stop = SearchStop::new();
-    let game = AwariGame::new(settings.rules);
-    let mut builder = BookBuilder::new(file, game, &root, &of_book, &databases, &stop).map_err(failed_build)?;
+    let mut builder = BookBuilder::new(file, &root, &of_book, &databases, &stop).map_err(failed_build)?;
     let begun = builder.book().graph().node(builder.book().roots()[0]).key;
     if begun != AwariGame::key(&root) {
         let found = game::notation::PositionText::of_board(AwariGame::board(begun));

@@ -78,15 +78,14 @@ impl<'a> BookBuilder<'a> {
     /// [`BuildError`].
     pub fn new(
         mut file: BookFile,
-        game: AwariGame,
         root: &Board,
         settings: &BookSettings,
         databases: &'a dyn ExactScores,
         stop: &'a SearchStop,
     ) -> Result<BookBuilder<'a>, BuildError> {
-        let assessors = AssessorPool::new(game, databases, settings.limits, settings.threads);
+        let assessors = AssessorPool::new(file.game(), databases, settings.limits, settings.threads);
         let assessors = assessors.map_err(BuildError::Memory)?;
-        let (mut book, queue) = file.resume(*game.rules(), settings.strategy, settings.sides, settings.look_ahead)?;
+        let (mut book, queue) = file.resume(settings.strategy, settings.sides, settings.look_ahead)?;
         if book.roots().is_empty() {
             let key = AwariGame::key(root);
             let assessed = assessors.first().assess(key, stop)?;
@@ -109,7 +108,7 @@ impl<'a> BookBuilder<'a> {
     /// [`BuildError::File`].
     pub fn first(&self, positions: usize) -> Result<Book<AwariGame>, BuildError> {
         let (strategy, sides) = (self.settings.strategy, self.settings.sides);
-        Ok(self.file.load_first(*self.book.game().rules(), strategy, sides, positions)?)
+        Ok(self.file.load_first(strategy, sides, positions)?)
     }
 
     /// Takes over the scores of databases that the book was begun without. Positions that they hold become closed, also

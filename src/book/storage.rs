@@ -295,6 +295,11 @@ impl BookFile {
         &self.rules
     }
 
+    /// Returns the game.
+    pub(crate) fn game(&self) -> AwariGame {
+        AwariGame::new(self.rules)
+    }
+
     /// Makes writes fail once the file has a number of pages, as on a full disk.
     #[cfg(test)]
     pub(crate) fn fail_beyond(&self, pages: u32) {

@@ -2,7 +2,6 @@
 
 use super::{BookError, BookFile, assessment_of, key_of};
 use crate::{Assessment, AwariGame, Book, BookGame, BookSides, DropOut, NodeId, Strategy};
-use game::Rules;
 use std::collections::{HashMap, VecDeque};
 
 /// Leaves that wait for their expansion, each with the number of expansions before it was chosen.
@@ -21,9 +20,9 @@ impl BookFile {
     ///
     /// # Errors
     /// [`BookError::Damaged`] if the facts contradict each other, or what SQLite reports.
-    pub fn load(&self, rules: Rules, strategy: Strategy, sides: BookSides) -> Result<Book<AwariGame>, BookError> {
-        let facts = self.facts(&AwariGame::new(rules))?;
-        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), usize::MAX)?;
+    pub fn load(&self, strategy: Strategy, sides: BookSides) -> Result<Book<AwariGame>, BookError> {
+        let facts = self.facts()?;
+        let mut book = self.restored(&facts, strategy, sides, facts.expansions.len(), usize::MAX)?;
         if book.graph().len() != facts.assessments.len() {
             let (all, found) = (facts.assessments.len(), book.graph().len());
             return Err(self.damaged(format!("{all} positions, of which roots and expansions give {found}")));
@@ -38,7 +37,7 @@ impl BookFile {
     /// As [`load`](BookFile::load).
     pub fn load_values(&self) -> Result<Book<AwariGame>, BookError> {
         let rule = DropOut { omega: 100, forced: None, solves: false };
-        self.load(self.rules, Strategy::DropOut(rule), BookSides::Both)
+        self.load(Strategy::DropOut(rule), BookSides::Both)
     }
 
     /// Reads the book as it was when it first had a number of positions. Results that databases replaced later are the
@@ -48,13 +47,12 @@ impl BookFile {
     /// As [`load`](BookFile::load).
     pub fn load_first(
         &self,
-        rules: Rules,
         strategy: Strategy,
         sides: BookSides,
         positions: usize,
     ) -> Result<Book<AwariGame>, BookError> {
-        let facts = self.facts(&AwariGame::new(rules))?;
-        let mut book = self.restored(&facts, rules, strategy, sides, facts.expansions.len(), positions)?;
+        let facts = self.facts()?;
+        let mut book = self.restored(&facts, strategy, sides, facts.expansions.len(), positions)?;
         book.derive();
         Ok(book)
     }
@@ -70,19 +68,18 @@ impl BookFile {
     /// As [`load`](BookFile::load).
     pub(crate) fn resume(
         &self,
-        rules: Rules,
         strategy: Strategy,
         sides: BookSides,
         look_ahead: usize,
     ) -> Result<(Book<AwariGame>, ChosenLeaves), BookError> {
-        let whole = self.load(rules, strategy, sides)?;
+        let whole = self.load(strategy, sides)?;
         if look_ahead <= 1 {
             return Ok((whole, Vec::new()));
         }
-        let facts = self.facts(whole.game())?;
+        let facts = self.facts()?;
         let all = facts.expansions.len();
         let first = all.saturating_sub(look_ahead - 1);
-        let mut book = self.restored(&facts, rules, strategy, sides, first, usize::MAX)?;
+        let mut book = self.restored(&facts, strategy, sides, first, usize::MAX)?;
         let mut queue = VecDeque::new();
         for (key, chosen) in &facts.expansions[first..] {
             match (chosen, book.graph().find(*key)) {
@@ -104,18 +101,19 @@ impl BookFile {
             if book.graph().node(leaf).key != key || chosen != Some(at) {
                 return Ok((whole, Vec::new()));
             }
-            let known = |key: u64| facts.assessments.get(&key).copied().ok_or_else(|| self.missing(&rules, key));
+            let known = |key: u64| facts.assessments.get(&key).copied().ok_or_else(|| self.missing(key));
             book.expand(leaf, known)?;
         }
         Ok((book, queue.into()))
     }
 
-    fn missing(&self, rules: &Rules, key: u64) -> BookError {
-        self.damaged(format!("the position {} is missing", AwariGame::new(*rules).text(key)))
+    fn missing(&self, key: u64) -> BookError {
+        self.damaged(format!("the position {} is missing", self.game().text(key)))
     }
 
     /// Reads all facts, as of one moment: another process may enter more.
-    fn facts(&self, game: &AwariGame) -> Result<BookFacts, BookError> {
+    fn facts(&self) -> Result<BookFacts, BookError> {
+        let game = self.game();
         let _moment = self.moment()?;
         let positions =
             self.rows("SELECT pits, low, high, estimate FROM position", |row| Ok((key_of(row)?, assessment_of(row)?)))?;
@@ -147,16 +145,15 @@ impl BookFile {
     fn restored(
         &self,
         facts: &BookFacts,
-        rules: Rules,
         strategy: Strategy,
         sides: BookSides,
         expansions: usize,
         positions: usize,
     ) -> Result<Book<AwariGame>, BookError> {
-        let game = AwariGame::new(rules);
+        let game = self.game();
         let mut book = Book::new(game, strategy, sides);
         for &key in &facts.roots {
-            let assessment = facts.assessments.get(&key).ok_or_else(|| self.missing(&rules, key))?;
+            let assessment = facts.assessments.get(&key).ok_or_else(|| self.missing(key))?;
             book.add_root(key, *assessment);
         }
         for &(key, _) in &facts.expansions[..expansions] {
@@ -170,7 +167,7 @@ impl BookFile {
                 return Err(self.damaged(format!("the position {} is expanded twice", game.text(key))));
             }
             let restored = book.restore(leaf, |key| facts.assessments.get(&key).copied());
-            restored.map_err(|key| self.missing(&rules, key))?;
+            restored.map_err(|key| self.missing(key))?;
         }
         Ok(book)
     }

@@ -120,7 +120,7 @@ impl BookFile {
             rows.collect::<rusqlite::Result<Vec<(u64, StoredValue)>>>()
         });
         let found = found.map_err(|source| failed(&self.path, source))?;
-        let game = AwariGame::new(self.rules);
+        let game = self.game();
         for &(key, StoredValue { value, .. }) in &found {
             if !value.is_possible(game.value_max(key)) {
                 return Err(self.damaged(format!("the stored bounds of {} are impossible", game.text(key))));

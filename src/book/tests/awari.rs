@@ -94,7 +94,7 @@ pub(super) fn grow(path: &Path, strategy: Strategy, expansions: usize) -> Book<A
     let root = AwariGame::key(&Board([1, 0, 1, 0, 1, 0, 0, 1, 0, 2, 0, 1]));
     let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine()).unwrap();
     file.enter_root(root, &assess(root)).unwrap();
-    let mut book = file.load(Rules::AWARI, strategy, BookSides::Both).unwrap();
+    let mut book = file.load(strategy, BookSides::Both).unwrap();
     for _ in 0..expansions {
         let Some(leaf) = book.choose() else { break };
         let mut entered = Vec::new();
@@ -122,7 +122,7 @@ fn files_hold_books() {
         }
         let read = |path: &Path| {
             let file = BookFile::open(path, &Rules::AWARI).unwrap();
-            file.load(Rules::AWARI, strategy, BookSides::Both).unwrap()
+            file.load(strategy, BookSides::Both).unwrap()
         };
         let (from_whole, from_parts) = (read(&whole), read(&parts));
         for (id, other) in expected.graph().ids().zip(from_parts.graph().ids()) {
@@ -182,7 +182,7 @@ fn damaged_files_are_refused() {
         grow(&path, Strategy::BreadthFirst, 5);
         execute(&path, statement);
         let read = BookFile::open(&path, &Rules::AWARI);
-        let read = read.and_then(|file| file.load(Rules::AWARI, Strategy::BreadthFirst, BookSides::Both));
+        let read = read.and_then(|file| file.load(Strategy::BreadthFirst, BookSides::Both));
         let error = read.map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("book.sqlite"), "{statement}: {error}");
     }
@@ -217,8 +217,7 @@ fn build(folder: &Path, test: &BuildTest) -> String {
         let file =
             BookFile::create(&RealDisk::default(), &folder.join("book.sqlite"), &Rules::AWARI, &engine()).unwrap();
         assert!(file.has_settings(&settings.text()).unwrap());
-        let game = AwariGame::new(Rules::AWARI);
-        let mut builder = BookBuilder::new(file, game, &root, &settings, databases, &stop).unwrap();
+        let mut builder = BookBuilder::new(file, &root, &settings, databases, &stop).unwrap();
         builder.look_up().unwrap();
         for _ in 0..part {
             if builder.book().graph().len() >= positions || !builder.expand().unwrap() {
@@ -271,7 +270,7 @@ fn failed_writes_lose_nothing() {
         // An expansion may need a page in each table.
         file.fail_beyond(file.pages() + failures % 5);
         assert!(failures < 500, "the book does not grow");
-        let made = BookBuilder::new(file, AwariGame::new(Rules::AWARI), &root, &settings, databases, &stop);
+        let made = BookBuilder::new(file, &root, &settings, databases, &stop);
         let Ok(mut builder) = made else {
             failures += 1;
             continue;
@@ -310,7 +309,7 @@ fn books_have_milestones() {
     build(folder.path(), &test(200));
     let expected = build(first.path(), &test(80));
     let file = BookFile::open(&folder.path().join("book.sqlite"), &Rules::AWARI).unwrap();
-    let book = file.load_first(Rules::AWARI, DROP_OUT, BookSides::Both, 80).unwrap();
+    let book = file.load_first(DROP_OUT, BookSides::Both, 80).unwrap();
     assert_eq!(book.export(), expected);
 }
 
@@ -365,7 +364,7 @@ fn books_of_earlier_versions_are_upgraded() {
         execute(&path, &old);
         assert_eq!(facts(&path), begun_facts);
         let file = BookFile::open(&path, &Rules::AWARI).unwrap();
-        assert_eq!(file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap().export(), begun);
+        assert_eq!(file.load(DROP_OUT, BookSides::Both).unwrap().export(), begun);
         drop(file);
         let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
         assert!(!file.has_settings("other").unwrap());
@@ -397,7 +396,7 @@ fn databases_can_be_added() {
     }
     // A database that contradicts what was proved is noticed.
     let file = BookFile::open(&folder.path().join("book.sqlite"), &Rules::AWARI).unwrap();
-    let book = file.load(Rules::AWARI, Strategy::BestFirst, BookSides::Both).unwrap();
+    let book = file.load(Strategy::BestFirst, BookSides::Both).unwrap();
     assert!(check_book(&book, &EndsAt(7), false).wrong.is_empty());
     assert!(!check_book(&book, &Shifted, false).wrong.is_empty());
 }

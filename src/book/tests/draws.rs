@@ -97,7 +97,7 @@ fn a_book_holds_a_proof() {
     let mut file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
     let sets: Vec<&[KeptPosition]> = sets.iter().map(Vec::as_slice).collect();
     enter_proof(&mut file, &Rules::AWARI, &sets, &databases).unwrap();
-    let book = file.load(Rules::AWARI, Strategy::Proof, BookSides::Both).unwrap();
+    let book = file.load(Strategy::Proof, BookSides::Both).unwrap();
     assert_eq!(AwariGame::board(book.graph().node(book.roots()[0]).key), board);
     let check = check_book(&book, &databases, true);
     assert_eq!(check.wrong, Vec::<String>::new());

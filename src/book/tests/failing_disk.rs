@@ -2,7 +2,7 @@
 //! system, and fails the writes, syncs, truncations and deletions of a thread that the test names.
 
 use super::awari::{DROP_OUT, EndsAt, engine};
-use crate::{AssessmentLimits, AwariGame, BookBuilder, BookError, BookFile, BookSettings, BookSides, BuildError};
+use crate::{AssessmentLimits, BookBuilder, BookError, BookFile, BookSettings, BookSides, BuildError};
 use disk::RealDisk;
 use game::{Board, Rules};
 use rusqlite::ffi;
@@ -172,7 +172,7 @@ fn expand(path: &Path, entered: &mut dyn FnMut(u64)) -> Result<String, BuildErro
     // The log is copied into the book several times.
     file.checkpoint_every(20);
     assert!(file.has_settings(&SETTINGS.text())?);
-    let mut builder = BookBuilder::new(file, AwariGame::new(Rules::AWARI), &root, &SETTINGS, &databases, &stop)?;
+    let mut builder = BookBuilder::new(file, &root, &SETTINGS, &databases, &stop)?;
     builder.look_up()?;
     entered(builder.book().expansions());
     while builder.book().graph().len() < POSITIONS && builder.expand()? {
@@ -190,7 +190,7 @@ fn read(path: &Path) -> (u64, bool) {
         Err(BookError::Missing(_) | BookError::Sqlite { .. }) => return (0, false),
         Err(error) => panic!("{error}"),
     };
-    let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap();
+    let book = file.load(DROP_OUT, BookSides::Both).unwrap();
     let stored = file.check_values(&book).unwrap();
     (book.expansions(), stored.is_some_and(|(_, wrong)| !wrong.is_empty()))
 }

@@ -9,14 +9,14 @@ use std::path::Path;
 /// Opens a book for writing, and stores its values.
 fn store(path: &Path) {
     let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine()).unwrap();
-    let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap();
+    let book = file.load(DROP_OUT, BookSides::Both).unwrap();
     file.store_values(&book).unwrap();
 }
 
 /// Returns the number of stored values and the wrong ones.
 fn check(path: &Path) -> Option<(u64, usize)> {
     let file = BookFile::open_any(path).unwrap();
-    let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both).unwrap();
+    let book = file.load(DROP_OUT, BookSides::Both).unwrap();
     file.check_values(&book).unwrap().map(|(count, wrong)| (count, wrong.len()))
 }
 
@@ -107,7 +107,7 @@ fn wrong_stored_values_are_found() {
             let _ = book.position(&book.root());
         }
         let file = BookFile::open_any(&path).unwrap();
-        let book = file.load(Rules::AWARI, DROP_OUT, BookSides::Both);
+        let book = file.load(DROP_OUT, BookSides::Both);
         let found = book.and_then(|book| file.check_values(&book));
         assert!(!found.is_ok_and(|found| found.unwrap().1.is_empty()), "{statement}");
     }

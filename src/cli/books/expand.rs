@@ -40,7 +40,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     }
     let stop = signals::stop_flag()?;
     let search_stop = SearchStop::new();
-    let mut builder = BookBuilder::new(file, AwariGame::new(rules), &root, &settings, &databases, &search_stop)?;
+    let mut builder = BookBuilder::new(file, &root, &settings, &databases, &search_stop)?;
     let begun = builder.book().roots()[0];
     if args.root.is_some() && builder.book().graph().node(begun).key != AwariGame::key(&root) {
         let text = PositionText::of_board(AwariGame::board(builder.book().graph().node(begun).key));

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &BookProveArgs) -> Result<Exit> {
     let sets: Vec<&[KeptPosition]> = sets.iter().map(Vec::as_slice).collect();
     enter_proof(&mut file, &rules, &sets, &databases)?;
     databases.failure()?;
-    let book = file.load(rules, Strategy::Proof, BookSides::Both)?;
+    let book = file.load(Strategy::Proof, BookSides::Both)?;
     file.store_values(&book)?;
     let value = book.graph().value(book.roots()[0]);
     if !(value.is_exact() && value.low == 0) {
