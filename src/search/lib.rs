@@ -24,6 +24,7 @@ mod features;
 mod inference;
 mod limits;
 mod memory;
+mod recent;
 mod report;
 mod sampling;
 mod searcher;

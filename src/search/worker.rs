@@ -16,6 +16,7 @@
 //! has counted this as well. (Where a repetition has no fixed value, nothing is assumed about it.) The same holds for the opponent and the upper bound.
 
 use crate::board::{PackedBoard, SearchMoves};
+use crate::recent::RecentEstimates;
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
 use crate::{Evaluation, ExactScores, SearchStop};
 use game::{Board, HALF_PITS, Rules, STONES_MAX};
@@ -195,6 +196,7 @@ pub(crate) struct Worker<'a> {
     lines: Vec<PlayedLine>,
     /// How often a pit with this number of stones was a good move.
     history: [[i32; STONES_MAX as usize + 1]; HALF_PITS],
+    recent: RecentEstimates,
     nodes: u64,
     probes: u64,
     /// Nodes and probes at the last poll.
@@ -218,6 +220,7 @@ impl<'a> Worker<'a> {
             root_depth: 0,
             lines: vec![PlayedLine { pits: [0; PLY_MAX], len: 0 }; PLY_MAX + 1],
             history: [[0; STONES_MAX as usize + 1]; HALF_PITS],
+            recent: RecentEstimates::new(),
             nodes: 0,
             probes: 0,
             reported: (0, 0),
@@ -321,6 +324,9 @@ impl<'a> Worker<'a> {
             return Outcome { repeats: repeated as u32, ..Outcome::repetition(self.shared.rules, board) };
         }
         self.path[at] = number;
+        // Before the entry is read, which main memory takes as long for. Where the entry ends the search, the estimate is for nothing.
+        let is_fixed = !window.is_open() && depth <= FUTILE_DEPTH;
+        let fixed = is_fixed.then(|| self.recent.estimate(self.shared.evaluation, board));
 
         let (mut low, mut high) = (-stones, stones);
         let mut first = None;
@@ -360,7 +366,7 @@ impl<'a> Worker<'a> {
         }
 
         if !window.is_open()
-            && let Some(outcome) = self.cut(board, window, (low, high), depth, place)
+            && let Some(outcome) = self.cut(board, fixed, window, (low, high), depth, place)
         {
             return outcome;
         }
@@ -458,18 +464,20 @@ impl<'a> Worker<'a> {
 
     /// Returns an outcome of a position that is very likely above a closed window, without searching it to its depth.
     ///
-    /// Only the estimate rests on that. Proved bounds are those that are known, or those that a search proves.
+    /// `fixed` is the static estimate of a position near the end of its line. Only the estimate rests on that. Proved bounds are those
+    /// that are known, or those that a search proves.
     #[inline]
     fn cut(
         &mut self,
         board: PackedBoard,
+        fixed: Option<i32>,
         window: AlphaBeta,
         (low, high): (i32, i32),
         depth: i32,
         place: PathPlace,
     ) -> Option<Outcome> {
-        if depth <= FUTILE_DEPTH {
-            let fixed = self.shared.evaluation.estimate(board).clamp(low * STONE, high * STONE);
+        if let Some(fixed) = fixed {
+            let fixed = fixed.clamp(low * STONE, high * STONE);
             let is_above = fixed - FUTILE_MARGIN - FUTILE_MARGIN_OF_MOVE * depth >= window.beta;
             // Half of what exceeds the window: such estimates are too high on the average.
             return is_above.then(|| Outcome::bounded((fixed + window.beta) / 2, low, high));
@@ -490,7 +498,7 @@ impl<'a> Worker<'a> {
             Some((low, high)) if low == high => return Outcome::exact(low),
             known => known.unwrap_or((-stones, stones)),
         };
-        let mut best = self.shared.evaluation.estimate(board).clamp(low * STONE, high * STONE);
+        let mut best = self.recent.estimate(self.shared.evaluation, board).clamp(low * STONE, high * STONE);
         if best < window.beta && place.at - self.root + 1 < PLY_MAX {
             let mut alpha = window.alpha.max(best);
             for one in board.moves(self.shared.rules).iter().filter(|one| one.captured > 0) {
