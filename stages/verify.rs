@@ -14,10 +14,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{BlockCache, CachedScores, FileKind, Scores};
+use store::{BlockCache, CachedScores, Codec, FileKind, Scores};
 
 /// Scores in one unit of counting.
 const COUNTED_POSITIONS: usize = 1 << 18;
+
+/// Share of the cache that is not for sorted look-ups if blocks are read in order.
+const ORDERED_SHARE: u64 = 8;
 
 /// Version of verification, raised when it detects other kinds of mistakes.
 const VERSION: u32 = 1;
@@ -56,7 +59,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let opened = VerifyInputs::new(settings, plan, context.disk(), &paths, kept, stage_cache.cache_bytes(plan))?;
     let scores = opened.scores();
     // The whole file, for any extent. The header bounds all scores, and was checked.
-    let read = |see: &mut dyn FnMut(&[Score])| {
+    let read = |see: &mut (dyn FnMut(&[Score]) + Send)| {
         let mut histogram = Histogram::EMPTY;
         scores.verify_digest_of(|scores| {
             histogram = histogram.plus(&counted(scores));
@@ -195,10 +198,14 @@ impl VerifyInputs {
                 bytes += disk.bytes(path)?.unwrap_or(0);
             }
         }
-        // Half of the cache is for sorted look-ups, half for the blocks that they read.
-        let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
-        let cache = BlockCache::new(if is_streamed { cache_bytes / 2 } else { cache_bytes });
         let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
+        // Sorted look-ups take half of the cache, or all but what reads of blocks in order need.
+        let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
+        let sorted_bytes = match settings.codec {
+            Codec::Zstd | Codec::SparseZstd if !maps => cache_bytes - cache_bytes / ORDERED_SHARE,
+            _ => cache_bytes / 2,
+        };
+        let cache = BlockCache::new(if is_streamed { cache_bytes - sorted_bytes } else { cache_bytes });
         let open = if maps { files::open } else { files::open_windowed };
         let mut databases = Databases::new(settings.rules, settings.set);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {
@@ -216,7 +223,7 @@ impl VerifyInputs {
         let (positions, extent) = (settings.set.positions(stones), extent(settings));
         let is_part = extent.count(positions) < positions;
         if is_part && is_streamed && !opened.scores().is_in_place() {
-            opened.round_bytes = Some(cache_bytes / 2);
+            opened.round_bytes = Some(sorted_bytes);
         }
         Ok(opened)
     }

@@ -7,14 +7,10 @@ use crate::CheckError;
 use crate::error::Result;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use std::path::Path;
-use store::{BLOCK_POSITIONS, CachedScores, StoreError};
+use store::{CachedScores, StoreError};
 
 /// The orientation of finished databases.
 pub(crate) const ORIENTATION: Orientation = Orientation::OpponentMajor;
-
-/// Ascending positions in one run of this length are read together; a run crosses at most one block boundary, except in
-/// the shortest slabs.
-const RUN_POSITIONS: u64 = BLOCK_POSITIONS as u64;
 
 /// The scores of one database, in canonical order.
 pub trait ScoreSource: Sync {
@@ -96,18 +92,7 @@ impl ScoreSource for CachedScores {
             }
             return Ok(());
         }
-        // Copying a whole run costs less than a cache look-up for each score.
-        let mut out = out.iter_mut();
-        let mut between = Vec::new();
-        for in_block in positions.chunk_by(|&a, &b| a / RUN_POSITIONS == b / RUN_POSITIONS) {
-            let (first, last) = (in_block[0], in_block[in_block.len() - 1]);
-            between.resize((last - first + 1) as usize, 0);
-            self.read(first, &mut between)?;
-            for (position, score) in in_block.iter().zip(&mut out) {
-                *score = between[(position - first) as usize];
-            }
-        }
-        Ok(())
+        Ok(self.gather(positions, out)?)
     }
 
     fn read(&self, first: u64, out: &mut [Score]) -> Result<()> {

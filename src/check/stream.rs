@@ -15,6 +15,8 @@ use crate::{CheckError, Histogram, Sample};
 use game::Score;
 use rayon::prelude::*;
 use std::ops::ControlFlow;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI8, AtomicI16, AtomicUsize};
 
 /// Memory for each position of a round: its look-ups, those of one database twice while they are collected, and the
 /// answers.
@@ -26,6 +28,13 @@ const ROUND_MIN: u64 = 1 << 17;
 /// Positions, or look-ups, in one parallel unit.
 const UNIT: usize = 1 << 14;
 
+/// Units of look-ups in one database for each thread, and the least look-ups in a unit.
+const UNITS_A_THREAD: usize = 8;
+const UNIT_MIN: usize = 1 << 10;
+
+/// Streamed look-ups in one parallel unit.
+const STREAM_UNIT: usize = 1 << 11;
+
 /// Positions of a whole tile.
 const TILE_POSITIONS_MAX: usize = 64;
 
@@ -35,7 +44,7 @@ const POSITION_BITS: u32 = 39;
 const _: () = assert!(PARENT_BITS + POSITION_BITS == u64::BITS);
 
 /// Streams all scores of a database in canonical order to a function, and returns their histogram.
-pub type Stream<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&[Score])) -> Result<Histogram>;
+pub type Stream<'a> = &'a mut dyn FnMut(&mut (dyn FnMut(&[Score]) + Send)) -> Result<Histogram>;
 
 /// As [`verify_counted`](crate::verify_counted) with a sample of tiles, in rounds of about `round_bytes`. The
 /// look-ups of the first round are answered by `stream`, which is called once.
@@ -107,8 +116,72 @@ struct LookUpRound {
     /// The number of look-ups that the stream has answered.
     answered: usize,
     answered_found: usize,
-    derived: Vec<Derived>,
-    found: Vec<Score>,
+    answers: RoundAnswers,
+}
+
+/// The answers to the look-ups of a round, by position, to which all threads add.
+struct RoundAnswers {
+    /// The best scores of capturing and of other moves, with [`NO_MOVE`] for none.
+    best: Vec<[AtomicI16; 2]>,
+    found: Vec<AtomicI8>,
+}
+
+/// Less than any score.
+const NO_MOVE: i16 = i16::MIN;
+
+impl RoundAnswers {
+    fn new(positions: usize) -> RoundAnswers {
+        let best = (0..positions).map(|_| [NO_MOVE; 2].map(AtomicI16::new)).collect();
+        RoundAnswers { best, found: (0..positions).map(|_| AtomicI8::new(0)).collect() }
+    }
+
+    /// Adds a move to a position.
+    fn offer(&self, parent: usize, captured: u8, child: Score) {
+        let mut derived = Derived::NONE;
+        derived.offer(captured, child);
+        let [capture, quiet] = &self.best[parent];
+        let (best, score) = if captured == 0 { (quiet, derived.quiet) } else { (capture, derived.capture) };
+        best.fetch_max(score.map_or(NO_MOVE, i16::from), Relaxed);
+    }
+
+    /// Sets the score of a position.
+    fn find(&self, parent: usize, score: Score) {
+        self.found[parent].store(score, Relaxed);
+    }
+
+    /// Looks positions up, on all threads. Meanwhile `watch` receives `derived` further positions.
+    fn look_up<L: ScoreSource>(&self, walk: &Walk<L>, units: Vec<LookUpUnit<L>>, derived: usize) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let share = |unit: usize| (derived * unit / units.len().max(1)) as u64;
+        // Each thread takes the next unit, so that files are read in order and all threads finish together.
+        (0..rayon::current_num_threads()).into_par_iter().with_max_len(1).try_for_each(|_| {
+            let (mut positions, mut scores) = (Vec::new(), Vec::new());
+            loop {
+                let unit = next.fetch_add(1, Relaxed);
+                let Some(LookUpUnit { database, captured, look_ups }) = units.get(unit) else { return Ok(()) };
+                if (walk.watch)(share(unit + 1) - share(unit)).is_break() {
+                    return Err(CheckError::Stopped);
+                }
+                positions.clear();
+                positions.extend(look_ups.iter().map(|look_up| look_up.position()));
+                scores.resize(positions.len(), 0);
+                database.scores().scores(&positions, &mut scores)?;
+                for (look_up, &score) in look_ups.iter().zip(&scores) {
+                    match *captured {
+                        Some(captured) => self.offer(look_up.parent(), captured, score),
+                        None => self.find(look_up.parent(), score),
+                    }
+                }
+            }
+        })
+    }
+
+    /// Returns the answers of a position: what its moves give, and its score.
+    fn of(&self, parent: usize) -> (Derived, Score) {
+        let best = |best: &AtomicI16| Score::try_from(best.load(Relaxed)).ok();
+        let [capture, quiet] = &self.best[parent];
+        (Derived { capture: best(capture), quiet: best(quiet) }, self.found[parent].load(Relaxed))
+    }
 }
 
 /// A look-up: a position, and the number of the parent. Sorts by position.
@@ -155,83 +228,78 @@ impl LookUpRound {
         let mut found_look_ups: Vec<_> =
             positions.iter().enumerate().map(|(parent, &position)| RoundLookUp::new(position, parent)).collect();
         found_look_ups.par_sort_unstable();
-        let (derived, found) = (vec![Derived::NONE; positions.len()], vec![0; positions.len()]);
-        Ok(LookUpRound { positions, look_ups, found_look_ups, answered: 0, answered_found: 0, derived, found })
+        let answers = RoundAnswers::new(positions.len());
+        Ok(LookUpRound { positions, look_ups, found_look_ups, answered: 0, answered_found: 0, answers })
     }
 
     /// Answers look-ups with streamed scores from position `first` on.
     fn answer(&mut self, first: u64, scores: &[Score]) {
-        let LookUpRound { look_ups, found_look_ups, answered, answered_found, derived, found, .. } = self;
-        let score = |look_up: &RoundLookUp| scores.get((look_up.position() - first) as usize).copied();
-        while let Some((look_up, score)) =
-            look_ups[0].get(*answered).and_then(|look_up| Some((look_up, score(look_up)?)))
-        {
-            derived[look_up.parent()].offer(0, score);
-            *answered += 1;
-        }
-        while let Some((look_up, score)) = found_look_ups.get(*answered_found).and_then(|it| Some((it, score(it)?))) {
-            found[look_up.parent()] = score;
-            *answered_found += 1;
-        }
-    }
-
-    /// Looks up the children of moves that capture `captured` stones.
-    fn look_up<L: ScoreSource>(&mut self, child: &Database<L>, look_ups: &[RoundLookUp], captured: u8) -> Result<()> {
-        for (look_up, score) in look_ups.iter().zip(answers(child, look_ups)?) {
-            self.derived[look_up.parent()].offer(captured, score);
-        }
-        Ok(())
+        let LookUpRound { look_ups, found_look_ups, answered, answered_found, answers, .. } = self;
+        let end = first + scores.len() as u64;
+        let take = |look_ups: &[RoundLookUp], answered: &mut usize| {
+            let start = *answered;
+            *answered += look_ups[start..].partition_point(|look_up| look_up.position() < end);
+            start..*answered
+        };
+        let own = &look_ups[0][take(&look_ups[0], answered)];
+        let found = &found_look_ups[take(found_look_ups, answered_found)];
+        let score = |look_up: &RoundLookUp| scores[(look_up.position() - first) as usize];
+        own.par_iter().with_min_len(STREAM_UNIT).for_each(|look_up| answers.offer(look_up.parent(), 0, score(look_up)));
+        found.par_iter().with_min_len(STREAM_UNIT).for_each(|look_up| answers.find(look_up.parent(), score(look_up)));
     }
 
     /// Performs all look-ups, and compares the scores.
     fn look_up_all<L: ScoreSource>(mut self, walk: &Walk<L>) -> Result<RuleCheckTally> {
         let own = std::mem::take(&mut self.look_ups[0]);
-        self.look_up(walk.database, &own, 0)?;
-        for (look_up, score) in self.found_look_ups.iter().zip(answers(walk.database, &self.found_look_ups)?) {
-            self.found[look_up.parent()] = score;
-        }
+        let found = std::mem::take(&mut self.found_look_ups);
+        let own =
+            look_up_units(&own).map(|look_ups| LookUpUnit { database: walk.database, captured: Some(0), look_ups });
+        let found =
+            look_up_units(&found).map(|look_ups| LookUpUnit { database: walk.database, captured: None, look_ups });
+        self.answers.look_up(walk, own.chain(found).collect(), 0)?;
         self.finish(walk)
     }
 
     /// Looks up the children in smaller databases, and compares the scores.
-    fn finish<L: ScoreSource>(mut self, walk: &Walk<L>) -> Result<RuleCheckTally> {
+    fn finish<L: ScoreSource>(self, walk: &Walk<L>) -> Result<RuleCheckTally> {
         let Walk { databases, database, watch } = *walk;
         let stones = database.index().stones();
-        for captured in 1..=stones {
-            let look_ups = std::mem::take(&mut self.look_ups[captured as usize]);
-            if !look_ups.is_empty() {
-                self.look_up(databases.get(stones - captured)?, &look_ups, captured as u8)?;
-            }
-            if watch(0).is_break() {
-                return Err(CheckError::Stopped);
-            }
+        let mut units = Vec::new();
+        for (captured, look_ups) in (1..).zip(&self.look_ups[1..]).filter(|(_, look_ups)| !look_ups.is_empty()) {
+            let database = databases.get(stones - captured)?;
+            let captured = Some(captured as u8);
+            units.extend(look_up_units(look_ups).map(|look_ups| LookUpUnit { database, captured, look_ups }));
         }
-        let LookUpRound { positions, derived, found, .. } = &self;
-        let units = positions.par_chunks(UNIT).zip(derived.par_chunks(UNIT)).zip(found.par_chunks(UNIT));
-        let compare = |((positions, derived), found): ((&[u64], &[Derived]), &[Score])| {
+        // Without captures, all positions are derived by now.
+        let derived = if units.is_empty() { 0 } else { self.positions.len() };
+        self.answers.look_up(walk, units, derived)?;
+        let LookUpRound { positions, answers, .. } = &self;
+        let compare = |(unit, positions): (usize, &[u64])| {
             let mut comparison = RuleCheckTally::default();
-            for ((&position, &derived), &found) in positions.iter().zip(derived).zip(found) {
-                let board = database.board(position);
+            for (parent, &position) in (unit * UNIT..).zip(positions) {
+                let (board, (derived, found)) = (database.board(position), answers.of(parent));
                 comparison.see(&VisitedPosition::new(databases.rules(), position, board, derived, found));
             }
-            if watch(positions.len() as u64).is_break() { Err(CheckError::Stopped) } else { Ok(comparison) }
+            let more = if derived == 0 { positions.len() } else { 0 };
+            if watch(more as u64).is_break() { Err(CheckError::Stopped) } else { Ok(comparison) }
         };
+        let units = positions.par_chunks(UNIT).enumerate();
         Ok(merged(units.map(compare).collect::<Result<_, _>>()?))
     }
 }
 
-/// Returns the scores of ascending positions.
-fn answers<L: ScoreSource>(database: &Database<L>, look_ups: &[RoundLookUp]) -> Result<Vec<Score>> {
-    let mut answers = vec![0; look_ups.len()];
-    look_ups.par_chunks(UNIT).zip(answers.par_chunks_mut(UNIT)).try_for_each_init(
-        Vec::new,
-        |places, (look_ups, answers)| {
-            places.clear();
-            places.extend(look_ups.iter().map(|look_up| look_up.position()));
-            database.scores().scores(places, answers)
-        },
-    )?;
-    Ok(answers)
+/// Look-ups in one database, by one thread.
+struct LookUpUnit<'a, L> {
+    database: &'a Database<L>,
+    /// The stones that the move to the position captured; `None` if the score of the position itself is wanted.
+    captured: Option<u8>,
+    look_ups: &'a [RoundLookUp],
+}
+
+/// Cuts look-ups into units: long ones, since two units decode the block in which they meet, but several for each thread.
+fn look_up_units(look_ups: &[RoundLookUp]) -> impl Iterator<Item = &[RoundLookUp]> {
+    let even = look_ups.len() / (UNITS_A_THREAD * rayon::current_num_threads());
+    look_ups.chunks(even.clamp(UNIT_MIN, UNIT))
 }
 
 #[cfg(test)]
@@ -246,7 +314,7 @@ mod tests {
 
     fn streamed(databases: &Databases<Vec<Score>>, stones: u32, round: u64) -> Result<Verified> {
         let database = databases.get(stones)?;
-        let stream = &mut |see: &mut dyn FnMut(&[Score])| {
+        let stream = &mut |see: &mut (dyn FnMut(&[Score]) + Send)| {
             database.scores().chunks(1000).for_each(see);
             Histogram::of(database)
         };
@@ -304,9 +372,9 @@ mod tests {
     fn can_be_stopped_and_fails_with_its_stream() {
         let databases = solved(6, PositionSet::All);
         let stop: Watch = &|_| ControlFlow::Break(());
-        let never = &mut |_: &mut dyn FnMut(&[Score])| Ok(Histogram::EMPTY);
+        let never = &mut |_: &mut (dyn FnMut(&[Score]) + Send)| Ok(Histogram::EMPTY);
         assert!(matches!(verify_streamed(&databases, 6, SAMPLE, 0, never, stop), Err(CheckError::Stopped)));
-        let fails = &mut |_: &mut dyn FnMut(&[Score])| Err(CheckError::Missing { stones: 3 });
+        let fails = &mut |_: &mut (dyn FnMut(&[Score]) + Send)| Err(CheckError::Missing { stones: 3 });
         let go: Watch = &|_| ControlFlow::Continue(());
         let failed = verify_streamed(&databases, 6, SAMPLE, 0, fails, go);
         assert!(matches!(failed, Err(CheckError::Missing { stones: 3 })));

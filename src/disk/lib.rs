@@ -23,6 +23,7 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("awari runs on Linux on x86-64 only");
 
+mod ahead;
 pub mod clock;
 mod digest;
 mod error;
@@ -39,6 +40,7 @@ mod sigbus;
 mod staged;
 mod traffic;
 
+pub use ahead::{PendingRead, ReadBytes};
 pub use clock::{Clock, Stopwatch, SystemClock};
 pub use digest::{Digest, DigestError};
 pub use error::{DiskError, Operation, bytes, reason};
@@ -209,6 +211,13 @@ pub trait InputFile: Send + Sync {
     /// # Errors
     /// [`DiskError::Io`] if the file ends before, or what the operating system reports.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError>;
+
+    /// Starts to read `bytes` bytes from `offset` on, beside the caller if the disk can. Errors are those of
+    /// [`read_at`](Self::read_at), returned by [`PendingRead::wait`].
+    fn start_read(&self, offset: u64, bytes: usize) -> PendingRead {
+        let mut read = vec![0; bytes];
+        PendingRead::complete(self.read_at(offset, &mut read).map(|()| read))
+    }
 }
 
 /// The longest run that is read concurrently with others: see [`ScratchFile::read_runs`].

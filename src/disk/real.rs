@@ -13,7 +13,7 @@ mod request;
 pub(crate) mod ring;
 
 use self::deliver::check_replaceable;
-use self::file::RealFile;
+use self::file::{RealFile, SharedFile};
 use self::file_system::{TMPFS_MAGIC, file_system, free_bytes};
 use self::folder::{Folder, NONBLOCK, here_if_empty, nameless, open_file, parent};
 use self::output::RealOutput;
@@ -121,14 +121,14 @@ impl Disk for RealDisk {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
         let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
-        Ok(Box::new(RealFile::input(file, path, bytes, self.pool.clone())))
+        Ok(Box::new(SharedFile::new(RealFile::input(file, path, bytes, self.pool.clone()))))
     }
 
     fn open_scattered(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
         let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
-        Ok(Box::new(RealFile::scattered(file, path, bytes, self.pool.clone())))
+        Ok(Box::new(SharedFile::new(RealFile::scattered(file, path, bytes, self.pool.clone()))))
     }
 
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {

@@ -8,13 +8,17 @@ use crate::error::{Result, StoreError};
 use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
 use crate::identity::FileKind;
-use crate::layout::{BATCH_POSITIONS, BlockLayout};
+use crate::layout::BlockLayout;
 use crate::value_range::ValueRange;
 use disk::{DiskError, bytes_of};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
+
+/// Blocks for each thread that are encoded together: of a portion that has as many, and otherwise.
+const LONG_BLOCKS: u64 = 16;
+const SHORT_BLOCKS: u64 = 8;
 
 /// The most blocks of zeros that are buffered.
 const READY_MAX: usize = 32;
@@ -95,7 +99,7 @@ impl<S: BlockSink> BlockWriter<S> {
         // Blocks that are encoded and written during this call borrow from `scores`.
         let mut ready: Vec<EncodedBlock<'_>> = std::mem::take(&mut self.ready);
         while !rest.is_empty() {
-            let batch = self.batch();
+            let batch = self.batch(rest.len());
             let wanted = batch.values() - self.pending.len();
             if rest.len() < wanted {
                 self.pending.extend_from_slice(rest);
@@ -137,7 +141,7 @@ impl<S: BlockSink> BlockWriter<S> {
                     zeros -= values as u64;
                 }
                 None => {
-                    let wanted = (self.batch().values() - self.pending.len()).min(ZEROS.len());
+                    let wanted = (self.batch(0).values() - self.pending.len()).min(ZEROS.len());
                     let now = zeros.min(wanted as u64);
                     self.append(&ZEROS[..now as usize])?;
                     zeros -= now;
@@ -180,14 +184,19 @@ impl<S: BlockSink> BlockWriter<S> {
         Ok(FinishedBlocks { sink: self.sink, index: self.index, hasher: self.hasher })
     }
 
-    /// The next blocks to be encoded together.
-    fn batch(&self) -> BlockBatch {
-        // A few for each thread. A single thread encodes one block at a time: longer portions then need not be copied.
-        let blocks = match rayon::current_num_threads() as u64 {
-            1 => 1,
-            threads => 8 * threads,
+    /// The next blocks to be encoded together, where this many values are there.
+    fn batch(&self, values: usize) -> BlockBatch {
+        // A few for each thread, and more of a long portion, since threads wait for each other at the end of each batch. A
+        // single thread encodes one block at a time: longer portions then need not be copied.
+        let block = BLOCK_POSITIONS as u64;
+        let positions_max = match rayon::current_num_threads() as u64 {
+            1 => block,
+            threads if self.pending.is_empty() && values as u64 >= LONG_BLOCKS * threads * block => {
+                LONG_BLOCKS * threads * block
+            }
+            threads => SHORT_BLOCKS * threads * block,
         };
-        let end = self.content.layout.batch_end(self.block, BATCH_POSITIONS.min(blocks * BLOCK_POSITIONS as u64));
+        let end = self.content.layout.batch_end(self.block, positions_max);
         let end = end.min(self.blocks.end);
         let first = self.content.layout.positions_of(self.block).start;
         BlockBatch { blocks: self.block..end, positions: first..self.content.layout.positions_of(end - 1).end }

@@ -27,6 +27,10 @@ pub struct BlockCache {
     decoded: AtomicU64,
 }
 
+/// Ascending positions in one run of this length are read together; a run crosses at most one block boundary, except in
+/// the shortest slabs.
+const RUN_POSITIONS: u64 = BLOCK_POSITIONS as u64;
+
 /// The most shards: enough that the threads of a large machine rarely contend.
 const SHARDS_MAX: usize = 64;
 
@@ -334,6 +338,33 @@ impl CachedScores {
             CachedPart::Scores(scores) => Some(Ok(scores[location.at])),
             CachedPart::Head(_) => None,
         }
+    }
+
+    /// Scores of ascending positions. Each block of a file is decoded once, and not cached.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first damaged block; the content of `out` is then
+    /// unspecified.
+    ///
+    /// # Panics
+    /// If a position exceeds the file, or `out` does not have as many scores.
+    pub fn gather(&self, positions: &[u64], out: &mut [i8]) -> Result<()> {
+        assert!(positions.is_sorted() && positions.last().is_none_or(|&last| last < self.positions()), "ascending");
+        if self.section.start == 0 && self.scores.is_gathered() {
+            return self.scores.gather(positions, out);
+        }
+        // Copying a run costs less than a cache look-up for each score.
+        let mut out = out.iter_mut();
+        let mut between = Vec::new();
+        for run in positions.chunk_by(|&a, &b| a / RUN_POSITIONS == b / RUN_POSITIONS) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            between.resize((last - first + 1) as usize, 0);
+            self.read_range(first..last + 1, &mut between)?;
+            for (position, score) in run.iter().zip(&mut out) {
+                *score = between[(position - first) as usize];
+            }
+        }
+        Ok(())
     }
 
     /// Consecutive scores, as [`Scores::read_range`].

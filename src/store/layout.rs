@@ -33,6 +33,14 @@ pub(crate) const BAND_COLUMNS_MAX: u32 = 1 << 22;
 /// smallest budget. Batches of 16 MiB were no faster on two threads. A longer block is a batch of its own.
 pub(crate) const BATCH_POSITIONS: u64 = 32 * BLOCK_POSITIONS as u64;
 
+/// As [`BATCH_POSITIONS`], with some blocks for each thread of the current rayon pool.
+pub(crate) fn batch_positions() -> u64 {
+    BATCH_POSITIONS.max(rayon::current_num_threads() as u64 * THREAD_BLOCKS * BLOCK_POSITIONS as u64)
+}
+
+/// Blocks for each thread in a batch of many threads.
+const THREAD_BLOCKS: u64 = 8;
+
 /// The blocks of a shape under a codec.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockLayout {

@@ -45,7 +45,7 @@ pub use error::{Result, StoreError};
 pub use identity::{FileKind, FileOrientation, Identity, Role};
 pub use pages::{PageCache, PageCounts, Pages};
 pub use scores::open::{Unverified, begins_as_ours};
-pub use scores::{BlockRun, MappedScores, Scores};
+pub use scores::{BlockRun, MappedScores, PendingRange, PendingRun, RangeDecoder, Scores};
 pub use shape::{Shape, SlabShape};
 pub use value_range::ValueRange;
 pub use window::Window;

@@ -1,6 +1,7 @@
 //! Reading a file: single scores, ranges, or all scores.
 
 mod block;
+mod gather;
 mod location;
 mod mapped;
 pub(crate) mod open;
@@ -12,7 +13,7 @@ mod verify;
 
 pub(crate) use self::location::{AccessPattern, BlockPart, ScoreLocation};
 pub use self::mapped::MappedScores;
-pub use self::ranges::BlockRun;
+pub use self::ranges::{BlockRun, PendingRange, PendingRun, RangeDecoder};
 
 use self::source::FileSource;
 use crate::codec::form::Form;

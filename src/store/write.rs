@@ -24,9 +24,9 @@ pub struct Written {
 /// A file being written. Scores are appended in canonical order and in portions of any length, on which the bytes do
 /// not depend.
 ///
-/// Holds at most three batches of 2 MiB (scores that are not yet a batch, a batch being encoded, and one being
-/// written), or for the codec rans three blocks (of at most 8 MiB) and twice a block while it is encoded. Dropped
-/// before [`finish`](Self::finish) it leaves nothing.
+/// Holds at most three batches (scores that are not yet a batch, a batch being encoded, and one being written) of 512 KiB
+/// for each thread, or of 1 MiB while a long portion is appended; for the codec rans three blocks (of at most 8 MiB) and
+/// twice a block while it is encoded. Dropped before [`finish`](Self::finish) it leaves nothing.
 pub struct Writer<'d> {
     blocks: BlockWriter<Staged<'d>>,
     header: Vec<u8>,

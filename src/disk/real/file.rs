@@ -14,7 +14,7 @@ use super::request::{BlockRequest, Direction};
 use super::ring::PIECES;
 use crate::error::{DiskError, Operation};
 use crate::io::Io;
-use crate::{InputFile, RUN_BYTES_MAX, ScratchFile};
+use crate::{InputFile, PendingRead, RUN_BYTES_MAX, ScratchFile};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use std::fs::File;
@@ -322,6 +322,29 @@ impl InputFile for RealFile {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
         }
         self.read(offset, into).map_err(failed)
+    }
+}
+
+/// A file open for reads, which reads of it that were started share.
+pub(crate) struct SharedFile(Arc<RealFile>);
+
+impl SharedFile {
+    pub(crate) fn new(file: RealFile) -> SharedFile {
+        SharedFile(Arc::new(file))
+    }
+}
+
+impl InputFile for SharedFile {
+    fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
+        self.0.read_at(offset, into)
+    }
+
+    fn start_read(&self, offset: u64, bytes: usize) -> PendingRead {
+        self.0.pool.readers.start(self.0.clone(), offset, bytes)
     }
 }
 

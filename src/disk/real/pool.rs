@@ -4,6 +4,7 @@
 
 use super::queue::{QUEUE_BYTES, Queue};
 use super::queue_memory::QueueMemory;
+use crate::ahead::ReaderThreads;
 use crate::io::Io;
 use crate::traffic::TrafficMeter;
 use std::cell::Cell;
@@ -29,6 +30,7 @@ const _: () = assert!(POOL_BYTES_MAX <= 8 << 20, "users run inside memory limits
 pub(crate) struct Pool {
     pub(crate) io: Io,
     pub(crate) meter: TrafficMeter,
+    pub(crate) readers: ReaderThreads,
     /// Whether the kernel has refused a ring.
     refused: AtomicBool,
     shared: [Mutex<Option<Queue>>; SHARED_MAX],

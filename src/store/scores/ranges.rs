@@ -3,10 +3,14 @@
 use super::Scores;
 use crate::checksum;
 use crate::codec::form::Form;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
+use disk::{PendingRead, ReadBytes};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::vec;
 
 /// A block, the index of its first wanted value, and the destination of the values from there.
 pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
@@ -16,7 +20,7 @@ pub(crate) type Piece<'a> = (usize, usize, &'a mut [i8]);
 pub struct BlockRun {
     blocks: Range<usize>,
     offset: u64,
-    bytes: Vec<u8>,
+    bytes: ReadBytes,
 }
 
 impl BlockRun {
@@ -26,10 +30,50 @@ impl BlockRun {
     }
 }
 
+/// Stored blocks that are being read.
+#[derive(Debug)]
+pub struct PendingRun {
+    blocks: Range<usize>,
+    offset: u64,
+    length: usize,
+    bytes: PendingRead,
+}
+
+/// Scores of consecutive positions, whose first stored blocks are being read.
+#[derive(Debug)]
+pub struct PendingRange {
+    positions: Range<u64>,
+    /// Blocks whose read has not been started.
+    blocks: Range<usize>,
+    runs: VecDeque<PendingRun>,
+}
+
+impl PendingRun {
+    /// The blocks.
+    pub fn blocks(&self) -> Range<usize> {
+        self.blocks.clone()
+    }
+
+    /// The number of stored bytes.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+}
+
+impl PendingRange {
+    /// The number of positions.
+    pub(super) fn positions(&self) -> usize {
+        (self.positions.end - self.positions.start) as usize
+    }
+}
+
 /// Bytes of neighbouring blocks that are read at once without a map.
 const RUN_BYTES: u64 = 256 << 10;
-/// Blocks that are read at once, so that all threads get some.
-const RUN_BLOCKS: usize = 16;
+
+/// Bytes of a range that are being read, or were read and wait for a thread, at a time; at least a run. More than a drive
+/// delivers within its latency.
+const AHEAD_BYTES_MIN: usize = 1 << 20;
+const AHEAD_BYTES_A_THREAD: usize = 128 << 10;
 
 impl Scores {
     /// Reads all scores in canonical order, on all threads.
@@ -45,7 +89,7 @@ impl Scores {
     }
 
     /// Reads the scores of consecutive positions, on all threads. Frames are decoded as a whole, so long ranges are
-    /// cheaper than short ones; without a map several blocks are read at a time.
+    /// cheaper than short ones; without a map the blocks of a long range are read ahead of their decoding.
     ///
     /// # Errors
     /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first block that is; `out` then holds anything.
@@ -53,33 +97,76 @@ impl Scores {
     /// # Panics
     /// If the range exceeds the file, or `out` does not have its length.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
-        self.settled(|| self.read_range_once(positions.clone(), out))
+        self.finish_range(self.start_range(positions), out)
     }
 
-    fn read_range_once(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
-        let mut pieces = self.pieces(positions, out).collect::<Vec<_>>();
-        if let [(block, first, piece)] = &mut pieces[..] {
-            return self.decode_stored(*block, *first, piece);
-        }
-        let mut runs = Vec::new();
-        let mut rest = &mut pieces[..];
-        while let Some(&(block, ..)) = rest.first() {
-            let end = self.run_end(block, RUN_BYTES).min(block + rest.len().min(RUN_BLOCKS));
-            let (run, after) = rest.split_at_mut(end - block);
-            runs.push((block..end, run));
-            rest = after;
-        }
-        let decode = |(blocks, pieces): (Range<usize>, &mut [Piece<'_>])| {
-            if self.source.is_mapped() {
-                return pieces
-                    .iter_mut()
-                    .try_for_each(|(block, first, piece)| self.decode_stored(*block, *first, piece));
-            }
-            let run = self.read_blocks(blocks)?;
-            pieces.iter_mut().try_for_each(|(block, first, piece)| self.decode_of_run(&run, *block, *first, piece))
+    /// Starts to read consecutive positions: up to a megabyte of stored blocks, beside the caller. Nothing is read ahead of a
+    /// map, or for a part of one block.
+    ///
+    /// # Panics
+    /// If the range exceeds the file.
+    pub fn start_range(&self, positions: Range<u64>) -> PendingRange {
+        assert!(
+            positions.start <= positions.end && positions.end <= self.shape().positions(),
+            "there are no positions {positions:?}"
+        );
+        let blocks = match positions.is_empty() {
+            true => 0..0,
+            false => self.block_of(positions.start)..self.block_of(positions.end - 1) + 1,
         };
-        let results: Vec<_> = runs.into_par_iter().map(decode).filter(Result::is_err).collect();
+        let mut range = PendingRange { positions, blocks, runs: VecDeque::new() };
+        if !self.source.is_mapped() && range.blocks.len() > 1 {
+            self.read_ahead(&mut range);
+        }
+        range
+    }
+
+    /// Completes [`start_range`](Self::start_range), as [`read_range`](Self::read_range).
+    ///
+    /// # Errors
+    /// As [`read_range`](Self::read_range).
+    ///
+    /// # Panics
+    /// If `out` does not have the length of the range.
+    pub fn finish_range(&self, range: PendingRange, out: &mut [i8]) -> Result<()> {
+        if self.source.is_mapped() {
+            // The whole range is of one edition of the file.
+            return self.settled(|| self.read_mapped(range.positions.clone(), out));
+        }
+        let is_one_block = range.blocks.len() == 1;
+        let decoder = self.decoder(range, out);
+        match is_one_block {
+            true => decoder.work(),
+            false => (0..rayon::current_num_threads()).into_par_iter().with_max_len(1).for_each(|_| decoder.work()),
+        }
+        decoder.finish()
+    }
+
+    /// Completes [`start_range`](Self::start_range) on the threads that call [`RangeDecoder::work`].
+    ///
+    /// # Panics
+    /// If `out` does not have the length of the range.
+    pub fn decoder<'a>(&'a self, range: PendingRange, out: &'a mut [i8]) -> RangeDecoder<'a> {
+        let pieces = self.pieces(range.positions.clone(), out).collect::<Vec<_>>();
+        let tasks = RangeTasks { range, pieces: pieces.into_iter(), run: None, failed: None };
+        RangeDecoder { scores: self, tasks: Mutex::new(tasks) }
+    }
+
+    fn read_mapped(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
+        let pieces = self.pieces(positions, out).collect::<Vec<_>>();
+        let decode = |(block, first, piece): Piece<'_>| self.decode_stored(block, first, piece);
+        let results: Vec<_> = pieces.into_par_iter().map(decode).filter(Result::is_err).collect();
         results.into_iter().next().unwrap_or(Ok(()))
+    }
+
+    /// Starts reads of a range until enough are in flight.
+    fn read_ahead(&self, range: &mut PendingRange) {
+        let most = AHEAD_BYTES_MIN.max(rayon::current_num_threads() * AHEAD_BYTES_A_THREAD);
+        while range.runs.iter().map(PendingRun::length).sum::<usize>() < most && !range.blocks.is_empty() {
+            let run = self.start_run(range.blocks.clone(), RUN_BYTES);
+            range.blocks.start = run.blocks.end;
+            range.runs.push_back(run);
+        }
     }
 
     /// Reads stored blocks: the first of `blocks`, and those after it that lie within `bytes_max` bytes.
@@ -87,7 +174,27 @@ impl Scores {
     /// # Panics
     /// If there is no such block.
     pub fn read_run(&self, blocks: Range<usize>, bytes_max: u64) -> Result<BlockRun> {
-        self.read_blocks(blocks.start..self.run_end(blocks.start, bytes_max).min(blocks.end))
+        let (blocks, offset, bytes) = self.run_of(blocks, bytes_max);
+        let bytes = self.source.copy(offset, bytes).map_err(|error| self.unread(blocks.start, error))?;
+        Ok(BlockRun { blocks, offset, bytes: bytes.into() })
+    }
+
+    /// Starts to read the blocks of [`read_run`](Self::read_run), beside the caller.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn start_run(&self, blocks: Range<usize>, bytes_max: u64) -> PendingRun {
+        let (blocks, offset, bytes) = self.run_of(blocks, bytes_max);
+        PendingRun { blocks, offset, length: bytes, bytes: self.source.start_copy(offset, bytes) }
+    }
+
+    /// Completes [`start_run`](Self::start_run).
+    ///
+    /// # Errors
+    /// As [`read_run`](Self::read_run).
+    pub fn finish_run(&self, PendingRun { blocks, offset, bytes, .. }: PendingRun) -> Result<BlockRun> {
+        let bytes = bytes.wait().map_err(|error| self.unread(blocks.start, error))?;
+        Ok(BlockRun { blocks, offset, bytes })
     }
 
     /// Decodes a block of a run.
@@ -104,7 +211,7 @@ impl Scores {
 
     /// The end of the run of blocks, contiguous in the file, that lie within `bytes_max` bytes. A single block may be
     /// longer.
-    fn run_end(&self, block: usize, bytes_max: u64) -> usize {
+    pub(super) fn run_end(&self, block: usize, bytes_max: u64) -> usize {
         let first = self.entry(block);
         let mut end = first.offset + u64::from(first.bytes);
         let is_in_run = |block: &usize| {
@@ -116,15 +223,15 @@ impl Scores {
         block + 1 + (block + 1..self.block_count()).take_while(is_in_run).count()
     }
 
-    /// Reads neighbouring blocks.
-    fn read_blocks(&self, blocks: Range<usize>) -> Result<BlockRun> {
+    /// The blocks of a run, their offset and their bytes.
+    fn run_of(&self, blocks: Range<usize>, bytes_max: u64) -> (Range<usize>, u64, usize) {
+        let blocks = blocks.start..self.run_end(blocks.start, bytes_max).min(blocks.end);
         let (first, last) = (self.entry(blocks.start), self.entry(blocks.end - 1));
         let bytes = (last.offset - first.offset) as usize + last.bytes as usize;
-        let bytes = self.source.copy(first.offset, bytes).map_err(|error| self.unread(blocks.start, error))?;
-        Ok(BlockRun { blocks, offset: first.offset, bytes })
+        (blocks, first.offset, bytes)
     }
 
-    fn decode_of_run(&self, run: &BlockRun, block: usize, first: usize, out: &mut [i8]) -> Result<()> {
+    pub(super) fn decode_of_run(&self, run: &BlockRun, block: usize, first: usize, out: &mut [i8]) -> Result<()> {
         assert!(run.blocks.contains(&block), "block {block} of {:?}", run.blocks);
         let entry = self.entry(block);
         let stored = &run.bytes[(entry.offset - run.offset) as usize..][..entry.bytes as usize];
@@ -159,5 +266,87 @@ impl Scores {
             position += length as u64;
             Some((place.block, place.index, piece))
         })
+    }
+}
+
+/// Decoder of a range by several threads, each of which takes the next block, so that blocks are read in order and all
+/// threads finish together.
+#[derive(Debug)]
+pub struct RangeDecoder<'a> {
+    scores: &'a Scores,
+    tasks: Mutex<RangeTasks<'a>>,
+}
+
+/// The pieces of a range that no thread has taken yet.
+#[derive(Debug)]
+struct RangeTasks<'a> {
+    range: PendingRange,
+    pieces: vec::IntoIter<Piece<'a>>,
+    /// The run of the piece taken last.
+    run: Option<Arc<BlockRun>>,
+    /// The first block known to be damaged, and its error.
+    failed: Option<(usize, StoreError)>,
+}
+
+impl<'a> RangeDecoder<'a> {
+    /// Decodes blocks until no block is left that no thread has taken.
+    pub fn work(&self) {
+        loop {
+            let next = self.tasks().next(self.scores);
+            let Some((run, (block, first, piece))) = next else { return };
+            let decoded = match run {
+                Some(run) => self.scores.decode_of_run(&run, block, first, piece),
+                None => self.scores.settled(|| self.scores.decode_stored(block, first, piece)),
+            };
+            if let Err(error) = decoded {
+                self.tasks().fail(block, error);
+            }
+        }
+    }
+
+    /// Returns the result, after all calls of [`work`](Self::work).
+    ///
+    /// # Errors
+    /// As [`Scores::read_range`].
+    pub fn finish(self) -> Result<()> {
+        let tasks = self.tasks.into_inner().unwrap_or_else(PoisonError::into_inner);
+        tasks.failed.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, RangeTasks<'a>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> RangeTasks<'a> {
+    /// Takes the next piece, with the run that has its block, after blocking until it is read; without a run if nothing was
+    /// read ahead.
+    fn next(&mut self, scores: &Scores) -> Option<(Option<Arc<BlockRun>>, Piece<'a>)> {
+        loop {
+            let block = self.pieces.as_slice().first()?.0;
+            if let Some(run) = self.run.clone().filter(|run| run.blocks.contains(&block)) {
+                return self.pieces.next().map(|piece| (Some(run), piece));
+            }
+            let Some(run) = self.range.runs.pop_front() else {
+                return self.pieces.next().map(|piece| (None, piece));
+            };
+            scores.read_ahead(&mut self.range);
+            let blocks = run.blocks();
+            match scores.finish_run(run) {
+                Ok(run) => self.run = Some(Arc::new(run)),
+                Err(error) => {
+                    self.fail(block, error);
+                    while self.pieces.as_slice().first().is_some_and(|piece| blocks.contains(&piece.0)) {
+                        self.pieces.next();
+                    }
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, block: usize, error: StoreError) {
+        if self.failed.as_ref().is_none_or(|&(first, _)| block < first) {
+            self.failed = Some((block, error));
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! the file gets a new *edition*, and earlier reads may be wrong. A map with a page that could not
 //! be provided is lost: from then on the file is read on demand.
 
-use disk::{DiskError, InputFile, Mapping};
+use disk::{DiskError, InputFile, Mapping, PendingRead};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -115,5 +115,17 @@ impl FileSource {
             FileSource::Windowed(input) => input.read_at(offset, &mut read)?,
         }
         Ok(read)
+    }
+
+    /// Starts to copy bytes of the file, which are read beside the caller where they are not mapped.
+    pub(crate) fn start_copy(&self, offset: u64, bytes: usize) -> PendingRead {
+        match self {
+            FileSource::Mapped(_) => PendingRead::complete(self.copy(offset, bytes)),
+            FileSource::Windowed(input) => {
+                let end = offset.checked_add(bytes as u64);
+                assert!(end.is_some_and(|end| end <= self.bytes()), "a read within the file");
+                input.start_read(offset, bytes)
+            }
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Verification of checksums and digests.
 
-use super::Scores;
+use super::{PendingRange, Scores};
 use crate::codec::form::Form;
 use crate::error::{Result, StoreError};
 use crate::hasher::{ContentHasher, PIECE_BYTES};
-use crate::layout::BATCH_POSITIONS;
+use crate::layout::{BATCH_POSITIONS, batch_positions};
 use disk::{Digest, bytes_of};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -62,19 +62,34 @@ impl Scores {
         self.verify_digest_of(|_| ())
     }
 
-    /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million at a time.
-    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8])) -> Result<()> {
+    /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million at a time. The
+    /// next scores are decoded meanwhile.
+    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8]) + Send) -> Result<()> {
         let mut hasher = blake3::Hasher::new();
-        let mut scores = Vec::new();
         let mut first = 0;
-        while first < self.block_count() {
-            let blocks = first..self.layout.batch_end(first, BATCH_POSITIONS);
+        let mut batches = std::iter::from_fn(|| {
+            let blocks =
+                first..(first < self.block_count()).then(|| self.layout.batch_end(first, batch_positions()))?;
             first = blocks.end;
-            let positions = self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end;
-            scores.resize((positions.end - positions.start) as usize, 0);
-            self.read_range(positions, &mut scores)?;
-            hasher.update_rayon(bytes_of(&scores));
-            see(&scores);
+            Some(self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end)
+        });
+        let (mut now, mut next) = (Vec::new(), Vec::new());
+        let decode = |range: Option<PendingRange>, into: &mut Vec<i8>| {
+            into.resize(range.as_ref().map_or(0, PendingRange::positions), 0);
+            range.map_or(Ok(()), |range| self.finish_range(range, into))
+        };
+        let mut start = || batches.next().map(|positions| self.start_range(positions));
+        decode(start(), &mut now)?;
+        let mut following = start();
+        while !now.is_empty() {
+            let (range, hasher) = (std::mem::replace(&mut following, start()), &mut hasher);
+            let use_now = || {
+                hasher.update_rayon(bytes_of(&now));
+                see(&now);
+            };
+            let ((), decoded) = rayon::join(use_now, || decode(range, &mut next));
+            decoded?;
+            std::mem::swap(&mut now, &mut next);
         }
         let found = Digest(*hasher.finalize().as_bytes());
         if found == self.digest {

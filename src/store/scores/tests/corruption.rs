@@ -46,6 +46,11 @@ fn read_opened(example: &Example, way: Way, file: &[u8]) -> bool {
             }
         }
     }
+    let positions: Vec<u64> = (0..scores.shape().positions()).collect();
+    match CachedScores::new(example.open(way, file).unwrap(), 0).gather(&positions, &mut all) {
+        Ok(()) => assert!(!refused && all == example.scores),
+        Err(_) => assert!(refused),
+    }
     match scores.mapped() {
         Ok(None) => {}
         Ok(Some(mapped)) => assert!(!refused && mapped[..] == example.scores),

@@ -110,6 +110,36 @@ fn ranges_of_positions() {
 }
 
 #[test]
+fn scattered_positions() {
+    let example = Example::large();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("12.awari");
+    for (codec, way) in Codec::ALL.into_iter().flat_map(|codec| Way::ALL.map(|way| (codec, way))) {
+        let file = example.file(codec);
+        std::fs::write(&path, &file).unwrap();
+        let real = way.open(&RealDisk::default(), &path).unwrap().expect(&example.identity, &example.shape).unwrap();
+        let files = [example.open(way, &file).unwrap(), real].map(|scores| CachedScores::new(scores, 1 << 20));
+        let positions = 0..example.shape.positions();
+        for wanted in [
+            Vec::new(),
+            vec![0, 0, 0],
+            // Blocks that follow each other, and blocks that do not.
+            positions.clone().step_by(777).flat_map(|position| [position, position]).collect(),
+            positions.clone().skip(70_000).step_by(140_000).collect(),
+            (65_530..65_540).chain(342_540..342_545).collect(),
+            positions.collect(),
+        ] {
+            let expected: Vec<i8> = wanted.iter().map(|&position| example.scores[position as usize]).collect();
+            for file in &files {
+                let mut found = vec![99; wanted.len()];
+                file.gather(&wanted, &mut found).unwrap();
+                assert!(found == expected, "{codec}, {way:?}: {} positions", wanted.len());
+            }
+        }
+    }
+}
+
+#[test]
 fn compression_gains_where_it_can_and_packs_elsewhere() {
     let example = Example::large();
     let bytes = |codec| example.file(codec).len();

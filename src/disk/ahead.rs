@@ -1,0 +1,288 @@
+//! Reads that threads of their own carry out ahead of their use, so that a thread that computes does not wait for the
+//! drive.
+//!
+//! A caller starts a read and waits for it when it needs the bytes. If no reader has begun it by then, the waiting
+//! thread carries it out itself: a read never waits for others, and none is lost where no thread can be started.
+//! Callers bound how many reads they start.
+
+use crate::heap::room_for_threads;
+use crate::{DiskError, InputFile};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+
+/// Threads that read: as many as there are queues for reads.
+const READERS: usize = 4;
+
+/// Stack of a reader, which calls nothing deep.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Bytes of buffers that are kept for further reads, which then need not be cleared.
+const SPARE_BYTES_MAX: usize = 2 << 20;
+
+/// The bytes of a read.
+#[derive(Debug)]
+pub struct ReadBytes {
+    bytes: Vec<u8>,
+    spare: Option<Arc<SpareBuffers>>,
+}
+
+impl Deref for ReadBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl From<Vec<u8>> for ReadBytes {
+    fn from(bytes: Vec<u8>) -> ReadBytes {
+        ReadBytes { bytes, spare: None }
+    }
+}
+
+impl Drop for ReadBytes {
+    fn drop(&mut self) {
+        if let Some(spare) = &self.spare {
+            spare.put(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// Buffers of earlier reads.
+#[derive(Debug, Default)]
+struct SpareBuffers(Mutex<Vec<Vec<u8>>>);
+
+impl SpareBuffers {
+    /// Returns a buffer with any content.
+    fn take(&self, bytes: usize) -> Vec<u8> {
+        let mut buffer = self.buffers().pop().unwrap_or_default();
+        buffer.resize(bytes, 0);
+        buffer
+    }
+
+    fn put(&self, buffer: Vec<u8>) {
+        let mut buffers = self.buffers();
+        if buffers.iter().map(Vec::capacity).sum::<usize>() + buffer.capacity() <= SPARE_BYTES_MAX {
+            buffers.push(buffer);
+        }
+    }
+
+    fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A read that was started and not yet waited for.
+#[must_use = "a read that nothing waits for is cancelled"]
+pub struct PendingRead(ReadState);
+
+enum ReadState {
+    Complete(Result<ReadBytes, DiskError>),
+    Started(Arc<ReadJob>),
+}
+
+/// A read, by a reader or by the thread that waits for it.
+struct ReadJob {
+    file: Arc<dyn InputFile>,
+    offset: u64,
+    progress: Mutex<JobProgress>,
+    finished: Condvar,
+}
+
+enum JobProgress {
+    /// No thread has begun the read into this buffer.
+    Queued(ReadBytes),
+    Running,
+    Finished(Result<ReadBytes, DiskError>),
+    /// The result was taken, or nothing waits for it.
+    Closed,
+}
+
+impl PendingRead {
+    /// A read that was carried out at once.
+    pub fn complete(result: Result<Vec<u8>, DiskError>) -> PendingRead {
+        PendingRead(ReadState::Complete(result.map(ReadBytes::from)))
+    }
+
+    /// Returns the bytes, after blocking until they are read.
+    ///
+    /// # Errors
+    /// Those of [`InputFile::read_at`].
+    pub fn wait(mut self) -> Result<ReadBytes, DiskError> {
+        match std::mem::replace(&mut self.0, ReadState::Complete(Ok(Vec::new().into()))) {
+            ReadState::Complete(result) => result,
+            ReadState::Started(job) => job.wait(),
+        }
+    }
+}
+
+impl Drop for PendingRead {
+    fn drop(&mut self) {
+        if let ReadState::Started(job) = &self.0 {
+            let mut progress = job.progress();
+            if matches!(*progress, JobProgress::Queued(_)) {
+                *progress = JobProgress::Closed;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for PendingRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PendingRead")
+    }
+}
+
+impl ReadJob {
+    /// Carries out the read unless another thread has begun it or nothing waits for it.
+    fn run(&self) {
+        let mut progress = self.progress();
+        let JobProgress::Queued(buffer) = &mut *progress else { return };
+        let mut buffer = std::mem::replace(buffer, Vec::new().into());
+        *progress = JobProgress::Running;
+        drop(progress);
+        let mut running = RunningJob { job: self, bytes: buffer.len(), result: None };
+        let read = self.file.read_at(self.offset, &mut buffer.bytes).map(|()| buffer);
+        running.result = Some(read);
+    }
+
+    fn wait(&self) -> Result<ReadBytes, DiskError> {
+        loop {
+            self.run();
+            let running = |progress: &mut JobProgress| matches!(progress, JobProgress::Running);
+            let progress = self.finished.wait_while(self.progress(), running);
+            let mut progress = progress.unwrap_or_else(PoisonError::into_inner);
+            match std::mem::replace(&mut *progress, JobProgress::Closed) {
+                JobProgress::Finished(result) => return result,
+                other => *progress = other,
+            }
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, JobProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A read that a thread has begun. If the read panics, it is queued again, so that the thread that waits repeats it.
+struct RunningJob<'j> {
+    job: &'j ReadJob,
+    bytes: usize,
+    result: Option<Result<ReadBytes, DiskError>>,
+}
+
+impl Drop for RunningJob<'_> {
+    fn drop(&mut self) {
+        *self.job.progress() = match self.result.take() {
+            Some(result) => JobProgress::Finished(result),
+            None => JobProgress::Queued(vec![0; self.bytes].into()),
+        };
+        self.job.finished.notify_one();
+    }
+}
+
+/// The readers of a disk, started with the first read. They end with the disk and its files.
+#[derive(Default)]
+pub(crate) struct ReaderThreads {
+    jobs: OnceLock<Sender<Arc<ReadJob>>>,
+    spare: Arc<SpareBuffers>,
+}
+
+impl ReaderThreads {
+    /// Starts to read `bytes` bytes of a file.
+    pub(crate) fn start(&self, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
+        let buffer = ReadBytes { bytes: self.spare.take(bytes), spare: Some(Arc::clone(&self.spare)) };
+        let progress = Mutex::new(JobProgress::Queued(buffer));
+        let job = Arc::new(ReadJob { file, offset, progress, finished: Condvar::new() });
+        // Without readers the job stays queued until it is waited for.
+        let _ = self.jobs.get_or_init(start_readers).send(Arc::clone(&job));
+        PendingRead(ReadState::Started(job))
+    }
+}
+
+fn start_readers() -> Sender<Arc<ReadJob>> {
+    let (jobs, queue) = mpsc::channel();
+    let queue = Arc::new(Mutex::new(queue));
+    if room_for_threads(READERS).is_ok() {
+        for number in 0..READERS {
+            let queue = Arc::clone(&queue);
+            let reader = thread::Builder::new().name(format!("reader {number}")).stack_size(STACK_BYTES);
+            if reader
+                .spawn(move || {
+                    while let Some(job) = next_job(&queue) {
+                        job.run()
+                    }
+                })
+                .is_err()
+            {
+                break;
+            }
+        }
+    }
+    jobs
+}
+
+/// Waits for a job; `None` once there can be no more.
+fn next_job(queue: &Mutex<Receiver<Arc<ReadJob>>>) -> Option<Arc<ReadJob>> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// A file whose bytes are the low bytes of their offsets. Each read of it first passes the barrier.
+    struct Slow(Arc<Barrier>);
+
+    impl InputFile for Slow {
+        fn bytes(&self) -> u64 {
+            1 << 20
+        }
+
+        fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
+            self.0.wait();
+            into.iter_mut().zip(offset..).for_each(|(byte, at)| *byte = at as u8);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn reads_run_beside_their_caller() {
+        // All readers and this thread meet in the file.
+        let file: Arc<dyn InputFile> = Arc::new(Slow(Arc::new(Barrier::new(READERS + 1))));
+        let readers = ReaderThreads::default();
+        let reads: Vec<_> = (0..READERS as u64).map(|at| readers.start(Arc::clone(&file), at * 100, 50)).collect();
+        let mut here = [0; 10];
+        file.read_at(7, &mut here).unwrap();
+        assert_eq!(here[..3], [7, 8, 9]);
+        for (at, read) in reads.into_iter().enumerate() {
+            let expected: Vec<u8> = (at * 100..at * 100 + 50).map(|at| at as u8).collect();
+            assert_eq!(*read.wait().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn without_readers_the_caller_reads() {
+        let readers = ReaderThreads::default();
+        readers.jobs.set(mpsc::channel().0).unwrap();
+        let read = readers.start(Arc::new(Slow(Arc::new(Barrier::new(1)))), 5, 3);
+        assert_eq!(*read.wait().unwrap(), [5, 6, 7]);
+    }
+
+    #[test]
+    fn a_cancelled_read_is_not_carried_out() {
+        let (jobs, queue) = mpsc::channel();
+        let readers = ReaderThreads::default();
+        readers.jobs.set(jobs).unwrap();
+        // A read would block forever.
+        drop(readers.start(Arc::new(Slow(Arc::new(Barrier::new(2)))), 0, 1));
+        drop(readers);
+        let queue = Mutex::new(queue);
+        next_job(&queue).unwrap().run();
+        assert!(next_job(&queue).is_none());
+    }
+}
