@@ -8,7 +8,7 @@ use crate::engine_progress::EngineProgress;
 use crate::{BuildContext, Result, declaration, files};
 use disk::{Digest, Disk};
 use engines::Bytes;
-use engines::capture::{CaptureError, ChildRow, Sequential, SmallerRows};
+use engines::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows};
 use game::{Index, Score, Slab};
 use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
 use planner::{CaptureMemory, DatabasePlan, Settings, Verify};
@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{BlockCache, CachedScores, Scores, StoreError, Window};
+use store::{BlockCache, CachedScores, PendingRange, RangeDecoder, Scores, StoreError, Window};
 
 /// Version of capture databases, raised when the same inputs give another content.
 const VERSION: u32 = 1;
@@ -184,6 +184,7 @@ impl SmallerRows for SmallerFiles {
 
 impl Sequential for SmallerFiles {
     type Error = StageError;
+    type Pending = PendingScores;
 
     fn run_end(&self, stones: u32, position: u64) -> u64 {
         let scores = &self.databases[stones as usize].scores;
@@ -191,16 +192,52 @@ impl Sequential for SmallerFiles {
         scores.block_range(scores.block_of(first + position)).end - first
     }
 
-    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<()> {
+    fn start(&self, stones: u32, positions: Range<u64>) -> PendingScores {
         let database = &self.databases[stones as usize];
         if let Some(cached) = &database.cached {
-            out.copy_from_slice(&cached[positions.start as usize..positions.end as usize]);
-            return Ok(());
+            return PendingScores::Cached(Arc::clone(cached), positions.start as usize..positions.end as usize);
         }
         let (first, scores) = (database.scores.first(), database.scores.scores());
         let positions = first + positions.start..first + positions.end;
         let blocks = scores.block_of(positions.end - 1) - scores.block_of(positions.start) + 1;
         self.decoded.fetch_add(blocks as u64, Ordering::Relaxed);
-        scores.read_range(positions, out).map_err(|error| files::unreadable(&files::database(stones), error))
+        PendingScores::Started(stones, scores.start_range(positions))
     }
+
+    fn decoder<'a>(&'a self, pending: PendingScores, out: &'a mut [Score]) -> impl DecodeRun<StageError> + 'a {
+        match pending {
+            PendingScores::Cached(scores, range) => {
+                out.copy_from_slice(&scores[range]);
+                ScoresDecoder(None)
+            }
+            PendingScores::Started(stones, range) => {
+                ScoresDecoder(Some((stones, self.databases[stones as usize].scores.scores().decoder(range, out))))
+            }
+        }
+    }
+}
+
+/// Decoder of scores of the database of this many stones, unless they are there.
+struct ScoresDecoder<'a>(Option<(u32, RangeDecoder<'a>)>);
+
+impl DecodeRun<StageError> for ScoresDecoder<'_> {
+    fn work(&self) {
+        if let Some((_, decoder)) = &self.0 {
+            decoder.work();
+        }
+    }
+
+    fn finish(self) -> Result<()> {
+        self.0.map_or(Ok(()), |(stones, decoder)| {
+            decoder.finish().map_err(|error| files::unreadable(&files::database(stones), error))
+        })
+    }
+}
+
+/// Scores of a smaller database that are being read.
+pub(crate) enum PendingScores {
+    /// A range of the scores of the stage cache.
+    Cached(Arc<Bytes>, Range<usize>),
+    /// A range of the file of this many stones.
+    Started(u32, PendingRange),
 }

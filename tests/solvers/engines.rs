@@ -1,7 +1,7 @@
 //! The engines against the slow reference, each other, and the published counts.
 
 use check::{Databases, Histogram, Published};
-use engines::capture::{CaptureError, ChildRow, InMemory, Sequential, SmallerRows};
+use engines::capture::{CaptureError, ChildRow, DecodeRun, InMemory, Sequential, SmallerRows};
 use engines::counting::{CountingError, CountingReport, Distribution, checkpoint_range, counting};
 use engines::{Bytes, DriverObserver, Kernel, ScoreRows, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, Slab, reference};
@@ -224,16 +224,32 @@ impl Runs<'_> {
 
 impl Sequential for Runs<'_> {
     type Error = u32;
+    type Pending = (u32, Range<u64>);
 
     fn run_end(&self, _: u32, position: u64) -> u64 {
         (position / 1000 + 1) * 1000
     }
 
-    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), u32> {
+    fn start(&self, stones: u32, positions: Range<u64>) -> (u32, Range<u64>) {
+        (stones, positions)
+    }
+
+    fn decoder<'a>(&'a self, (stones, positions): (u32, Range<u64>), out: &'a mut [Score]) -> impl DecodeRun<u32> + 'a {
         out.copy_from_slice(&self.smaller[stones as usize][positions.start as usize..positions.end as usize]);
         let runs = positions.start / 1000..=(positions.end - 1) / 1000;
         self.read.lock().unwrap().extend(runs.map(|run| (stones, run)));
-        if self.torn == Some(stones) { Err(stones) } else { Ok(()) }
+        CopiedRun(if self.torn == Some(stones) { Err(stones) } else { Ok(()) })
+    }
+}
+
+/// Scores that were copied at once, or the error.
+struct CopiedRun(Result<(), u32>);
+
+impl DecodeRun<u32> for CopiedRun {
+    fn work(&self) {}
+
+    fn finish(self) -> Result<(), u32> {
+        self.0
     }
 }
 

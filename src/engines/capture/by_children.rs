@@ -10,32 +10,51 @@
 //! At 20 stones and 7 million captures a stripe, each block is decoded 5.1 times, compared with 10.2 times through a
 //! cache of 8 MiB.
 //!
-//! Each thread owns groups of neighbouring parent rows, in turn, so no two threads write the same row.
+//! Groups of neighbouring parent rows belong to owners in turn, one for each thread, so no two threads write the same row.
 
 use super::{CaptureError, Receive, batches, improve};
 use crate::kernels::tables::Tables;
 use crate::{DriverObserver, Stopped};
+use game::sow::SowClass;
 use game::{Index, Score, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Positions read at a time: at most this share of a stripe, but at least one row and one decoding unit.
+/// Positions read at a time: at most this share of a stripe, but at least one row and one decoding unit. Two runs are in
+/// memory: one is decoded while the other is propagated.
 const RUN_POSITIONS: u64 = 1 << 22;
-const RUN_SHARE: u64 = 4;
+const RUN_SHARE: u64 = 8;
 
-/// Neighbouring rows in a group of one thread.
+/// Neighbouring rows in a group of one owner.
 const OWNED_ROWS: usize = 8;
+
+/// Rows of which a thread determines whether they are needed.
+const NEEDED_ROWS: usize = 1 << 12;
 
 /// Sequential access to the smaller databases.
 pub trait Sequential: Sync {
     /// Error of a read.
     type Error: Send;
+    /// Read that was started.
+    type Pending: Send;
 
     /// Returns the end of the run of positions that is decoded together with `position`.
     fn run_end(&self, stones: u32, position: u64) -> u64;
 
-    /// Reads the scores of consecutive positions, on all threads.
-    fn read(&self, stones: u32, positions: Range<u64>, out: &mut [Score]) -> Result<(), Self::Error>;
+    /// Starts to read the scores of consecutive positions.
+    fn start(&self, stones: u32, positions: Range<u64>) -> Self::Pending;
+
+    /// Returns the decoder of a read. `out` has the length of its range.
+    fn decoder<'a>(&'a self, pending: Self::Pending, out: &'a mut [Score]) -> impl DecodeRun<Self::Error> + 'a;
+}
+
+/// Decoder of a run by several threads.
+pub trait DecodeRun<E>: Sync {
+    /// Decodes parts of the run until none is left that no thread has taken.
+    fn work(&self);
+
+    /// Returns the result, once no thread works any more.
+    fn finish(self) -> Result<(), E>;
 }
 
 /// As [`capture`](super::capture()), with as many captures at a time as `stripe` has room for, and beside them at most
@@ -105,25 +124,70 @@ impl CaptureStripe<'_> {
         let &CaptureStripe { tables, index, .. } = self;
         self.begin(best);
         let mut stripe_rows = StripeRows::new(self, best);
-        let numbers = tables.smaller(index.stones());
-        let total: u64 = numbers.clone().map(|stones| index.set().slab_positions(stones)).sum();
-        let mut done = 0;
-        let mut buffer = Vec::new();
-        for stones in numbers {
-            for slab in index.set().slabs(stones) {
-                let child = ChildSlab { tables, captured: index.stones() - stones, slab: &slab };
-                let mut advance = |end: u64| {
-                    let share = (done + end - slab.offset) as f64 / total as f64;
-                    let positions = self.first + (share * (self.end - self.first) as f64) as u64;
-                    if progress.advance(positions, index.slab_positions()).is_break() { Err(Stopped) } else { Ok(()) }
-                };
-                for needed in self.needed(smaller, &child) {
-                    self.read_rows(smaller, &child, needed, &mut stripe_rows, &mut buffer, &mut advance)?;
-                }
-                done += slab.positions();
+        let total: u64 = tables.smaller(index.stones()).map(|stones| index.set().slab_positions(stones)).sum();
+        let advance = |run: &ChildRun| {
+            let share = run.done as f64 / total as f64;
+            let positions = self.first + (share * (self.end - self.first) as f64) as u64;
+            if progress.advance(positions, index.slab_positions()).is_break() { Err(Stopped) } else { Ok(()) }
+        };
+        let mut runs = self.runs(smaller).map(|run| (smaller.start(run.child.stones, run.positions.clone()), run));
+        let mut started = runs.next();
+        let (mut now, mut next) = (None, RunScores::default());
+        while now.is_some() || started.is_some() {
+            let reading = started.take();
+            // The run after that which is decoded now.
+            started = runs.next();
+            let mut decoded = None;
+            let mut read = Ok(());
+            if let Some((pending, run)) = reading {
+                let first_row = run.begin(now.as_ref(), &mut next);
+                let positions = (run.positions.end - run.positions.start) as usize;
+                let decoder = smaller.decoder(pending, next.extend(positions));
+                stripe_rows.improve_rows(now.as_ref(), || decoder.work());
+                read = decoder.finish();
+                decoded = Some((run, first_row));
+            } else {
+                stripe_rows.improve_rows(now.as_ref(), || ());
             }
+            now.iter().try_for_each(|decoded: &DecodedRun| advance(&decoded.run))?;
+            read.map_err(CaptureError::Failed)?;
+            let scores = std::mem::replace(&mut next, now.map_or_else(RunScores::default, |decoded| decoded.scores));
+            now = decoded.map(|(run, first_row)| DecodedRun { run, first_row, scores });
         }
         Ok(())
+    }
+
+    /// Returns the runs of all smaller databases that captures of the stripe lead to.
+    fn runs<'a, S: Sequential>(&'a self, smaller: &'a S) -> impl Iterator<Item = ChildRun<'a>> + Send {
+        let &CaptureStripe { tables, index, .. } = self;
+        let most = RUN_POSITIONS.min((self.end - self.first) / RUN_SHARE);
+        let slabs = tables.smaller(index.stones()).flat_map(move |stones| {
+            index.set().slabs(stones).into_iter().map(move |slab| ChildSlab {
+                tables,
+                stones,
+                captured: index.stones() - stones,
+                slab,
+            })
+        });
+        let mut before = 0;
+        slabs.flat_map(move |child| {
+            let first = before;
+            before += child.slab.positions();
+            let mut runs = Vec::new();
+            for needed in self.needed(smaller, &child) {
+                let mut next = needed.start;
+                while next < needed.end {
+                    let mut end = next;
+                    while end < needed.end && end - next < most.max(u64::from(child.slab.mover_halves)) {
+                        end = smaller.run_end(child.stones, end).min(needed.end);
+                    }
+                    let done = first + end - child.slab.offset;
+                    runs.push(ChildRun { child, positions: next..end, continues: next > needed.start, done });
+                    next = end;
+                }
+            }
+            runs
+        })
     }
 
     fn begin(&self, best: &mut [Score]) {
@@ -139,19 +203,22 @@ impl CaptureStripe<'_> {
     /// Returns the positions of a child slab that captures of the stripe lead to, in whole rows. Between two ranges a
     /// block ends, so that none is decoded twice.
     fn needed<S: Sequential>(&self, smaller: &S, child: &ChildSlab) -> Vec<Range<u64>> {
-        let (stones, columns) = (self.index.stones() - child.captured, u64::from(child.slab.mover_halves));
-        let parents = child.tables.parents(child.slab.opponent_stones);
+        let columns = u64::from(child.slab.mover_halves);
+        let (parents, targets) = (child.tables.parents(child.slab.opponent_stones), self.targets(child));
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        for row in 0..child.slab.opponent_halves {
-            let is_needed = parents.of(row).iter().any(|&parent| {
-                let mover = child.slab.opponent_stones + parent.crossing();
-                self.piece_with(mover, parent.rank()).is_some()
-                    && child.entries(self.index.stones() - mover, parent.class()).is_some()
-            });
+        let is_needed = |row: u32| {
+            parents.of(row).iter().any(|&parent| {
+                let target = targets[parent.class()].as_ref();
+                target.is_some_and(|target| target.rows.contains(&parent.rank()))
+            })
+        };
+        let rows = (0..child.slab.opponent_halves).into_par_iter().with_min_len(NEEDED_ROWS);
+        let needed: Vec<bool> = rows.map(is_needed).collect();
+        for (row, is_needed) in (0u32..).zip(needed) {
             if is_needed {
                 let start = child.slab.offset + u64::from(row) * columns;
                 match ranges.last_mut() {
-                    Some(last) if start == last.end || start < smaller.run_end(stones, last.end - 1) => {
+                    Some(last) if start == last.end || start < smaller.run_end(child.stones, last.end - 1) => {
                         last.end = start + columns;
                     }
                     _ => ranges.push(start..start + columns),
@@ -167,56 +234,100 @@ impl CaptureStripe<'_> {
         (number < self.pieces.len()).then_some(number)
     }
 
-    /// Returns the number of the piece that has a row of a slab.
-    fn piece_with(&self, mover_stones: u32, row: u32) -> Option<usize> {
-        self.piece(mover_stones).filter(|&number| self.pieces[number].1.contains(&row))
+    /// Returns the targets of captures into a child slab, by class of moves.
+    fn targets<'t>(&'t self, child: &ChildSlab<'t>) -> Vec<Option<CaptureTarget<'t>>> {
+        let target = |class| {
+            let mover = child.slab.opponent_stones + u32::from(SowClass::from_number(class).crossing);
+            let opponent = self.index.stones().checked_sub(mover)?;
+            let number = self.piece(mover)?;
+            let (slab, rows) = &self.pieces[number];
+            let entries = child.entries(opponent, class)?;
+            Some(CaptureTarget { number, rows: rows.clone(), columns: slab.opponent_halves as usize, entries })
+        };
+        (0..SowClass::COUNT).map(target).collect()
     }
+}
 
-    /// Reads rows of a child slab, propagates them to the stripe, and calls `advance` with the end of each run.
-    fn read_rows<S: Sequential>(
-        &self,
-        smaller: &S,
-        child: &ChildSlab,
-        needed: Range<u64>,
-        stripe_rows: &mut StripeRows,
-        buffer: &mut Vec<Score>,
-        advance: &mut dyn FnMut(u64) -> Result<(), Stopped>,
-    ) -> Result<(), CaptureError<S::Error>> {
-        let (stones, columns) = (self.index.stones() - child.captured, u64::from(child.slab.mover_halves));
-        let most = RUN_POSITIONS.min((self.end - self.first) / RUN_SHARE).max(columns);
-        let mut row = ((needed.start - child.slab.offset) / columns) as usize;
-        let mut next = needed.start;
-        buffer.clear();
-        while next < needed.end {
-            let mut run_end = next;
-            while run_end < needed.end && run_end - next < most {
-                run_end = smaller.run_end(stones, run_end).min(needed.end);
-            }
-            let kept = buffer.len();
-            buffer.reserve_exact((run_end - next) as usize);
-            buffer.resize(kept + (run_end - next) as usize, 0);
-            smaller.read(stones, next..run_end, &mut buffer[kept..]).map_err(CaptureError::Failed)?;
-            next = run_end;
-            let rows = buffer.len() / columns as usize;
-            stripe_rows.improve_rows(child, row, &buffer[..rows * columns as usize]);
-            buffer.drain(..rows * columns as usize);
-            row += rows;
-            advance(next)?;
-        }
-        Ok(())
-    }
+/// Rows that captures by a class of moves from a child slab lead back to.
+struct CaptureTarget<'a> {
+    /// Number of the piece of the stripe, and its rows.
+    number: usize,
+    rows: Range<u32>,
+    columns: usize,
+    /// Columns with such captures, and the child columns.
+    entries: &'a [(u32, u32)],
 }
 
 /// A slab of a smaller database that captures lead into.
+#[derive(Clone, Copy)]
 struct ChildSlab<'a> {
     tables: &'a Tables,
+    stones: u32,
     captured: u32,
-    slab: &'a Slab,
+    slab: Slab,
 }
 
-impl ChildSlab<'_> {
+/// Consecutive positions of a child slab that are read together.
+struct ChildRun<'a> {
+    child: ChildSlab<'a>,
+    positions: Range<u64>,
+    /// Whether the previous run ends where this one begins, perhaps within a row.
+    continues: bool,
+    /// Positions of the smaller databases up to its end.
+    done: u64,
+}
+
+/// The scores of a run, from the beginning of a row on.
+struct DecodedRun<'a> {
+    run: ChildRun<'a>,
+    first_row: usize,
+    scores: RunScores,
+}
+
+/// A buffer that is not cleared before it is filled again.
+#[derive(Default)]
+struct RunScores {
+    buffer: Vec<Score>,
+    len: usize,
+}
+
+impl RunScores {
+    fn scores(&self) -> &[Score] {
+        &self.buffer[..self.len]
+    }
+
+    /// Adds scores with any content, and returns them.
+    fn extend(&mut self, scores: usize) -> &mut [Score] {
+        let first = self.len;
+        self.len += scores;
+        if self.buffer.len() < self.len {
+            self.buffer.reserve_exact(self.len - self.buffer.len());
+            self.buffer.resize(self.len, 0);
+        }
+        &mut self.buffer[first..self.len]
+    }
+}
+
+impl ChildRun<'_> {
+    /// Replaces the content of `scores` by those that the previous run has of the first row, and returns that row.
+    fn begin(&self, previous: Option<&DecodedRun>, scores: &mut RunScores) -> usize {
+        scores.len = 0;
+        let columns = self.child.slab.mover_halves as usize;
+        match previous.filter(|_| self.continues) {
+            Some(previous) => {
+                let rows = previous.scores.len / columns;
+                let rest = &previous.scores.scores()[rows * columns..];
+                scores.extend(rest.len()).copy_from_slice(rest);
+                previous.first_row + rows
+            }
+            None => (self.positions.start - self.child.slab.offset) as usize / columns,
+        }
+    }
+}
+
+impl<'a> ChildSlab<'a> {
     /// Returns the columns with captures of `captured` stones by a class of moves, and the child columns.
-    fn entries(&self, opponent: u32, class: usize) -> Option<&[(u32, u32)]> {
+    fn entries(&self, opponent: u32, class: usize) -> Option<&'a [(u32, u32)]> {
         let captures = self.tables.captures(opponent, class);
         let mut from = 0;
         for &(captured, end) in &captures.groups {
@@ -229,56 +340,70 @@ impl ChildSlab<'_> {
     }
 }
 
-/// The best captures so far: by thread and piece of the stripe, the rows that the thread owns, in groups.
+/// The best captures so far: by owner and piece of the stripe, the rows that it owns, in groups.
 struct StripeRows<'a> {
     stripe: &'a CaptureStripe<'a>,
+    /// A power of two, one for each thread or a few more.
     owners: Vec<Vec<Vec<&'a mut [Score]>>>,
 }
 
 impl<'a> StripeRows<'a> {
     fn new(stripe: &'a CaptureStripe<'a>, best: &'a mut [Score]) -> StripeRows<'a> {
-        let threads = rayon::current_num_threads();
+        let owners = rayon::current_num_threads().next_power_of_two();
         let mut owners: Vec<Vec<Vec<_>>> =
-            (0..threads).map(|_| stripe.pieces.iter().map(|_| Vec::new()).collect()).collect();
+            (0..owners).map(|_| stripe.pieces.iter().map(|_| Vec::new()).collect()).collect();
+        let mask = owners.len() - 1;
         let mut rest = best;
         for (number, (slab, rows)) in stripe.pieces.iter().enumerate() {
             let columns = slab.opponent_halves as usize;
             let (rows, after) = rest.split_at_mut(rows.len() * columns);
             rest = after;
             for (at, rows) in rows.chunks_mut(OWNED_ROWS * columns).enumerate() {
-                owners[at % threads][number].push(rows);
+                owners[at & mask][number].push(rows);
             }
         }
         StripeRows { stripe, owners }
     }
 
-    /// Takes rows of a slab into account.
-    fn improve_rows(&mut self, child: &ChildSlab, first_row: usize, scores: &[Score]) {
-        let (threads, stripe) = (self.owners.len(), self.stripe);
-        let stones = stripe.index.stones();
-        let left = child.slab.opponent_stones;
-        let parents = child.tables.parents(left);
-        self.owners.par_iter_mut().enumerate().for_each(|(thread, owned)| {
-            for (row, scores) in (first_row as u32..).zip(scores.chunks_exact(child.slab.mover_halves as usize)) {
-                for parent in parents.of(row) {
-                    let mover = left + parent.crossing();
-                    if mover > stones {
-                        break;
-                    }
-                    let Some(number) = stripe.piece_with(mover, parent.rank()) else { continue };
-                    let (slab, rows) = &stripe.pieces[number];
-                    let place = (parent.rank() - rows.start) as usize;
-                    let (at, inside) = (place / OWNED_ROWS, place % OWNED_ROWS);
-                    if at % threads == thread
-                        && let Some(entries) = child.entries(stones - mover, parent.class())
-                    {
-                        let columns = slab.opponent_halves as usize;
-                        let rows = &mut owned[number][at / threads];
-                        improve(&mut rows[inside * columns..][..columns], entries, child.captured as u8, scores);
-                    }
+    /// Takes the whole rows of a run into account. Threads that are done with that call `then`.
+    fn improve_rows(&mut self, run: Option<&DecodedRun>, then: impl Fn() + Sync) {
+        let run = run.map(|decoded| (decoded, self.stripe.targets(&decoded.run.child)));
+        let mask = self.owners.len() - 1;
+        self.owners.par_iter_mut().enumerate().with_max_len(1).for_each(|(owner, owned)| {
+            if let Some((decoded, targets)) = &run {
+                decoded.improve_rows(targets, owner, mask, owned);
+            }
+            then();
+        });
+    }
+}
+
+impl DecodedRun<'_> {
+    /// Takes the whole rows into account in the parents' rows of an owner.
+    fn improve_rows(
+        &self,
+        targets: &[Option<CaptureTarget>],
+        owner: usize,
+        mask: usize,
+        owned: &mut [Vec<&mut [Score]>],
+    ) {
+        let child = &self.run.child;
+        let parents = child.tables.parents(child.slab.opponent_stones);
+        let shift = mask.count_ones();
+        // Each owner passes over all parents, so this loop rejects those of others first.
+        let rows = self.scores.scores().chunks_exact(child.slab.mover_halves as usize);
+        for (row, scores) in (self.first_row as u32..).zip(rows) {
+            for parent in parents.of(row) {
+                let Some(target) = &targets[parent.class()] else { continue };
+                let place = parent.rank().wrapping_sub(target.rows.start) as usize;
+                let (at, inside) = (place / OWNED_ROWS, place % OWNED_ROWS);
+                if at & mask == owner && place < target.rows.len() {
+                    let rows = &mut owned[target.number][at >> shift];
+                    let best = &mut rows[inside * target.columns..][..target.columns];
+                    improve(best, target.entries, child.captured as u8, scores);
                 }
             }
-        });
+        }
     }
 }
 

@@ -19,7 +19,7 @@ mod by_children;
 mod choice;
 mod partition;
 
-pub use by_children::{Sequential, capture_in_stripes};
+pub use by_children::{DecodeRun, Sequential, capture_in_stripes};
 pub use choice::{ChoiceCounts, DatabasePart, choice, choice_of};
 pub use partition::{CapturePartition, CapturePiece, PIECES_POSITIONS};
 
