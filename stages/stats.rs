@@ -18,6 +18,9 @@ use store::{CachedScores, FileKind, Scores};
 /// Cache of decoded blocks: a block is needed while each thread reads the parts of its rows.
 const CACHE_BYTES: u64 = 8 << 20;
 
+/// Positions of a read that needs no cache.
+const LONG_POSITIONS: usize = 1 << 20;
+
 /// Positions whose bounds are counted at a time.
 const PAIRS_AT_ONCE: u64 = 1 << 20;
 
@@ -209,7 +212,12 @@ pub(crate) fn count(
     let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
     let histogram = Mutex::new(Histogram::EMPTY);
     let read_scores = |first: u64, out: &mut [Score]| {
-        scores.read_range(end(first, out), out).map_err(|error| files::unreadable(&files::database(stones), error))?;
+        let read = match out.len() >= LONG_POSITIONS {
+            // Read ahead and decoded on all threads.
+            true => scores.scores().read_range(end(first, out), out),
+            false => scores.read_range(end(first, out), out),
+        };
+        read.map_err(|error| files::unreadable(&files::database(stones), error))?;
         let counted = Histogram::of_scores(out);
         let mut histogram = histogram.lock().unwrap_or_else(PoisonError::into_inner);
         *histogram = histogram.plus(&counted);

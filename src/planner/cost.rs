@@ -43,10 +43,11 @@ const VERIFY_READS: f64 = 1.4;
 const STATS_NANOSECONDS: f64 = 5.6;
 const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 
-/// Captures in s stripes read the smaller databases s to this power times: in 1.9 stripes 1.5 times, in 4.0 2.3 times,
-/// in 8.1 3.8 times, in 12.6 5.1 times (17 to 20 stones). And nanoseconds of a position read, besides decoding.
-const STRIPES_READ: f64 = 0.65;
-const STRIPES_NANOSECONDS: f64 = 0.6;
+/// Captures in s stripes read the smaller databases s to this power times: in 4.4 stripes 1.65 times, in 6.2 2.2 times, in 8.7
+/// 2.6 times, in 12.0 3.45 times (26 to 29 stones), in 3.2 1.7 times (36 stones). Of fewer stones they read more: in 12.6
+/// stripes 5.1 times (20 stones). And nanoseconds of a position read, besides decoding.
+const STRIPES_READ: f64 = 0.5;
+const STRIPES_NANOSECONDS: f64 = 0.3;
 
 /// Fit of an evaluation: positions of a game for each stone of the largest database; nanoseconds to play a game and look its
 /// positions up, and to fit to a position once. Positions of a block, which is decoded for each score of a large database.
@@ -80,17 +81,21 @@ struct CodecRates {
     encode: f64,
     /// Nanoseconds to decode.
     decode: f64,
+    /// The same of long runs, which no cache holds.
+    decode_runs: f64,
     /// Times that captures read a block that fits the cache: the larger a block, the more ranges share it.
     capture_reads: f64,
 }
 
 const fn codec_rates(codec: Codec) -> CodecRates {
     match codec {
-        Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, capture_reads: 1.15 },
-        Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, capture_reads: 1.15 },
-        Codec::Rans => CodecRates { encode: 6.0, decode: 6.3, capture_reads: 2.2 },
+        Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, decode_runs: 0.0, capture_reads: 1.15 },
+        Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, decode_runs: 0.8, capture_reads: 1.15 },
+        Codec::Rans => CodecRates { encode: 6.0, decode: 6.3, decode_runs: 6.3, capture_reads: 2.2 },
         // The codecs of archives and planes: scores that a build reads or writes do not have them.
-        Codec::Floors | Codec::SparseZstd => CodecRates { encode: 14.0, decode: 12.0, capture_reads: 2.2 },
+        Codec::Floors | Codec::SparseZstd => {
+            CodecRates { encode: 14.0, decode: 12.0, decode_runs: 12.0, capture_reads: 2.2 }
+        }
     }
 }
 
@@ -232,7 +237,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
     let of = |stones| settings.set.positions(stones) as f64;
     let StageMemory { stones, method, .. } = *memory;
     let positions = of(stones);
-    let CodecRates { encode, decode, capture_reads } = codec_rates(settings.codec);
+    let CodecRates { encode, decode, decode_runs, capture_reads } = codec_rates(settings.codec);
     let captures = positions * captures_bits(settings, stones) / 8.0;
     let captures_codec = settings.intermediates.captures_codec();
     let CodecRates { encode: encode_captures, decode: decode_captures, .. } = codec_rates(captures_codec);
@@ -248,7 +253,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
                 }
                 (CaptureMemory::Whole, _) => (1.0, decode),
                 (CaptureMemory::Stripes(stripe), _) => {
-                    ((positions / stripe as f64).powf(STRIPES_READ), decode + STRIPES_NANOSECONDS)
+                    ((positions / stripe as f64).powf(STRIPES_READ), decode_runs + STRIPES_NANOSECONDS)
                 }
                 (CaptureMemory::Streamed, _) => (capture_reads, decode),
             };
@@ -276,7 +281,10 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
                 Verify::Sample | Verify::None => (Extent::Tiles(Sample::default()), CHECK_TILES_NANOSECONDS),
             };
             let checked = extent.count(settings.set.positions(stones)) as f64;
-            (each * checked + VERIFY_READS * decode * positions, scores(stones), 0.0, 0.0)
+            // A sample has positions with children in almost every block of the smaller databases.
+            let smaller = settings.smaller(stones).filter(|_| settings.codec.is_compressed());
+            let read_bytes = scores(stones) + smaller.map(scores).sum::<f64>();
+            (each * checked + VERIFY_READS * decode * positions, read_bytes, 0.0, 0.0)
         }
         StageClass::Stats if method != Method::Sweep => {
             // Of the captures, or of the seeds that a bound method has made from them.

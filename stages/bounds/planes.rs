@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use store::{BlockRun, FileKind, Identity, Role, Scores, Shape, SlabShape, ValueRange, Writer};
+use store::{BlockRun, FileKind, Identity, PendingRun, Role, Scores, Shape, SlabShape, ValueRange, Writer};
 
 /// A kind of file of planes, of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,15 +212,67 @@ const LONG_RUN_BYTES: u64 = 512 << 10;
 /// Other bounds follow in the file and are not read.
 const SEEDS_RUN_BYTES: u64 = 128 << 10;
 
+/// Bytes of a group of seeds that are read at once, all bounds: 0.4 MiB on average.
+const GROUP_BYTES: u64 = 1 << 20;
+
 /// Reader of a file of planes, mostly in order. It holds the blocks of the last read, and one of them decoded.
 pub(crate) struct PlaneReader {
     scores: Arc<Scores>,
-    run: Option<BlockRun>,
-    run_bytes: u64,
-    /// Whether reads are sequential, so that reading ahead pays.
+    held: HeldRuns,
+    /// Whether reads are sequential, so that long ones pay.
     reads_on: bool,
+    /// Whether blocks are decoded on all threads.
+    is_parallel: bool,
     block: Option<usize>,
     bytes: Vec<i8>,
+}
+
+/// The stored blocks that a reader holds.
+struct HeldRuns {
+    run: Option<BlockRun>,
+    /// A run that is being read.
+    ahead: Option<PendingRun>,
+    /// Bytes of a run, at most.
+    bytes: u64,
+    /// Whether each read starts the next one.
+    reads_ahead: bool,
+}
+
+impl HeldRuns {
+    fn of_bytes(bytes: u64) -> HeldRuns {
+        HeldRuns { run: None, ahead: None, bytes, reads_ahead: false }
+    }
+
+    /// Returns the held run if it has the first of the blocks, else the run that was started if it has that, else reads
+    /// the next run.
+    fn with(&mut self, scores: &Scores, blocks: Range<usize>) -> store::Result<&BlockRun> {
+        let has_first = |run: &Range<usize>| run.contains(&blocks.start);
+        let run = match self.run.take() {
+            Some(run) if has_first(&run.blocks()) => run,
+            _ => {
+                let run = match self.ahead.take() {
+                    Some(run) if has_first(&run.blocks()) => scores.finish_run(run)?,
+                    _ => scores.read_run(blocks.clone(), self.bytes)?,
+                };
+                if self.reads_ahead {
+                    self.start(scores, run.blocks().end..blocks.end);
+                }
+                run
+            }
+        };
+        Ok(self.run.insert(run))
+    }
+
+    /// Starts to read the first of the blocks that are not zeros.
+    fn start(&mut self, scores: &Scores, mut blocks: Range<usize>) {
+        let end = blocks.end;
+        let Some(first) = blocks.find(|&block| !scores.is_zeros(block)) else { return };
+        let is_there = self.run.as_ref().is_some_and(|run| run.blocks().contains(&first))
+            || self.ahead.as_ref().is_some_and(|run| run.blocks().contains(&first));
+        if !is_there {
+            self.ahead = Some(scores.start_run(first..end, self.bytes));
+        }
+    }
 }
 
 impl PlaneReader {
@@ -243,7 +295,14 @@ impl PlaneReader {
     }
 
     fn of(scores: Arc<Scores>) -> PlaneReader {
-        PlaneReader { scores, run: None, run_bytes: RUN_BYTES, reads_on: true, block: None, bytes: Vec::new() }
+        PlaneReader {
+            scores,
+            held: HeldRuns::of_bytes(RUN_BYTES),
+            reads_on: true,
+            is_parallel: true,
+            block: None,
+            bytes: Vec::new(),
+        }
     }
 
     /// Returns another reader of the file, with the same index.
@@ -263,16 +322,41 @@ impl PlaneReader {
         self.scores.digest()
     }
 
-    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order.
+    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order. It reads ahead.
     #[must_use]
     pub(crate) fn with_share(self, bytes: u64, readers: u32) -> PlaneReader {
-        PlaneReader { run_bytes: (bytes / u64::from(readers.max(1))).clamp(RUN_BYTES, LONG_RUN_BYTES), ..self }
+        // One run is held and one is being read.
+        let bytes = (bytes / u64::from(readers.max(1)) / 2).clamp(RUN_BYTES, LONG_RUN_BYTES);
+        PlaneReader { held: HeldRuns { reads_ahead: true, ..HeldRuns::of_bytes(bytes) }, ..self }
     }
 
-    /// Returns the reader with longer reads, for a stage with few readers that reads in order.
+    /// Returns the reader with longer reads, for a stage with few readers that reads in order. It reads ahead.
     #[must_use]
     pub(crate) fn with_long_reads(self) -> PlaneReader {
-        PlaneReader { run_bytes: LONG_RUN_BYTES, ..self }
+        PlaneReader { held: HeldRuns { reads_ahead: true, ..HeldRuns::of_bytes(LONG_RUN_BYTES) }, ..self }
+    }
+
+    /// Starts to read the blocks of some words that are not zeros, which will be read next.
+    fn read_ahead(&mut self, words: Range<usize>) {
+        let blocks = self.blocks_of(words);
+        self.held.start(&self.scores, blocks);
+    }
+
+    /// Returns the blocks that have some words, at least one.
+    fn blocks_of(&self, words: Range<usize>) -> Range<usize> {
+        let [first, last] = [words.start, words.end - 1].map(|word| self.scores.block_of(word as u64 * 8));
+        first..last + 1
+    }
+
+    /// Starts to read the first of the blocks of some words, as many as `bytes` hold; see [`hold_run`](Self::hold_run).
+    fn start_run(&self, words: Range<usize>, bytes: u64) -> PendingRun {
+        self.scores.start_run(self.blocks_of(words), bytes)
+    }
+
+    /// Completes a read, and holds its blocks.
+    fn hold_run(&mut self, run: PendingRun) -> store::Result<()> {
+        self.held.run = Some(self.scores.finish_run(run)?);
+        Ok(())
     }
 
     /// Reads words of a plane, and returns whether any may have a bit. Blocks of zeros are known from the index and not
@@ -307,8 +391,7 @@ impl PlaneReader {
                 (bytes, at) = (after, upto);
                 continue;
             }
-            let (scores, run) =
-                (&self.scores, run_with(&mut self.run, &self.scores, block..blocks_end, self.run_bytes)?);
+            let (scores, run) = (&self.scores, self.held.with(&self.scores, block..blocks_end)?);
             let blocks = (block..run.blocks().end).take_while(|&block| scores.block_range(block).end <= end);
             let pieces: Vec<_> = blocks
                 .map(|block| {
@@ -319,7 +402,11 @@ impl PlaneReader {
                     (block, now)
                 })
                 .collect();
-            pieces.into_par_iter().try_for_each(|(block, now)| scores.decode_block_of(run, block, now))?;
+            let decode = |(block, now): (usize, &mut [i8])| scores.decode_block_of(run, block, now);
+            match self.is_parallel {
+                true => pieces.into_par_iter().try_for_each(decode)?,
+                false => pieces.into_iter().try_for_each(decode)?,
+            }
         }
         into.iter_mut().for_each(|word| *word = u64::from_le(*word));
         Ok(any)
@@ -332,24 +419,11 @@ impl PlaneReader {
             let range = self.scores.block_range(block);
             self.bytes.resize((range.end - range.start) as usize, 0);
             self.block = None;
-            let run = run_with(&mut self.run, &self.scores, blocks, self.run_bytes)?;
+            let run = self.held.with(&self.scores, blocks)?;
             self.scores.decode_block_of(run, block, &mut self.bytes)?;
             self.block = Some(block);
         }
         Ok(())
-    }
-}
-
-/// Returns the held run if it has the first of the blocks, else reads the next run.
-fn run_with<'a>(
-    held: &'a mut Option<BlockRun>,
-    scores: &Scores,
-    blocks: Range<usize>,
-    bytes: u64,
-) -> store::Result<&'a BlockRun> {
-    match held.take().filter(|run| run.blocks().contains(&blocks.start)) {
-        Some(run) => Ok(held.insert(run)),
-        None => Ok(held.insert(scores.read_run(blocks, bytes)?)),
     }
 }
 
@@ -359,6 +433,8 @@ pub(crate) struct SeedsReader<'a> {
     reader: PlaneReader,
     groups: &'a [UnitGroup],
     bounds: u32,
+    /// Whether groups are read in order, one bound of each.
+    reads_ahead: bool,
 }
 
 impl<'a> SeedsReader<'a> {
@@ -376,23 +452,44 @@ impl<'a> SeedsReader<'a> {
 
     /// Returns the reader of an open file with this many bounds.
     pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [UnitGroup]) -> Self {
-        let reader = PlaneReader { run_bytes: SEEDS_RUN_BYTES, reads_on: false, ..reader };
-        SeedsReader { name, reader, groups, bounds }
+        let reader = PlaneReader { held: HeldRuns::of_bytes(SEEDS_RUN_BYTES), reads_on: false, ..reader };
+        SeedsReader { name, reader, groups, bounds, reads_ahead: true }
+    }
+
+    /// Returns the reader of one thread for all bounds of a group, of which [`hold`](Self::hold) has got the blocks.
+    #[must_use]
+    pub(crate) fn by_group(self) -> Self {
+        SeedsReader { reads_ahead: false, reader: PlaneReader { is_parallel: false, ..self.reader }, ..self }
     }
 
     /// Reads words of the plane of a bound, and returns whether any may have a bit.
     pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool> {
         let first = self.groups.partition_point(|group| group.words.end <= words.start);
         let mut any = false;
-        for group in self.groups[first..].iter().take_while(|group| group.words.start < words.end) {
+        let inside = self.groups[first..].iter().take_while(|group| group.words.start < words.end);
+        for (number, group) in (first..).zip(inside) {
             let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
             let (now, rest) = into.split_at_mut(inside.len());
             let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
             let read = self.reader.read(start..start + inside.len(), now);
             any |= read.map_err(|error| files::unreadable(&self.name, error))?;
             into = rest;
+            if let Some(next) = self.groups.get(number + 1).filter(|_| self.reads_ahead) {
+                self.reader.read_ahead(next.seeds(bound, self.bounds));
+            }
         }
         Ok(any)
+    }
+
+    /// Starts to read a group, all bounds, the highest first.
+    pub(crate) fn start_group(&self, group: &UnitGroup) -> PendingRun {
+        let words = group.seeds(self.bounds, self.bounds).start..group.seeds(1, self.bounds).end;
+        self.reader.start_run(words, GROUP_BYTES)
+    }
+
+    /// Completes such a read, so that the next reads of the group find its blocks.
+    pub(crate) fn hold(&mut self, run: PendingRun) -> Result<()> {
+        self.reader.hold_run(run).map_err(|error| files::unreadable(&self.name, error))
     }
 }
 

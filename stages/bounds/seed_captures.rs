@@ -4,7 +4,9 @@ use super::planes::{PlaneFile, PlaneReader, SeedsReader, UnitGroup};
 use crate::Result;
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::{Index, Score};
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
+use store::PendingRun;
 
 /// The two files of seeds of a database, win seeds first.
 pub(crate) const SEEDS: [PlaneFile; 2] = [PlaneFile::WinSeeds, PlaneFile::CandidateSeeds];
@@ -18,6 +20,8 @@ pub(crate) struct SeedCaptures<'a> {
     files: [PlaneReader; 2],
     /// Readers that no thread uses now.
     readers: Mutex<Vec<ThreadReaders<'a>>>,
+    /// Groups that are being read, ascending, in both files.
+    ahead: Mutex<VecDeque<(usize, [PendingRun; 2])>>,
 }
 
 struct ThreadReaders<'a> {
@@ -29,7 +33,7 @@ impl<'a> SeedCaptures<'a> {
     /// Returns a reader of open `files`: [`SEEDS`]. `groups` are those of the layout of both.
     pub(crate) fn new(index: &'a Index, files: [PlaneReader; 2], groups: &'a [UnitGroup]) -> SeedCaptures<'a> {
         let layout = PlaneLayout::new(index, PlaneFile::CandidateSeeds.orientation());
-        SeedCaptures { index, layout, groups, files, readers: Mutex::new(Vec::new()) }
+        SeedCaptures { index, layout, groups, files, readers: Mutex::default(), ahead: Mutex::default() }
     }
 
     /// Returns the first positions of the groups of seeds, in ascending order. Reads that end there read nothing twice.
@@ -41,7 +45,8 @@ impl<'a> SeedCaptures<'a> {
         self.groups.iter().map(first).collect()
     }
 
-    /// Reads the best captures of whole rows from position `first` on.
+    /// Reads the best captures of whole rows from position `first` on. Threads that read groups in order find the next ones
+    /// read ahead.
     pub(crate) fn read(&self, first: u64, out: &mut [Score]) -> Result<()> {
         let readers = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reader = readers().pop().unwrap_or_else(|| self.reader());
@@ -54,16 +59,37 @@ impl<'a> SeedCaptures<'a> {
         let stones = self.index.stones();
         let file = |at: usize| {
             let (plane, file) = (SEEDS[at], self.files[at].another());
-            SeedsReader::new(plane.name(stones), file, stones, self.groups)
+            SeedsReader::new(plane.name(stones), file, stones, self.groups).by_group()
         };
         ThreadReaders { files: [file(0), file(1)], words: Vec::new() }
     }
 
-    fn read_with(&self, reader: &mut ThreadReaders<'_>, first: u64, out: &mut [Score]) -> Result<()> {
+    /// Returns the runs of a group if its read was started, and starts those of the next groups: one for each thread.
+    fn take_ahead(&self, group: usize, files: &[SeedsReader<'a>; 2]) -> Option<[PendingRun; 2]> {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = rayon::current_num_threads();
+        // Groups that were passed over are dropped, and so are those from before a jump.
+        ahead.retain(|&(number, _)| (group.saturating_sub(threads)..=group + threads).contains(&number));
+        let at = ahead.iter().position(|&(number, _)| number == group);
+        let found = at.and_then(|at| ahead.remove(at)).map(|(_, runs)| runs);
+        let next = ahead.back().map_or(group + 1, |&(number, _)| (number + 1).max(group + 1));
+        for next in next..self.groups.len().min(group + threads + 1) {
+            ahead.push_back((next, files.each_ref().map(|file| file.start_group(&self.groups[next]))));
+        }
+        found
+    }
+
+    fn read_with(&self, reader: &mut ThreadReaders<'a>, first: u64, out: &mut [Score]) -> Result<()> {
         let number = self.index.slabs().partition_point(|slab| slab.offset <= first) - 1;
         let slab = &self.layout.slabs()[number];
         let row = (first - self.index.slabs()[number].offset) as usize / slab.columns;
         let words = slab.word(row)..slab.word(row + out.len() / slab.columns);
+        let group = self.groups.partition_point(|group| group.words.end <= words.start);
+        if self.groups[group].words.start == words.start
+            && let Some(runs) = self.take_ahead(group, &reader.files)
+        {
+            reader.files.iter_mut().zip(runs).try_for_each(|(file, run)| file.hold(run))?;
+        }
         let ThreadReaders { files: [wins, candidates], words: buffer } = reader;
         buffer.resize(words.len(), 0);
         let (stones, kernel) = (self.index.stones(), BitKernel::detect());

@@ -9,6 +9,8 @@ use crate::layout::rows::ScoreRows;
 use game::{Index, Score, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Counts over all positions of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +35,8 @@ impl DatabasePart {
     pub const WHOLE: DatabasePart = DatabasePart { number: 0, of: 1 };
 }
 
-/// Reader of consecutive positions of a database: gets the first position and the buffer.
+/// Reader of consecutive positions of a database: gets the first position and the buffer. Several threads call it, or one
+/// for a long buffer.
 pub type ReadScores<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
 
 /// Most positions in memory; at least one row.
@@ -50,6 +53,9 @@ const STRIPES_A_PART: usize = 4;
 
 /// Captures in memory, a thread.
 const UNIT_POSITIONS: usize = 1 << 20;
+
+/// Positions of whole rows of scores that are read at a time.
+const WHOLE_POSITIONS: usize = 1 << 25;
 
 /// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`),
 /// in bounded memory: slabs of more than `stripe` positions are cut into stripes of the movers' halves. Each stripe
@@ -121,12 +127,16 @@ fn read_stripe<E: Send>(
     out: &mut [Score],
 ) -> Result<(), E> {
     let (stride, width) = (slab.mover_halves as usize, stripe.len());
+    if width == stride {
+        // The reader uses all threads.
+        return (slab.offset..)
+            .step_by(WHOLE_POSITIONS)
+            .zip(out.chunks_mut(WHOLE_POSITIONS))
+            .try_for_each(|(first, out)| scores(first, out));
+    }
     let unit_rows = (unit / stride).max(1);
     out.par_chunks_mut(unit_rows * width).enumerate().try_for_each(|(unit, out)| {
         let first = slab.offset + (unit * unit_rows * stride + stripe.start) as u64;
-        if width == stride {
-            return scores(first, out);
-        }
         (out.chunks_exact_mut(width).enumerate()).try_for_each(|(row, out)| scores(first + (row * stride) as u64, out))
     })
 }
@@ -146,17 +156,20 @@ impl ScoreStripe<'_> {
         let columns = self.slab.opponent_halves as usize;
         let position = |row: usize| self.slab.offset + (row * columns) as u64;
         let units: Vec<_> = self.units((unit / columns).max(1), cuts).collect();
-        units
-            .into_par_iter()
-            .map_init(Vec::new, |best, rows| {
+        let next = AtomicUsize::new(0);
+        // Each thread takes the next unit, so that captures are read in order and all threads finish together.
+        let counted = (0..rayon::current_num_threads()).into_par_iter().with_max_len(1).map(|_| {
+            let (mut counts, mut best) = (ChoiceCounts::default(), Vec::new());
+            while let Some(rows) = units.get(next.fetch_add(1, Relaxed)) {
                 best.resize(rows.len() * columns, 0);
-                captures(position(rows.start), best)?;
-                let chunks = rows.clone().step_by(CHUNK).zip(best.chunks(CHUNK * columns));
-                let count =
-                    |(first, best): (usize, &[Score])| self.count_rows(first..first + best.len() / columns, best);
-                Ok(chunks.map(count).fold(ChoiceCounts::default(), ChoiceCounts::plus))
-            })
-            .try_reduce(ChoiceCounts::default, |a, b| Ok(a.plus(b)))
+                captures(position(rows.start), &mut best)?;
+                for (first, best) in rows.clone().step_by(CHUNK).zip(best.chunks(CHUNK * columns)) {
+                    counts = counts.plus(self.count_rows(first..first + best.len() / columns, best));
+                }
+            }
+            Ok(counts)
+        });
+        counted.try_reduce(ChoiceCounts::default, |a, b| Ok(a.plus(b)))
     }
 
     /// Cuts the movers' halves into units of at most `rows_max` rows, and at `cuts`.
