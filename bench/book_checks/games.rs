@@ -16,10 +16,10 @@ const LEVELS: [(&str, Option<f64>); 5] =
     [("random", None), ("fair", Some(6.0)), ("good", Some(3.0)), ("strong", Some(1.5)), ("expert", Some(0.5))];
 
 /// Makes a book by drop-out expansion, with the last of the databases.
-fn book(arguments: &BookCheckArguments, databases: &DatabasesUpTo<'_>) -> Book<AwariGame> {
+fn book(arguments: &BookCheckArguments, databases: &DatabasesUpTo<'_>, roots: &[Board]) -> Book<AwariGame> {
     let assessor = assessor(databases, arguments.nodes);
     let limits = (arguments.positions, u64::MAX);
-    expand(&even(arguments.stones), drop_out(100, false), &assessor, limits, &mut |_| {})
+    expand(roots, drop_out(100, false), &assessor, limits, &mut |_| {})
 }
 
 fn databases<'a>(arguments: &BookCheckArguments, truth: &'a dyn ExactScores) -> DatabasesUpTo<'a> {
@@ -101,7 +101,7 @@ fn sign_test(wins: usize, losses: usize) -> f64 {
 
 pub(crate) fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
-    let book = book(arguments, &databases);
+    let book = book(arguments, &databases, &[even(arguments.stones)]);
     let (graph, searcher, mut random) = (book.graph(), searcher(), Random::new(6));
     let mut table =
         bench::table("opponent|positions|wrong: book|engine|lost a move: book|engine|only book wrong|only engine|p", 1);
@@ -172,7 +172,6 @@ fn choice_row(name: &str, [book, engine]: &[Vec<i32>; 2]) -> [String; 9] {
 /// a database that both have, its score is the result.
 pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
-    let book = book(arguments, &databases);
     let searcher = searcher();
     let root = even(arguments.stones);
     // The stones that the first player has more, and the position.
@@ -183,6 +182,11 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     }
     openings.sort_unstable_by_key(|one| (one.0, one.1.0));
     openings.dedup();
+    let roots: Vec<Board> = match arguments.openings {
+        true => openings.iter().map(|one| one.1).collect(),
+        false => vec![root],
+    };
+    let book = book(arguments, &databases, &roots);
     let mut random = Random::new(7);
     let (mut results, mut in_book) = (Vec::new(), Vec::new());
     for &(ahead, board) in &openings {
@@ -213,9 +217,10 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     ]);
     let BookCheckArguments { stones, nodes, engine_nodes, .. } = arguments;
     let title = format!(
-        "contest: a book of {} positions of {stones} stones, databases 0..{}, searches of {nodes} positions; in games about \
+        "contest: a book of {} positions of {stones} stones from {} roots, databases 0..{}, searches of {nodes} positions; in games about \
          {engine_nodes}",
         book.graph().len(),
+        roots.len(),
         databases.1
     );
     show(&title, &table);
@@ -270,7 +275,7 @@ fn contest_game(
 
 pub(crate) fn opponents(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
-    let book = book(arguments, &databases);
+    let book = book(arguments, &databases, &[even(arguments.stones)]);
     let (graph, root) = (book.graph(), book.roots()[0]);
     let mut table = bench::table("opponent|mean plies, book first|second|least, book first|second|D first|second", 1);
     let mut random = Random::new(8);

@@ -62,6 +62,12 @@ struct BookCheckArguments {
     /// Positions that a search of the engine visits where its moves are compared, and in games.
     #[arg(long, default_value_t = 2_000)]
     engine_nodes: u64,
+    /// Let the book of the contest begin with all openings of two plies, instead of the first position.
+    #[arg(long)]
+    openings: bool,
+    /// Values of omega at which the growth of a book is followed, in hundredths of a ply a stone.
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 50, 100, 200, 400, DropOut::OMEGA_MAX])]
+    omega: Vec<u64>,
     /// Games from each opening of two plies, for each player.
     #[arg(long, default_value_t = 10)]
     seeds: u64,
@@ -149,7 +155,7 @@ fn score(truth: &dyn ExactScores, key: u64) -> i32 {
 
 /// Expands a book until it has a number of positions or of expansions, or is solved. `seen` is called before each expansion.
 fn expand(
-    root: &Board,
+    roots: &[Board],
     strategy: Strategy,
     assessor: &Assessor<'_>,
     (positions, expansions): (usize, u64),
@@ -157,9 +163,11 @@ fn expand(
 ) -> Book<AwariGame> {
     let assess = |key| assessor.assess(key, &SearchStop::new()).map(|found| found.assessment);
     let mut book = Book::new(AwariGame::new(Rules::AWARI), strategy, BookSides::Both);
-    let key = AwariGame::key(root);
-    let id = book.add_root(key, assess(key).expect("the databases are right"));
-    while book.graph().len() < positions && book.choices() < expansions && !book.graph().is_closed(id) {
+    for key in roots.iter().map(AwariGame::key) {
+        book.add_root(key, assess(key).expect("the databases are right"));
+    }
+    let is_solved = |book: &Book<AwariGame>| book.roots().iter().all(|&root| book.graph().is_closed(root));
+    while book.graph().len() < positions && book.choices() < expansions && !is_solved(&book) {
         seen(&book);
         let Some(leaf) = book.choose() else { break };
         book.expand(leaf, assess).expect("the databases are right");
@@ -191,7 +199,7 @@ fn every_position(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         for (name, strategy) in [("drop-out", drop_out(100, true)), ("conspiracy", Strategy::Conspiracy)] {
             let (begun, mut derived) = (cpu_seconds(), 0);
             let limits = (arguments.positions, u64::MAX);
-            let book = expand(&even(arguments.stones), strategy, &assessor, limits, &mut |book| {
+            let book = expand(&[even(arguments.stones)], strategy, &assessor, limits, &mut |book| {
                 if book.choices() % 1_000 == 999 {
                     let graph = book.graph();
                     let expected = refresh::values(graph);
@@ -220,7 +228,7 @@ fn depths(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let assess = |most, nodes, board: &Board, positions| {
         let databases = DatabasesUpTo(truth, most);
         let assessor = assessor(&databases, nodes);
-        expand(board, drop_out(100, false), &assessor, (positions, u64::MAX), &mut |_| {})
+        expand(&[*board], drop_out(100, false), &assessor, (positions, u64::MAX), &mut |_| {})
     };
     let most = (0..=48).rev().find(|&stones| truth.knows(stones)).unwrap_or(0);
     let book = assess(most, arguments.nodes, &Board::OPENING, arguments.positions);
@@ -254,7 +262,7 @@ fn gap(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         for (name, strategy) in strategies {
             let begun = cpu_seconds();
             let solve = |board: &Board| {
-                let book = expand(board, strategy, &assessor, (usize::MAX, arguments.expansions), &mut |_| {});
+                let book = expand(&[*board], strategy, &assessor, (usize::MAX, arguments.expansions), &mut |_| {});
                 assert_true(&book, truth);
                 let value = book.graph().value(book.roots()[0]);
                 (book.choices(), value.is_exact().then_some(value.low / 100))
@@ -296,7 +304,7 @@ fn strategies(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         ] {
             let begun = cpu_seconds();
             let limits = (arguments.positions, u64::MAX);
-            let book = expand(&even(arguments.stones), strategy, &assessor, limits, &mut |_| {});
+            let book = expand(&[even(arguments.stones)], strategy, &assessor, limits, &mut |_| {});
             assert_true(&book, truth);
             let (graph, root) = (book.graph(), book.roots()[0]);
             // The opponent leaves a book of the first player, and of the second.
@@ -341,7 +349,7 @@ fn convergence(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = DatabasesUpTo(truth, arguments.databases[0]);
     let assessor = assessor(&databases, arguments.nodes);
     let mut refreshed = 0;
-    for omega in [0, 50, 100, 200, 400, DropOut::OMEGA_MAX] {
+    for &omega in &arguments.omega {
         let mut sizes = SIZES.into_iter().filter(|&size| size <= arguments.positions).peekable();
         let mut row = |book: &Book<AwariGame>| {
             let graph = book.graph();
@@ -366,7 +374,7 @@ fn convergence(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
             }
         };
         let limits = (arguments.positions + 10, u64::MAX);
-        expand(&even(arguments.stones), drop_out(omega, false), &assessor, limits, &mut row);
+        expand(&[even(arguments.stones)], drop_out(omega, false), &assessor, limits, &mut row);
     }
     let title = format!(
         "convergence: {} stones, databases 0..{}, searches of {} positions; {refreshed} times derived again",
