@@ -25,6 +25,15 @@ pub struct Played {
     pub captured: u8,
 }
 
+/// The legal moves of a position, in the order A to F. See [`Board::moves`].
+#[derive(Clone, Debug)]
+pub struct LegalMoves {
+    /// The result of a move from each pit that holds stones.
+    played: [Played; 6],
+    /// The pits whose moves are legal and not returned yet, one bit each.
+    left: u8,
+}
+
 /// The reason why a move is illegal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Illegal {
@@ -51,6 +60,17 @@ impl Pit {
     /// The number of the pit, 0 to 5.
     pub const fn number(self) -> usize {
         self.0 as usize
+    }
+}
+
+impl Iterator for LegalMoves {
+    type Item = (Pit, Played);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Pit, Played)> {
+        let pit = Pit::new(self.left.trailing_zeros() as u8)?;
+        self.left &= self.left - 1;
+        Some((pit, self.played[pit.number()]))
     }
 }
 
@@ -123,19 +143,21 @@ impl Board {
     }
 
     /// The legal moves, in the order A to F.
-    pub fn moves(&self, rules: &Rules) -> impl Iterator<Item = (Pit, Played)> + use<> {
-        let mut played = [None; 6];
-        let mut feeds = false;
+    pub fn moves(&self, rules: &Rules) -> LegalMoves {
+        let mut played = [Played { child: *self, captured: 0 }; 6];
+        let (mut feeding, mut starving) = (0u8, 0u8);
         for pit in Pit::ALL {
             if self.0[pit.number()] > 0 {
                 let (after, effect) = self.sow(rules, pit);
-                feeds |= matches!(effect, SowEffect::Quiet | SowEffect::Captures);
-                played[pit.number()] = Some((after, effect)).filter(|_| effect != SowEffect::Forbidden);
+                played[pit.number()] = after;
+                match effect {
+                    SowEffect::Quiet | SowEffect::Captures => feeding |= 1 << pit.number(),
+                    SowEffect::Starves => starving |= 1 << pit.number(),
+                    SowEffect::Forbidden => (),
+                }
             }
         }
-        Pit::ALL.into_iter().zip(played).filter_map(move |(pit, after)| {
-            after.filter(|(_, effect)| !feeds || *effect != SowEffect::Starves).map(|(after, _)| (pit, after))
-        })
+        LegalMoves { played, left: if feeding > 0 { feeding } else { starving } }
     }
 
     /// The positions from which a legal move without a capture leads here, with the pit of the move.
@@ -212,20 +234,36 @@ impl Rules {
     }
 }
 
-/// The pits after sowing from `origin`, and where the last stone fell.
-fn sown(pits: &[u8; 12], origin: usize) -> ([u8; 12], usize) {
-    let mut pits = *pits;
-    let mut hand = std::mem::take(&mut pits[origin]);
-    let mut at = origin;
-    while hand > 0 {
-        at = (at + 1) % 12;
-        if at == origin {
-            continue;
+/// By origin and pit: which stone of a sowing falls there first, the first one being 1. None falls into the origin: `u8::MAX`.
+const DISTANCES: [[u8; 12]; 6] = distances();
+
+const fn distances() -> [[u8; 12]; 6] {
+    let mut table = [[u8::MAX; 12]; 6];
+    let mut origin = 0;
+    while origin < 6 {
+        let mut distance = 1;
+        while distance < 12 {
+            table[origin][(origin + distance) % 12] = distance as u8;
+            distance += 1;
         }
-        pits[at] += 1;
-        hand -= 1;
+        origin += 1;
     }
-    (pits, at)
+    table
+}
+
+/// The pits after sowing from `origin`, which holds stones, and where the last stone fell.
+#[inline]
+fn sown(pits: &[u8; 12], origin: usize) -> ([u8; 12], usize) {
+    // A lap has eleven pits.
+    let (laps, rest) = (pits[origin] / 11, pits[origin] % 11);
+    let mut after = *pits;
+    for (pit, distance) in after.iter_mut().zip(DISTANCES[origin]) {
+        // Without branches, and without a check of what 48 stones cannot do, so that vector instructions serve.
+        let sown = pit.wrapping_add(laps).wrapping_add(u8::from(distance <= rest));
+        *pit = if distance == u8::MAX { 0 } else { sown };
+    }
+    let last = if rest == 0 { 11 } else { usize::from(rest) };
+    (after, (origin + last) % 12)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub mod sow;
 pub mod transcript;
 
 pub use binomial::binomial;
-pub use board::{Board, Illegal, Pit, Played};
+pub use board::{Board, Illegal, LegalMoves, Pit, Played};
 pub use half::{HALF_PITS, Half, Halves, STONES_MAX};
 pub use index::{Index, Orientation, PositionSet, Slab};
 pub use opening::Opening;

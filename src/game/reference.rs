@@ -26,13 +26,16 @@
 //! first.
 
 use crate::{RepetitionRule, RestOwner, Rules, Slam};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 
 /// The stones in the twelve pits: six of the player to move, then six of the opponent, counter-clockwise.
 pub type Pits = [u8; 12];
 
 /// Scores of all positions with some number of stones: what the mover will capture minus what the opponent will.
-pub type Scores = BTreeMap<Pits, i8>;
+///
+/// The order of its entries is arbitrary, but the same in each run.
+pub type Scores = HashMap<Pits, i8, BuildHasherDefault<DefaultHasher>>;
 
 /// The result of a move by the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -402,7 +405,7 @@ mod tests {
     #[test]
     fn unmoves_are_all_and_only_the_moves_that_lead_here() {
         for stones in 0..=5 {
-            let mut parents: BTreeMap<Pits, Vec<(usize, Pits)>> = BTreeMap::new();
+            let mut parents: HashMap<Pits, Vec<(usize, Pits)>> = HashMap::new();
             for pits in boards(stones) {
                 for (pit, played) in moves(pits).into_iter().enumerate() {
                     if let ReferenceMove::Legal { captured: 0, child } = played {
