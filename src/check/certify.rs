@@ -24,7 +24,7 @@
 //! Memory: two bits a position, and at most half a bit for the list of open claims, which spares most passes a look at the
 //! scores.
 
-use crate::databases::{Database, Databases, ScoreSource};
+use crate::databases::{AnyScores, Database, Databases, ScoreSource};
 use crate::error::Result;
 use crate::{CheckError, Histogram};
 use game::{Board, Score};
@@ -59,6 +59,7 @@ pub fn certify_watched<L: ScoreSource>(
     stones: u32,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Certified> {
+    let databases = &databases.of_any();
     certify_claims(ForcedBounds { low: databases, high: databases }, stones, 1, watch)
 }
 
@@ -75,12 +76,13 @@ pub fn certify_bounds_watched<L: ScoreSource>(
     stones: u32,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Certified> {
+    let (low, high) = (&low.of_any(), &high.of_any());
     certify_claims(ForcedBounds { low, high }, stones, 1 - stones as Score, watch)
 }
 
 /// Derives the claims of all bounds from `bound_min` up.
-fn certify_claims<L: ScoreSource>(
-    databases: ForcedBounds<&Databases<L>>,
+fn certify_claims(
+    databases: ForcedBounds<&Databases<AnyScores<'_>>>,
     stones: u32,
     bound_min: Score,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
@@ -124,9 +126,9 @@ struct ForcedBounds<T> {
 }
 
 /// The claims derived so far.
-struct Proof<'a, L> {
-    databases: ForcedBounds<&'a Databases<L>>,
-    claims: ForcedBounds<&'a Database<L>>,
+struct Proof<'a> {
+    databases: ForcedBounds<&'a Databases<AnyScores<'a>>>,
+    claims: ForcedBounds<&'a Database<AnyScores<'a>>>,
     watch: &'a (dyn Fn() -> ControlFlow<()> + Sync),
     wins: PositionBits,
     losses: PositionBits,
@@ -191,7 +193,7 @@ impl OpenUnit {
     }
 }
 
-impl<L: ScoreSource> Proof<'_, L> {
+impl Proof<'_> {
     /// Derives all claims of `bound` and `-bound`; returns the number of passes.
     fn derive(&self, bound: Score) -> Result<u32> {
         let units = self.claims.low.positions().div_ceil(UNIT_POSITIONS);

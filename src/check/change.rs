@@ -1,6 +1,6 @@
 //! How many positions change their score from one set of rules to another.
 
-use crate::databases::{Database, Databases, ScoreSource};
+use crate::databases::{AnyScores, Database, Databases, ScoreSource};
 use crate::error::Result;
 use rayon::prelude::*;
 
@@ -45,6 +45,14 @@ impl ScoreChanges {
     pub fn of_bounds<L: ScoreSource, M: ScoreSource>(
         databases: [&Databases<L>; 2],
         others: [&Databases<M>; 2],
+        stones: u32,
+    ) -> Result<ScoreChanges> {
+        ScoreChanges::of_any(databases.map(Databases::of_any), others.map(Databases::of_any), stones)
+    }
+
+    fn of_any(
+        databases: [Databases<AnyScores<'_>>; 2],
+        others: [Databases<AnyScores<'_>>; 2],
         stones: u32,
     ) -> Result<ScoreChanges> {
         assert_eq!(databases[0].set(), others[0].set(), "the same positions");
@@ -94,7 +102,7 @@ fn signs((low, high): (i8, i8)) -> (i8, i8) {
     (low.signum(), high.signum())
 }
 
-fn read<L: ScoreSource>(database: &Database<L>, first: u64, scores: &mut Vec<i8>) -> Result<()> {
+fn read(database: &Database<AnyScores<'_>>, first: u64, scores: &mut Vec<i8>) -> Result<()> {
     scores.resize(UNIT_POSITIONS.min(database.positions() - first) as usize, 0);
     database.scores().read(first, scores)
 }

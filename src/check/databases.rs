@@ -7,6 +7,7 @@ use crate::CheckError;
 use crate::error::Result;
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use std::path::Path;
+use std::sync::Arc;
 use store::{CachedScores, StoreError};
 
 /// The orientation of finished databases.
@@ -40,6 +41,36 @@ pub trait ScoreSource: Sync {
     /// Returns the path of the file.
     fn path(&self) -> &Path {
         Path::new("")
+    }
+}
+
+/// Sources of any kind. Checks work on these: a check that is generic over its sources would be compiled in the crate that
+/// calls it, with the optimisation of that crate.
+pub(crate) type AnyScores<'a> = &'a dyn ScoreSource;
+
+impl ScoreSource for AnyScores<'_> {
+    fn positions(&self) -> u64 {
+        (**self).positions()
+    }
+
+    fn score(&self, position: u64) -> Result<Score> {
+        (**self).score(position)
+    }
+
+    fn scores(&self, positions: &[u64], out: &mut [Score]) -> Result<()> {
+        (**self).scores(positions, out)
+    }
+
+    fn read(&self, first: u64, out: &mut [Score]) -> Result<()> {
+        (**self).read(first, out)
+    }
+
+    fn edition(&self) -> u64 {
+        (**self).edition()
+    }
+
+    fn path(&self) -> &Path {
+        (**self).path()
     }
 }
 
@@ -119,7 +150,7 @@ pub struct Databases<L> {
 /// A database with its index.
 #[derive(Debug)]
 pub struct Database<L> {
-    index: Index,
+    index: Arc<Index>,
     scores: L,
 }
 
@@ -140,13 +171,19 @@ impl<L: ScoreSource> Databases<L> {
         if self.by_stones.len() <= at {
             self.by_stones.resize_with(at + 1, || None);
         }
-        self.by_stones[at] = Some(Database { index: Index::new(stones, self.set), scores });
+        self.by_stones[at] = Some(Database { index: Arc::new(Index::new(stones, self.set)), scores });
         Ok(())
     }
 
     /// Returns the database with `stones` stones.
     pub fn get(&self, stones: u32) -> Result<&Database<L>> {
         self.by_stones.get(stones as usize).and_then(Option::as_ref).ok_or(CheckError::Missing { stones })
+    }
+
+    /// Returns the same databases, whatever their sources.
+    pub(crate) fn of_any(&self) -> Databases<AnyScores<'_>> {
+        let by_stones = self.by_stones.iter().map(|database| database.as_ref().map(Database::of_any)).collect();
+        Databases { rules: self.rules, set: self.set, by_stones }
     }
 
     /// Returns the editions of all databases, for [`unchanged`](Self::unchanged).
@@ -180,6 +217,11 @@ impl<L: ScoreSource> Databases<L> {
 }
 
 impl<L: ScoreSource> Database<L> {
+    /// Returns the same database, whatever its source.
+    pub(crate) fn of_any(&self) -> Database<AnyScores<'_>> {
+        Database { index: Arc::clone(&self.index), scores: &self.scores }
+    }
+
     /// Returns the index.
     pub fn index(&self) -> &Index {
         &self.index

@@ -1,7 +1,7 @@
 //! The positions at which two databases differ, for a message after their content digests differed.
 
 use crate::CheckError;
-use crate::databases::{Database, ScoreSource};
+use crate::databases::{AnyScores, Database, ScoreSource};
 use crate::error::Result;
 use crate::verify::MISTAKES_NAMED_MAX;
 use crate::wrong_score::WrongScore;
@@ -24,6 +24,10 @@ pub struct Differences {
 /// # Panics
 /// When the two do not have the same stones and position set.
 pub fn differences<L: ScoreSource, M: ScoreSource>(found: &Database<L>, expected: &Database<M>) -> Result<Differences> {
+    differences_of_any(&found.of_any(), &expected.of_any())
+}
+
+fn differences_of_any(found: &Database<AnyScores<'_>>, expected: &Database<AnyScores<'_>>) -> Result<Differences> {
     let positions = found.positions();
     let is_same = found.index().stones() == expected.index().stones() && positions == expected.positions();
     assert!(is_same, "databases of the same positions are compared");

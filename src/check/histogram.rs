@@ -1,7 +1,7 @@
 //! Histograms of scores.
 
 use crate::CheckError;
-use crate::databases::{Database, ScoreSource};
+use crate::databases::{AnyScores, Database, ScoreSource};
 use crate::error::Result;
 use game::Score;
 use rayon::prelude::*;
@@ -35,6 +35,10 @@ impl Histogram {
 
     /// Counts the positions of a database in parallel, and checks that no score exceeds its stones.
     pub fn of<L: ScoreSource>(database: &Database<L>) -> Result<Histogram> {
+        Histogram::of_any(&database.of_any())
+    }
+
+    fn of_any(database: &Database<AnyScores<'_>>) -> Result<Histogram> {
         let positions = database.positions();
         (0..positions.div_ceil(UNIT_POSITIONS))
             .into_par_iter()
@@ -115,7 +119,7 @@ impl Histogram {
         units.reduce(|| Histogram::EMPTY, |a, b| a.plus(&b))
     }
 
-    fn of_unit<L: ScoreSource>(database: &Database<L>, first: u64, scores: &[Score]) -> Result<Histogram> {
+    fn of_unit(database: &Database<AnyScores<'_>>, first: u64, scores: &[Score]) -> Result<Histogram> {
         let stones = database.index().stones();
         let mut histogram = Histogram::EMPTY;
         for (score, positions) in count_scores(scores) {

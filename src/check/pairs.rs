@@ -1,7 +1,7 @@
 //! The two bounds of positions, compared with each other.
 
 use crate::CheckError;
-use crate::databases::{Databases, ScoreSource};
+use crate::databases::{AnyScores, Databases, ScoreSource};
 use crate::error::Result;
 use game::Score;
 use rayon::prelude::*;
@@ -42,6 +42,14 @@ impl PairStatistics {
 /// # Errors
 /// [`CheckError::Crossed`] where the lower bound exceeds the upper one.
 pub(crate) fn pairs_of<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, stones: u32) -> Result<PairStatistics> {
+    pairs_of_any(&low.of_any(), &high.of_any(), stones)
+}
+
+fn pairs_of_any(
+    low: &Databases<AnyScores<'_>>,
+    high: &Databases<AnyScores<'_>>,
+    stones: u32,
+) -> Result<PairStatistics> {
     let (lows, highs) = (low.get(stones)?, high.get(stones)?);
     let positions = lows.positions();
     let of_unit = |[low, high]: &mut [Vec<Score>; 2], unit: u64| {

@@ -18,10 +18,10 @@
 //! `captures` counts the positions of the extent, those that offer both kinds of move, and those of these in which no
 //! best move captures. Shares and mean follow from the other fields.
 
-use crate::databases::{Databases, ScoreSource};
+use crate::databases::{AnyScores, Database, Databases, ScoreSource};
 use crate::error::Result;
 use crate::pairs::{PairStatistics, pairs_of};
-use crate::walk::{VisitedPosition, WalkTally, walk, walk_of};
+use crate::walk::{VisitedPosition, WalkTally, walk_of};
 use crate::{CheckError, Extent, Histogram, ScoreShares};
 use game::quantity::plural;
 use game::{STONES_MAX, Score};
@@ -52,12 +52,9 @@ pub struct CaptureStatistics {
 impl Statistics {
     /// Computes the statistics of the `stones`-stone database, those of captures from the positions of `extent`.
     pub fn of<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Statistics> {
-        Ok(Statistics {
-            stones,
-            histogram: Histogram::of(databases.get(stones)?)?,
-            choice: walk(databases, stones, extent, &|_| ControlFlow::Continue(()))?,
-            pairs: None,
-        })
+        let database = databases.get(stones)?;
+        let choice = CaptureStatistics::of(&database.of_any(), &databases.of_any(), extent)?;
+        Ok(Statistics::new(stones, Histogram::of(database)?, choice))
     }
 
     /// Makes the statistics of the `stones`-stone database from counts.
@@ -72,7 +69,7 @@ impl Statistics {
         stones: u32,
         extent: Extent,
     ) -> Result<Statistics> {
-        let choice = walk_of(low.get(stones)?, high, extent, &|_| ControlFlow::Continue(()))?;
+        let choice = CaptureStatistics::of(&low.get(stones)?.of_any(), &high.of_any(), extent)?;
         let statistics = Statistics::new(stones, Histogram::of(low.get(stones)?)?, choice);
         Ok(statistics.with_pairs(pairs_of(low, high, stones)?))
     }
@@ -189,6 +186,14 @@ fn rounded(figure: f64) -> f64 {
 }
 
 impl CaptureStatistics {
+    fn of(
+        database: &Database<AnyScores<'_>>,
+        children: &Databases<AnyScores<'_>>,
+        extent: Extent,
+    ) -> Result<CaptureStatistics> {
+        walk_of(database, children, extent, &|_| ControlFlow::Continue(()))
+    }
+
     /// Returns the share of positions offering both kinds of move in which no best move captures, if there are any.
     pub fn declined_share(&self) -> Option<f64> {
         (self.offered > 0).then(|| self.declined as f64 / self.offered as f64)

@@ -8,10 +8,10 @@
 //! [`crate::certify`] closes that gap. Published counts close it too: in the order in which 0 is least and magnitudes grow
 //! outward, the right solution is the least, so the magnitudes of any other solution add up to more.
 
-use crate::databases::{Databases, ScoreSource};
+use crate::databases::{AnyScores, Database, Databases, ScoreSource};
 use crate::error::Result;
 use crate::pairs::pairs_of;
-use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk, walk_of, walk_portion};
+use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk_of, walk_portion};
 use crate::wrong_score::WrongScore;
 use crate::{CaptureStatistics, CheckError, Extent, Histogram};
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ pub fn verify_bounds_watched<L: ScoreSource>(
 ) -> Result<[Verified; 2]> {
     let against = |bounds: &Databases<L>, children: &Databases<L>| {
         let histogram = Histogram::of(bounds.get(stones)?)?;
-        walk_of::<L, RuleCheckTally>(bounds.get(stones)?, children, extent, watch)?.verified(stones, histogram)
+        tally_of(&bounds.get(stones)?.of_any(), &children.of_any(), extent, watch)?.verified(stones, histogram)
     };
     pairs_of(low, high, stones)?;
     Ok([against(low, high)?, against(high, low)?])
@@ -83,7 +83,7 @@ pub fn verify_counted<L: ScoreSource>(
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified> {
-    walk::<L, RuleCheckTally>(databases, stones, extent, watch)?.verified(stones, histogram)
+    tally_of_portion(&databases.of_any(), stones, extent, DatabasePortion::WHOLE, watch)?.verified(stones, histogram)
 }
 
 /// Verifies a portion of the `stones`-stone database, as [`verify_counted`] does all of it.
@@ -97,7 +97,26 @@ pub fn verify_portion<L: ScoreSource>(
     portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<PortionFindings> {
-    walk_portion::<L, RuleCheckTally>(databases, stones, extent, portion, watch).map(PortionFindings)
+    tally_of_portion(&databases.of_any(), stones, extent, portion, watch).map(PortionFindings)
+}
+
+fn tally_of_portion(
+    databases: &Databases<AnyScores<'_>>,
+    stones: u32,
+    extent: Extent,
+    portion: DatabasePortion,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<RuleCheckTally> {
+    walk_portion(databases, stones, extent, portion, watch)
+}
+
+fn tally_of(
+    database: &Database<AnyScores<'_>>,
+    children: &Databases<AnyScores<'_>>,
+    extent: Extent,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<RuleCheckTally> {
+    walk_of(database, children, extent, watch)
 }
 
 /// The findings of a portion of a database. Findings add up.
@@ -256,9 +275,11 @@ mod tests {
     #[test]
     fn a_sample_visits_positions_as_a_full_walk_does() {
         let databases = solved(6, PositionSet::REACHABLE);
-        let all: VisitedPositions = walk(&databases, 6, Extent::Full, &|_| ControlFlow::Continue(())).unwrap();
+        let all: VisitedPositions =
+            walk_portion(&databases, 6, Extent::Full, DatabasePortion::WHOLE, &|_| ControlFlow::Continue(())).unwrap();
         for sample in [SAMPLE, TILES] {
-            let some: VisitedPositions = walk(&databases, 6, sample, &|_| ControlFlow::Continue(())).unwrap();
+            let some: VisitedPositions =
+                walk_portion(&databases, 6, sample, DatabasePortion::WHOLE, &|_| ControlFlow::Continue(())).unwrap();
             assert!(some.0.len() > 1_000 && some.0.iter().all(|place| all.0.contains(place)));
         }
     }
@@ -272,7 +293,10 @@ mod tests {
         for seed in 0..SEEDS {
             let sample = Sample { one_in: 10, at_least: 100, seed };
             let seen: VisitedPositions =
-                walk(&databases, 5, Extent::Tiles(sample), &|_| ControlFlow::Continue(())).unwrap();
+                walk_portion(&databases, 5, Extent::Tiles(sample), DatabasePortion::WHOLE, &|_| {
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
             let of_asked = seen.0.len() as f64 / sample.count(positions) as f64;
             assert!((0.7..1.4).contains(&of_asked), "{of_asked}");
             seen.0.iter().for_each(|place| looked[place.0 as usize] += 1);

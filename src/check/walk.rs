@@ -64,16 +64,6 @@ pub(crate) trait WalkTally: Default + Send {
 /// Receives the number of further positions visited; may end the walk early.
 pub(crate) type Watch<'a> = &'a (dyn Fn(u64) -> ControlFlow<()> + Sync);
 
-/// Walks the `stones`-stone database.
-pub(crate) fn walk<L: ScoreSource, T: WalkTally>(
-    databases: &Databases<L>,
-    stones: u32,
-    extent: Extent,
-    watch: Watch,
-) -> Result<T> {
-    walk_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)
-}
-
 /// Walks a database whose scores follow from those of the children in `children`.
 pub(crate) fn walk_of<L: ScoreSource, T: WalkTally>(
     database: &Database<L>,
