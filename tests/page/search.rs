@@ -131,20 +131,25 @@ fn moves_are_shown_as_they_happen_unless_motion_is_unwanted() {
     });
 }
 
-/// Databases of nine stones, and a game that begins with 48.
-#[test]
-fn whole_games_are_played_from_the_opening() {
+/// Plays a game that begins with 48 stones, with databases of nine, in a window of some width.
+fn play_from_the_opening(width: u32, level: &str, seed: u64) {
     browse(async |browser| {
-        let mut random = Random::new(4);
-        for (width, level) in [(390, "fair"), (900, "perfect")] {
-            resize(browser, width).await;
-            browser.visit("/?think=1").await;
-            browser.choose("#level", level).await;
-            browser.choose("#computer", "N").await;
-            let what = format!("{level}, {width} pixels");
-            let game = browser.played_game(Game::new(Rules::AWARI), &mut random, &what).await;
-            let lead = game.outcome().unwrap().lead;
-            println!("{level}: {} moves, South's lead {lead}", game.turns().len());
-        }
+        resize(browser, width).await;
+        browser.visit("/?think=1").await;
+        browser.choose("#level", level).await;
+        browser.choose("#computer", "N").await;
+        let what = format!("{level}, {width} pixels");
+        let game = browser.played_game(Game::new(Rules::AWARI), &mut Random::new(seed), &what).await;
+        println!("{level}: {} moves, South's lead {}", game.turns().len(), game.outcome().unwrap().lead);
     });
+}
+
+#[test]
+fn a_whole_game_is_played_on_a_phone() {
+    play_from_the_opening(390, "fair", 4);
+}
+
+#[test]
+fn a_whole_game_is_played_on_a_desktop() {
+    play_from_the_opening(900, "perfect", 5);
 }

@@ -168,11 +168,12 @@ fn example(desk: &Desk, line: &str) {
     }
 }
 
-/// A command that takes seconds: certificates of few stones, and a small book.
+/// A command that takes seconds: certificates of few stones, plans of a job of fewer, and a small book.
 pub(crate) fn shortened(command: &str) -> String {
     if command.starts_with("awari verify ") && command.ends_with(" --certify") {
         return command.replace(" --stones 0..12", "") + " --stones 0..8";
     }
+    let command = command.replace("--stones 0..48 --ranks 64", "--stones 0..36 --ranks 64");
     command.replace("run manifests/book.toml", "run manifests/book.toml --set book.positions=1000")
 }
 
