@@ -62,7 +62,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         )));
     }
     let positions = fitted.len() as u64;
-    let training = Training::new(fitted.into_iter().map(|sample| (sample.board, sample.score)));
+    let training = Training::new(fitted.into_iter().map(|sample| (sample.board, f32::from(sample.score))));
     let progress = context.progress();
     progress.begin(0, "batches");
     let evaluation = training.fit(fit.rounds, context.threads(), |done, total| {

@@ -18,6 +18,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod beyond;
 mod board;
 mod evaluation;
 mod features;
@@ -34,6 +35,7 @@ mod tests;
 mod training;
 mod worker;
 
+pub use beyond::EstimateSampler;
 pub use evaluation::{Evaluation, EvaluationError};
 pub use limits::{SearchLimits, SearchStop};
 pub use report::{MoveEstimate, SearchReport, SearchedMove};

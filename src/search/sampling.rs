@@ -111,6 +111,11 @@ impl SplitMix {
         second
     }
 
+    /// The generator of a state.
+    pub(crate) fn of_state(state: u64) -> SplitMix {
+        SplitMix(state)
+    }
+
     /// Returns the next 64 bits.
     pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! Fits the evaluation to positions with known scores.
+//! Fits the evaluation to positions with known scores, or with estimates of them.
 //!
 //! The loss of an estimate is its error, squared below one stone (Huber 1964): a few positions with huge scores must not
 //! outweigh the others. The weights follow the gradient by the rule of Kingma & Ba (Adam, 2015), with a rate that falls to 0.
@@ -10,7 +10,7 @@ use crate::board::PackedBoard;
 use crate::evaluation::{DIRECT_STONE, Evaluation, EvaluationNetwork, NARROW, ONE, ROW_MAX, Row, WIDE};
 use crate::features::{COLUMNS, FEATURES, columns};
 use crate::sampling::SplitMix;
-use game::{Board, Score};
+use game::Board;
 use std::thread;
 
 /// The number of samples between two changes of the weights.
@@ -47,10 +47,10 @@ pub struct Training {
 }
 
 impl Training {
-    /// Takes positions with their scores.
-    pub fn new(samples: impl IntoIterator<Item = (Board, Score)>) -> Training {
+    /// Takes positions with their scores, or estimates of them, in stones.
+    pub fn new(samples: impl IntoIterator<Item = (Board, f32)>) -> Training {
         let (columns, scores) =
-            samples.into_iter().map(|(board, score)| (columns(PackedBoard::new(&board)), f32::from(score))).unzip();
+            samples.into_iter().map(|(board, score)| (columns(PackedBoard::new(&board)), score)).unzip();
         Training { columns, scores }
     }
 
@@ -247,6 +247,7 @@ impl Weights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use game::Score;
     use game::reference;
 
     /// The mean error in stones.
@@ -265,7 +266,7 @@ mod tests {
             .flat_map(|scores| scores.iter().map(|(pits, score)| (Board(*pits), *score)))
             .collect();
         samples.sort_unstable_by_key(|(board, _)| board.0);
-        let training = Training::new(samples.iter().copied());
+        let training = Training::new(samples.iter().map(|(board, score)| (*board, f32::from(*score))));
         let fitted = training.fit(200, 2, |_, _| true).unwrap();
         let (material, network) = (error(&Evaluation::MATERIAL, &samples), error(&fitted, &samples));
         assert!(network < material / 2.0, "{network} {material}");

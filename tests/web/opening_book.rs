@@ -41,7 +41,12 @@ fn best_first_move(place: &TestDirectory) -> (usize, f64) {
     let positions = exported(place);
     let value = |pit| {
         let after = sown_from_opening(pit);
-        -positions.iter().find(|(pits, ..)| *pits == after).unwrap_or_else(|| panic!("{after} is not in the book")).1
+        // Not negated, which makes a negative zero.
+        0.0 - positions
+            .iter()
+            .find(|(pits, ..)| *pits == after)
+            .unwrap_or_else(|| panic!("{after} is not in the book"))
+            .1
     };
     (0..6)
         .map(|pit| (pit, value(pit)))
