@@ -322,24 +322,18 @@ impl PlaneReader {
         self.scores.digest()
     }
 
-    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order. It reads ahead.
+    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order. Reads of such
+    /// shares are too short to be started ahead, which takes more processor time than it saves.
     #[must_use]
     pub(crate) fn with_share(self, bytes: u64, readers: u32) -> PlaneReader {
-        // One run is held and one is being read.
-        let bytes = (bytes / u64::from(readers.max(1)) / 2).clamp(RUN_BYTES, LONG_RUN_BYTES);
-        PlaneReader { held: HeldRuns { reads_ahead: true, ..HeldRuns::of_bytes(bytes) }, ..self }
+        let bytes = (bytes / u64::from(readers.max(1))).clamp(RUN_BYTES, LONG_RUN_BYTES);
+        PlaneReader { held: HeldRuns::of_bytes(bytes), ..self }
     }
 
     /// Returns the reader with longer reads, for a stage with few readers that reads in order. It reads ahead.
     #[must_use]
     pub(crate) fn with_long_reads(self) -> PlaneReader {
         PlaneReader { held: HeldRuns { reads_ahead: true, ..HeldRuns::of_bytes(LONG_RUN_BYTES) }, ..self }
-    }
-
-    /// Starts to read the blocks of some words that are not zeros, which will be read next.
-    fn read_ahead(&mut self, words: Range<usize>) {
-        let blocks = self.blocks_of(words);
-        self.held.start(&self.scores, blocks);
     }
 
     /// Returns the blocks that have some words, at least one.
@@ -433,8 +427,6 @@ pub(crate) struct SeedsReader<'a> {
     reader: PlaneReader,
     groups: &'a [UnitGroup],
     bounds: u32,
-    /// Whether groups are read in order, one bound of each.
-    reads_ahead: bool,
 }
 
 impl<'a> SeedsReader<'a> {
@@ -453,30 +445,26 @@ impl<'a> SeedsReader<'a> {
     /// Returns the reader of an open file with this many bounds.
     pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [UnitGroup]) -> Self {
         let reader = PlaneReader { held: HeldRuns::of_bytes(SEEDS_RUN_BYTES), reads_on: false, ..reader };
-        SeedsReader { name, reader, groups, bounds, reads_ahead: true }
+        SeedsReader { name, reader, groups, bounds }
     }
 
     /// Returns the reader of one thread for all bounds of a group, of which [`hold`](Self::hold) has got the blocks.
     #[must_use]
     pub(crate) fn by_group(self) -> Self {
-        SeedsReader { reads_ahead: false, reader: PlaneReader { is_parallel: false, ..self.reader }, ..self }
+        SeedsReader { reader: PlaneReader { is_parallel: false, ..self.reader }, ..self }
     }
 
     /// Reads words of the plane of a bound, and returns whether any may have a bit.
     pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool> {
         let first = self.groups.partition_point(|group| group.words.end <= words.start);
         let mut any = false;
-        let inside = self.groups[first..].iter().take_while(|group| group.words.start < words.end);
-        for (number, group) in (first..).zip(inside) {
+        for group in self.groups[first..].iter().take_while(|group| group.words.start < words.end) {
             let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
             let (now, rest) = into.split_at_mut(inside.len());
             let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
             let read = self.reader.read(start..start + inside.len(), now);
             any |= read.map_err(|error| files::unreadable(&self.name, error))?;
             into = rest;
-            if let Some(next) = self.groups.get(number + 1).filter(|_| self.reads_ahead) {
-                self.reader.read_ahead(next.seeds(bound, self.bounds));
-            }
         }
         Ok(any)
     }
