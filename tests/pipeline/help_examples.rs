@@ -168,13 +168,23 @@ fn example(desk: &Desk, line: &str) {
     }
 }
 
-/// A command that takes seconds: certificates of few stones, plans of a job of fewer, and a small book.
+/// A command that takes seconds: certificates of few stones, plans of a job of fewer, a build of fewer, and a small book.
 pub(crate) fn shortened(command: &str) -> String {
     if command.starts_with("awari verify ") && command.ends_with(" --certify") {
         return command.replace(" --stones 0..12", "") + " --stones 0..8";
     }
-    let command = command.replace("--stones 0..48 --ranks 64", "--stones 0..36 --ranks 64");
-    command.replace("run manifests/book.toml", "run manifests/book.toml --set book.positions=1000")
+    let mut command = command.to_owned();
+    for (long, short) in [
+        ("--stones 0..48 --ranks 64", "--stones 0..36 --ranks 64"),
+        ("--stones 42..48 --ranks 64", "--stones 30..36 --ranks 64"),
+        ("--stones 40..42 --ranks 64", "--stones 34..36 --ranks 64"),
+        ("build.stones=0..15", "build.stones=0..12"),
+        ("process:15:", "process:12:"),
+        ("run manifests/book.toml", "run manifests/book.toml --set book.positions=1000 --set book.search=nodes=2000"),
+    ] {
+        command = command.replace(long, short);
+    }
+    command
 }
 
 /// Starts the servers on free ports, and sends them the requests of the examples with `curl`.
