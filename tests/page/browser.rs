@@ -94,6 +94,25 @@ struct Extension {
     body: Value,
 }
 
+/// Pauses between two looks at the page, each twice as long as the last up to 40 ms: every look keeps the browser busy.
+struct Polls {
+    end: Instant,
+    next: Duration,
+}
+
+impl Polls {
+    fn new() -> Polls {
+        Polls { end: Instant::now() + PATIENCE, next: Duration::from_millis(5) }
+    }
+
+    /// Waits. Returns whether there is patience left.
+    async fn pause(&mut self) -> bool {
+        tokio::time::sleep(self.next).await;
+        self.next = (self.next * 2).min(Duration::from_millis(40));
+        Instant::now() < self.end
+    }
+}
+
 impl Driver {
     fn start() -> Driver {
         let mut child = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().unwrap();
@@ -229,10 +248,9 @@ impl<'a> Browser<'a> {
 
     /// Waits until another page has come.
     async fn arrived(&self, before: &str) {
-        let end = Instant::now() + PATIENCE;
+        let mut polls = Polls::new();
         while self.address().await == before {
-            assert!(Instant::now() < end, "nothing comes after {before}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(polls.pause().await, "nothing comes after {before}");
         }
         self.until("document.readyState === 'complete'").await;
     }
@@ -330,10 +348,9 @@ impl<'a> Browser<'a> {
 
     /// Waits until a script returns true.
     pub(crate) async fn until(&self, condition: &str) {
-        let end = Instant::now() + PATIENCE;
+        let mut polls = Polls::new();
         while self.script(&format!("return Boolean({condition})")).await != true {
-            assert!(Instant::now() < end, "{condition} never holds at {}", self.address().await);
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert!(polls.pause().await, "{condition} never holds at {}", self.address().await);
         }
     }
 
