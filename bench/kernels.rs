@@ -1,52 +1,40 @@
-//! Kernels of a build on one thread: captures, and the sweep by each kernel that the processor has. The bench `codecs`
-//! measures the store.
-//!
-//! Each is called several times, and the fastest call counts. Scores and captures are compared with those of the build.
+//! Kernels of a build on one thread: captures and sweep. The bench `codecs` measures the store.
 
-use bench::{Largest, captures, timed};
-use clap::Parser;
+use bench::{Largest, captures};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use engines::{Kernel, ScoreRows, sweep};
 use game::PositionSet;
 
-/// Measures captures and sweep of one database.
-#[derive(Parser)]
-struct KernelArguments {
-    /// Stones: a database that fits in the third-level cache of most machines.
-    #[arg(long, default_value_t = 14)]
-    stones: u32,
-    /// Calls of each.
-    #[arg(long, default_value_t = 10)]
-    calls: usize,
-}
+/// Stones: a database that fits in the third-level cache of most machines.
+const STONES: u32 = 14;
+/// Under `cargo test` everything runs once, on less.
+const STONES_IN_TESTS: u32 = 6;
 
-fn main() {
-    let arguments = bench::arguments(|tiny: &mut KernelArguments| (tiny.stones, tiny.calls) = (6, 1));
-    bench::pool(1).install(|| measure(&arguments));
-}
+fn parts(criterion: &mut Criterion) {
+    let measuring = std::env::args().any(|argument| argument == "--bench");
+    let stones = if measuring { STONES } else { STONES_IN_TESTS };
+    let pool = bench::pool(1);
+    let largest = pool.install(|| Largest::new(PositionSet::All, stones));
+    let Largest { tables, index, captures: best, scores, smaller } = largest;
 
-fn measure(arguments: &KernelArguments) {
-    let Largest { tables, index, captures: best, scores, smaller } = Largest::new(PositionSet::All, arguments.stones);
-    let mut table = bench::table("kernel|ms of CPU|M/s of CPU", 1);
-    let mut add_row = |name: String, call: &mut dyn FnMut() -> f64| {
-        let cpu = (0..arguments.calls).map(|_| call()).fold(f64::INFINITY, f64::min);
-        let speed = index.positions() as f64 / cpu / 1e6;
-        table.add_row([name, format!("{:.2}", cpu * 1e3), format!("{speed:.1}")]);
-    };
-    add_row("capture".to_owned(), &mut || {
-        let (found, _, cpu) = timed(|| captures(&tables, &index, &smaller));
-        assert!(found[..] == best[..]);
-        cpu
+    let mut group = criterion.benchmark_group(format!("one thread, {stones} stones"));
+    group.throughput(Throughput::Elements(index.positions())).sample_size(10);
+    group.bench_function("capture", |bencher| {
+        bencher.iter(|| pool.install(|| assert!(captures(&tables, &index, &smaller)[..] == best[..])));
     });
     for kernel in Kernel::available() {
-        add_row(format!("sweep {kernel:?}"), &mut || {
-            let mut values = ScoreRows::zeroed(&index).expect("there is memory for the scores");
-            let sweep = || sweep::sweep(&tables, &index, &best, &mut values, kernel, &(), &mut |_| {});
-            let (report, _, cpu) = timed(sweep);
-            report.expect("no observer stops it");
-            assert!(values.to_vec() == scores, "{kernel:?}");
-            cpu
+        group.bench_function(format!("sweep {kernel:?}"), |bencher| {
+            let zeros = || ScoreRows::zeroed(&index).expect("there is memory");
+            let sweep = |mut values: ScoreRows| {
+                pool.install(|| sweep::sweep(&tables, &index, &best, &mut values, kernel, &(), &mut |_| {}))
+                    .expect("no observer stops it");
+                assert!(values.to_vec() == scores);
+            };
+            bencher.iter_batched(zeros, sweep, BatchSize::PerIteration);
         });
     }
-    println!("one thread, {} stones, {} positions", arguments.stones, index.positions());
-    println!("{table}");
+    group.finish();
 }
+
+criterion_group!(benches, parts);
+criterion_main!(benches);
