@@ -58,6 +58,10 @@ impl StageCache {
         if !matches!(stage.name.kind(), "capture" | "sweep" | "counting" | "verify" | "stats") {
             content.databases.clear();
         }
+        // No stage of a bound method takes a spare array.
+        if plan.method().has_bounds() {
+            content.spare.clear();
+        }
         let StageMemory { arena_bytes, cache_bytes, budget_bytes, .. } = *plan.memory();
         // A sweep in memory takes these arrays, which its plan includes.
         if stage.name.kind() == "sweep" && arena_bytes.is_none() {

@@ -20,9 +20,9 @@ const UNITS_A_THREAD: usize = 4;
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
-    // Drops the tables for pushing wins: they are large, and this stage does not need them.
-    build.forget_tables();
     build.slot().clear();
+    // Drops the tables for pushing wins, which are large and which this stage does not need, and returns the memory of both.
+    build.forget_tables();
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let open = |plane| {

@@ -17,6 +17,16 @@ use std::time::{Duration, Instant};
 /// Time between samples of the resident memory.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Returns freed heap to the kernel before a stage: it counts as resident, and no prediction includes it. That takes time, and
+/// so does getting it back. Therefore nothing is returned before short stages, those with several parameters, unless the
+/// process has more than half of the budget, or before others unless it has more than an eighth.
+fn release_heap(stage: &StageSpec, budget_bytes: u64) {
+    let share = if stage.name.parameters().len() > 1 { 2 } else { 8 };
+    if clock::resident_bytes() > Some(budget_bytes / share) {
+        heap::release();
+    }
+}
+
 /// Measures the peak resident memory of a stage: the peak of the kernel if the stage raised it, otherwise the largest
 /// sample. (Resetting the peak of the kernel would hide it from observers of the process.)
 struct PeakMeter {
@@ -106,10 +116,7 @@ pub(crate) fn execute(
     let watch = context.stopwatch();
     let cpu_start = clock::cpu_seconds();
     let traffic_start = context.disk.traffic();
-    // Freed heap of earlier stages counts as resident; returning it to the kernel costs time.
-    if clock::resident_bytes() > Some(context.memory.bytes() / 2) {
-        heap::release();
-    }
+    release_heap(stage, context.memory.bytes());
     let mut memory = PeakMeter::start();
     let mut report = std::thread::scope(|scope| {
         let (_running, ended) = mpsc::channel::<()>();
