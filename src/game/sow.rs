@@ -90,6 +90,18 @@ impl SowClass {
         }
     }
 
+    /// The fewest stones of a mover who has a move of the class, if it [occurs](Self::occurs). They are in the last pit;
+    /// from there, six stones cross in each lap, and five go to the other pits between two laps.
+    pub const fn stones_min(self) -> Option<u32> {
+        if !self.occurs() {
+            return None;
+        }
+        let crossing = self.crossing as u32;
+        let between = crossing.saturating_sub(1) / HALF_PITS as u32 * (HALF_PITS as u32 - 1);
+        let beyond = matches!(self.ends, Ends::Mover) as u32;
+        Some(crossing + between + beyond)
+    }
+
     /// The stones that each of the opponent's pits gains.
     pub fn gain(self) -> Half {
         let (laps, rest) = (self.crossing / HALF_PITS as u8, self.crossing as usize % HALF_PITS);
@@ -279,15 +291,19 @@ mod tests {
     fn classes_that_occur_are_those_of_some_move() {
         const CROSSING_MAX: u8 = 20;
         let heaps = (0..HALF_PITS).flat_map(|pit| (1..=STONES_MAX as u8).map(move |stones| (pit, stones)));
-        let mut seen = [false; SowClass::COUNT];
+        let mut seen = [None; SowClass::COUNT];
         for (pit, stones) in heaps {
             let mut half = [0; HALF_PITS];
             half[pit] = stones;
-            row_moves(&half).for_each(|row_move| seen[row_move.class.number()] = true);
+            for row_move in row_moves(&half) {
+                let least = &mut seen[row_move.class.number()];
+                *least = Some(u32::from(stones).min(least.unwrap_or(u32::MAX)));
+            }
         }
         let classes = (0..SowClass::COUNT).map(SowClass::from_number).filter(|class| class.crossing <= CROSSING_MAX);
         for class in classes {
-            assert_eq!(class.occurs(), seen[class.number()], "{class:?}");
+            assert_eq!(class.occurs(), seen[class.number()].is_some(), "{class:?}");
+            assert_eq!(class.stones_min(), seen[class.number()], "{class:?}");
         }
     }
 

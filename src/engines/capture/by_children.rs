@@ -72,6 +72,7 @@ pub fn capture_in_stripes<S: Sequential>(
     receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    tables.prepare_captures(index.stones());
     for of in stripes(tables, index, stripe.len() as u64) {
         let best = &mut stripe[..(of.end - of.first) as usize];
         of.capture(smaller, progress, best)?;
@@ -236,12 +237,16 @@ impl CaptureStripe<'_> {
 
     /// Returns the targets of captures into a child slab, by class of moves.
     fn targets<'t>(&'t self, child: &ChildSlab<'t>) -> Vec<Option<CaptureTarget<'t>>> {
-        let target = |class| {
-            let mover = child.slab.opponent_stones + u32::from(SowClass::from_number(class).crossing);
+        let target = |number| {
+            let class = SowClass::from_number(number);
+            let mover = child.slab.opponent_stones + u32::from(class.crossing);
+            if class.stones_min().is_none_or(|least| mover < least) {
+                return None;
+            }
             let opponent = self.index.stones().checked_sub(mover)?;
+            let entries = child.entries(opponent, number)?;
             let number = self.piece(mover)?;
             let (slab, rows) = &self.pieces[number];
-            let entries = child.entries(opponent, class)?;
             Some(CaptureTarget { number, rows: rows.clone(), columns: slab.opponent_halves as usize, entries })
         };
         (0..SowClass::COUNT).map(target).collect()

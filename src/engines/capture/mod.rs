@@ -133,6 +133,7 @@ pub fn capture<S: SmallerRows>(
     receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    tables.prepare_captures(index.stones());
     let mut best = Vec::new();
     for batch in batches(tables, index, all_rows) {
         best.resize(batch.positions, 0);
@@ -156,6 +157,7 @@ pub fn capture_into<S: SmallerRows>(
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert_eq!(best.len() as u64, index.slab_positions(), "a place for each position");
+    tables.prepare_captures(index.stones());
     let (mut received, mut end) = (0, 0);
     for batch in batches(tables, index, all_rows) {
         let to = &mut best[end..][..batch.positions];

@@ -8,11 +8,15 @@ use super::bit_maps::{Pull, Push};
 use crate::layout::plane;
 use game::sow::{self, Ends, SowClass, SowMap};
 use game::{HALF_PITS, Half, Halves, Index, PositionSet, Rules, Score, Slab};
+use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Columns handled by one step of a kernel.
 pub(crate) const CHUNK: usize = 64;
+
+/// Rows whose moves a task computes, at least.
+const ROWS_A_TASK: usize = 1 << 10;
 
 /// Returns the number of chunks of a number of columns.
 pub(crate) fn chunks(halves: u32) -> usize {
@@ -182,10 +186,11 @@ impl Tables {
         self.index.stones()
     }
 
-    /// Returns the moves of all rows of slabs whose mover has `stones` stones; each row is filled up with `NONE`.
+    /// Returns the moves of all rows of slabs whose mover has `stones` stones; each row is filled up with `NONE`. They are
+    /// computed on all threads.
     #[inline]
     pub(crate) fn rows(&self, stones: u32) -> &[[PackedMove; HALF_PITS]] {
-        self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
+        get_or_build::<Vec<_>>(&self.rows[stones as usize], || rows_of(&self.index, stones))
     }
 
     /// The quiet columns of a class where the opponent has `stones` stones.
@@ -205,6 +210,17 @@ impl Tables {
             .get_or_init(|| CaptureLists::new(&self.map(stones, class)))
     }
 
+    /// Computes on all threads the capturing columns of the classes of all moves with `stones` stones on the board. Threads
+    /// that compute rows in order need the same ones at the same time, and would wait for each other.
+    pub(crate) fn prepare_captures(&self, stones: u32) {
+        let has_moves = |&(opponent, class): &(u32, usize)| {
+            SowClass::from_number(class).stones_min().is_some_and(|least| opponent + least <= stones)
+        };
+        let all = (0..=stones).flat_map(|opponent| (0..SowClass::COUNT).map(move |class| (opponent, class)));
+        let needed: Vec<_> = all.filter(has_moves).collect();
+        needed.into_par_iter().with_max_len(1).for_each(|(opponent, class)| _ = self.captures(opponent, class));
+    }
+
     /// Which columns of a class capture, where the opponent has `stones` stones.
     #[inline]
     pub(crate) fn columns(&self, stones: u32, class: usize) -> &Columns {
@@ -221,7 +237,7 @@ impl Tables {
     /// The parents of the opponent's halves with `stones` stones.
     #[inline]
     pub(crate) fn parents(&self, stones: u32) -> &Parents {
-        &self.parents.get_or_init(|| self.build_parents())[stones as usize]
+        &get_or_build(&self.parents, || self.build_parents())[stones as usize]
     }
 
     /// Returns the map of bits for rows whose opponent has `stones` stones, by moves with `crossing` crossing stones.
@@ -320,7 +336,20 @@ pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]
         }
         moves
     };
-    (0..Halves::count(stones)).map(row).collect()
+    (0..Halves::count(stones)).into_par_iter().with_min_len(ROWS_A_TASK).map(row).collect()
+}
+
+/// Returns the value of a cell, after building it if it is empty. The cell is not locked meanwhile: a thread that builds on
+/// all threads may run another task until they are done, and that task may need the same value. Two threads that find the
+/// cell empty both build it.
+fn get_or_build<T>(cell: &OnceLock<T>, build: impl FnOnce() -> T) -> &T {
+    match cell.get() {
+        Some(value) => value,
+        None => {
+            let value = build();
+            cell.get_or_init(|| value)
+        }
+    }
 }
 
 impl Gather {
