@@ -132,8 +132,6 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         units: Vec<PlaneUnit>,
     ) -> Self {
         assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-        // On all threads; the first thread that needs parents would compute them while others wait for it.
-        tables.parents(0);
         let wins_layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
         let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
         let wins_units = wins_layout.units();

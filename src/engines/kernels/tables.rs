@@ -15,9 +15,6 @@ use std::sync::OnceLock;
 /// Columns handled by one step of a kernel.
 pub(crate) const CHUNK: usize = 64;
 
-/// Rows whose moves a task computes, at least.
-const ROWS_A_TASK: usize = 1 << 10;
-
 /// Returns the number of chunks of a number of columns.
 pub(crate) fn chunks(halves: u32) -> usize {
     (halves as usize).div_ceil(CHUNK)
@@ -186,11 +183,10 @@ impl Tables {
         self.index.stones()
     }
 
-    /// Returns the moves of all rows of slabs whose mover has `stones` stones; each row is filled up with `NONE`. They are
-    /// computed on all threads.
+    /// Returns the moves of all rows of slabs whose mover has `stones` stones; each row is filled up with `NONE`.
     #[inline]
     pub(crate) fn rows(&self, stones: u32) -> &[[PackedMove; HALF_PITS]] {
-        get_or_build::<Vec<_>>(&self.rows[stones as usize], || rows_of(&self.index, stones))
+        self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
     }
 
     /// The quiet columns of a class where the opponent has `stones` stones.
@@ -237,7 +233,7 @@ impl Tables {
     /// The parents of the opponent's halves with `stones` stones.
     #[inline]
     pub(crate) fn parents(&self, stones: u32) -> &Parents {
-        &get_or_build(&self.parents, || self.build_parents())[stones as usize]
+        &self.parents.get_or_init(|| self.build_parents())[stones as usize]
     }
 
     /// Returns the map of bits for rows whose opponent has `stones` stones, by moves with `crossing` crossing stones.
@@ -336,20 +332,7 @@ pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]
         }
         moves
     };
-    (0..Halves::count(stones)).into_par_iter().with_min_len(ROWS_A_TASK).map(row).collect()
-}
-
-/// Returns the value of a cell, after building it if it is empty. The cell is not locked meanwhile: a thread that builds on
-/// all threads may run another task until they are done, and that task may need the same value. Two threads that find the
-/// cell empty both build it.
-fn get_or_build<T>(cell: &OnceLock<T>, build: impl FnOnce() -> T) -> &T {
-    match cell.get() {
-        Some(value) => value,
-        None => {
-            let value = build();
-            cell.get_or_init(|| value)
-        }
-    }
+    (0..Halves::count(stones)).map(row).collect()
 }
 
 impl Gather {
