@@ -2,6 +2,9 @@
 //!
 //! Sowing is one addition to each word, from a table by pit and stones; a capture is a mask.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+
 use game::{Board, HALF_PITS, Played, Rules, STONES_MAX, Slam, binomial};
 
 /// The low bit of each byte.
@@ -106,6 +109,20 @@ pub(crate) struct SearchMove {
     pub(crate) priority: i32,
 }
 
+impl SearchMoves {
+    fn only_captures(mut self) -> SearchMoves {
+        let mut len = 0;
+        for at in 0..self.len {
+            if self.moves[at].captured > 0 {
+                self.moves[len] = self.moves[at];
+                len += 1;
+            }
+        }
+        self.len = len;
+        self
+    }
+}
+
 impl std::ops::Deref for SearchMoves {
     type Target = [SearchMove];
 
@@ -188,6 +205,44 @@ impl PackedBoard {
         }
     }
 
+    /// Returns a bit for each pit from which its owner may capture, the mover's first, as if it were their turn.
+    ///
+    /// Those that capture always have a bit. Of those that do not, few have one where the processor has AVX2, and else all.
+    #[inline]
+    pub(crate) fn may_capture(self) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { avx2::may_capture(avx2::pits(self)) };
+        }
+        (1 << (2 * HALF_PITS)) - 1
+    }
+
+    /// Returns the legal moves that capture.
+    #[inline]
+    pub(crate) fn captures(self, rules: &Rules) -> SearchMoves {
+        if rules.slam != Slam::IllegalUnlessAll {
+            return self.moves(rules).only_captures();
+        }
+        let none = SearchMove { child: self, pit: 0, captured: 0, priority: 0 };
+        let mut captures = SearchMoves { moves: [none; HALF_PITS], len: 0 };
+        let mut pits = self.may_capture() & ((1 << HALF_PITS) - 1);
+        while pits != 0 {
+            let pit = pits.trailing_zeros();
+            pits &= pits - 1;
+            let (child, captured) = self.play(pit as usize);
+            if captured > 0 {
+                captures.moves[captures.len] = SearchMove { child, pit: pit as u8, captured, priority: 0 };
+                captures.len += 1;
+                // Whether a slam is legal depends on the other moves.
+                if child.mover == 0 {
+                    return self.moves(rules).only_captures();
+                }
+            }
+        }
+        captures
+    }
+
     /// Returns the legal moves by any rules, slowly.
     #[cold]
     fn moves_by(self, rules: &Rules) -> SearchMoves {
@@ -261,6 +316,9 @@ mod tests {
                 let found: Vec<_> =
                     packed.moves(rules).iter().map(|one| (one.pit, one.captured, one.child.board())).collect();
                 assert_eq!(found, expected, "{pits:?} {}", rules.name);
+                let captures: Vec<_> = packed.captures(rules).iter().map(|one| (one.pit, one.captured)).collect();
+                let expected = expected.iter().map(|&(pit, captured, _)| (pit, captured));
+                assert_eq!(captures, expected.filter(|one| one.1 > 0).collect::<Vec<_>>(), "{pits:?} {}", rules.name);
             }
         }
     }

@@ -24,7 +24,7 @@
 //! Version 1 had no checksum.
 
 use crate::board::PackedBoard;
-use crate::features::{COLUMNS, FEATURES, columns};
+use crate::features::{COLUMNS, FEATURES};
 use crate::table::STONE;
 use game::Board;
 use std::sync::LazyLock;
@@ -213,7 +213,7 @@ impl Evaluation {
     #[inline]
     pub(crate) fn estimate(&self, board: PackedBoard) -> i32 {
         match &self.network {
-            Some(network) => network.estimate(&columns(board)),
+            Some(network) => network.estimate(board),
             None => {
                 const ONES: u64 = 0x0101_0101_0101_0101;
                 let sum = |half: u64| (half.wrapping_mul(ONES) >> 56) as i32;

@@ -3,6 +3,9 @@
 //! A feature is one of a fixed number of columns; a position has [`FEATURES`] of them, each of a group of its own: the stones
 //! of each pit, and the captures that either player threatens.
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+
 use crate::board::PackedBoard;
 use game::HALF_PITS;
 
@@ -10,7 +13,7 @@ use game::HALF_PITS;
 pub(crate) const FEATURES: usize = 18;
 
 /// The number of columns.
-pub(crate) const COLUMNS: usize = 2 * HALF_PITS * PIT_COLUMNS + 2 * (BEST_COLUMNS + SECOND_COLUMNS + COUNT_COLUMNS);
+pub(crate) const COLUMNS: usize = FIRST_CAPTURES + 2 * (BEST_COLUMNS + SECOND_COLUMNS + COUNT_COLUMNS);
 
 /// Columns of a pit: more stones than the last one says are not told apart.
 const PIT_COLUMNS: usize = 24;
@@ -24,6 +27,9 @@ const SECOND_COLUMNS: usize = 12;
 /// Columns of the number of moves that capture.
 const COUNT_COLUMNS: usize = HALF_PITS + 1;
 
+/// The first column of captures.
+const FIRST_CAPTURES: usize = 2 * HALF_PITS * PIT_COLUMNS;
+
 /// Returns the columns of the features of a position.
 #[inline]
 pub(crate) fn columns(board: PackedBoard) -> [u16; FEATURES] {
@@ -33,10 +39,16 @@ pub(crate) fn columns(board: PackedBoard) -> [u16; FEATURES] {
         found[pit] = (pit * PIT_COLUMNS + stones(board.mover)) as u16;
         found[pit + HALF_PITS] = ((pit + HALF_PITS) * PIT_COLUMNS + stones(board.opponent)) as u16;
     }
-    let mut first = 2 * HALF_PITS * PIT_COLUMNS;
-    let sides = [board, PackedBoard { mover: board.opponent, opponent: board.mover }];
-    for (side, place) in sides.into_iter().zip([12, 15]) {
-        let captures = Captures::of(side);
+    let turned = PackedBoard { mover: board.opponent, opponent: board.mover };
+    add_captures(&mut found, [board, turned].map(|side| Captures::of(side, (1 << HALF_PITS) - 1)));
+    found
+}
+
+/// Adds the columns of the captures of the player to move and of the other one.
+#[inline]
+fn add_captures(found: &mut [u16; FEATURES], captures: [Captures; 2]) {
+    let mut first = FIRST_CAPTURES;
+    for (captures, place) in captures.into_iter().zip([12, 15]) {
         for (at, (value, columns)) in
             [(captures.best, BEST_COLUMNS), (captures.second, SECOND_COLUMNS), (captures.count, COUNT_COLUMNS)]
                 .into_iter()
@@ -46,7 +58,6 @@ pub(crate) fn columns(board: PackedBoard) -> [u16; FEATURES] {
             first += columns;
         }
     }
-    found
 }
 
 /// The captures of the player to move. One that leaves the opponent no stones is not counted: it is hardly ever legal.
@@ -60,11 +71,14 @@ struct Captures {
 }
 
 impl Captures {
+    /// Returns the captures from pits of the mover with a bit in `pits`; others than the lowest six are of no account.
     #[inline]
-    fn of(board: PackedBoard) -> Captures {
+    fn of(board: PackedBoard, pits: u32) -> Captures {
         let mut found = Captures { best: 0, second: 0, count: 0 };
-        for pit in 0..HALF_PITS {
-            let (child, captured) = board.play(pit);
+        let mut pits = pits & ((1 << HALF_PITS) - 1);
+        while pits != 0 {
+            let (child, captured) = board.play(pits.trailing_zeros() as usize);
+            pits &= pits - 1;
             let captured = if child.mover == 0 { 0 } else { captured };
             found.count += u8::from(captured > 0);
             found.second = found.second.max(captured.min(found.best));
@@ -77,6 +91,8 @@ impl Captures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "x86_64")]
+    use crate::sampling::SplitMix;
     use game::Board;
     use game::reference::{self, ReferenceMove};
 
@@ -113,8 +129,37 @@ mod tests {
     fn features_are_those_of_the_slow_twin() {
         let openings = [[4; 12], [0, 0, 0, 0, 0, 36, 2, 1, 2, 1, 2, 4], [1, 2, 1, 2, 1, 17, 1, 2, 1, 2, 1, 2]];
         for pits in (0..=7).flat_map(reference::boards).chain(openings) {
-            let found = columns(PackedBoard::new(&Board(pits))).map(usize::from);
-            assert_eq!(found.to_vec(), slow(pits), "{pits:?}");
+            let packed = PackedBoard::new(&Board(pits));
+            let expected = slow(pits);
+            assert_eq!(columns(packed).map(usize::from).to_vec(), expected, "{pits:?}");
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2.
+                let vectors = unsafe { avx2::columns(packed) };
+                assert_eq!(vectors.map(usize::from).to_vec(), expected, "{pits:?}");
+            }
+        }
+    }
+
+    /// Boards of all numbers of stones, some with many in a pit.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn vectors_give_the_features_of_the_portable_kernel() {
+        if !is_x86_feature_detected!("avx2") {
+            return;
+        }
+        let mut random = SplitMix::new(3, 0);
+        for _ in 0..100_000 {
+            let mut pits = [0; 12];
+            // The fewer pits receive stones, the more of them do others have.
+            let used = 2 + random.below(11);
+            for _ in 0..random.below(49) {
+                pits[random.below(used) as usize] += 1;
+            }
+            pits.rotate_left(random.below(12) as usize);
+            let board = PackedBoard::new(&Board(pits));
+            // SAFETY: the processor has AVX2.
+            assert_eq!(unsafe { avx2::columns(board) }, columns(board), "{pits:?}");
         }
     }
 }

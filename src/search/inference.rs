@@ -5,23 +5,25 @@
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
+use crate::board::PackedBoard;
 use crate::evaluation::{DIRECT_STONE, EvaluationNetwork, ONE, ONE_BITS};
-use crate::features::FEATURES;
+use crate::features::{FEATURES, columns};
 use crate::table::STONE;
 
 /// The largest value of a unit of the second layer: as many stones as the total of a board, of which each is 2^9.
 pub(crate) const SECOND_MAX: i32 = ONE << 6;
 
 impl EvaluationNetwork {
-    /// Returns the estimate of a position with these columns, in units of 1/[`STONE`] stone.
+    /// Returns the estimate of a position, in units of 1/[`STONE`] stone.
     #[inline]
-    pub(crate) fn estimate(&self, columns: &[u16; FEATURES]) -> i32 {
+    pub(crate) fn estimate(&self, board: PackedBoard) -> i32 {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2.
-            return self.scaled(unsafe { avx2::output(self, columns) }, columns);
+            return unsafe { avx2::estimate(self, board) };
         }
-        self.scaled(self.output(columns), columns)
+        let columns = columns(board);
+        self.scaled(self.output(&columns), &columns)
     }
 
     /// Returns the output of the layers, without the direct part: 2^18 for a stone.

@@ -501,7 +501,7 @@ impl<'a> Worker<'a> {
         let mut best = self.recent.estimate(self.shared.evaluation, board).clamp(low * STONE, high * STONE);
         if best < window.beta && place.at - self.root + 1 < PLY_MAX {
             let mut alpha = window.alpha.max(best);
-            for one in board.moves(self.shared.rules).iter().filter(|one| one.captured > 0) {
+            for one in board.captures(self.shared.rules).iter() {
                 let captured = i32::from(one.captured);
                 let next = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
                 let found = self.search(one.child, next, 0, place.next(one.captured));

@@ -1,8 +1,9 @@
 //! The sums of the network by vectors of 32 bytes.
 
 use super::SECOND_MAX;
+use crate::board::PackedBoard;
 use crate::evaluation::{EvaluationNetwork, NARROW, ONE, ONE_BITS, Row, WIDE};
-use crate::features::FEATURES;
+use crate::features::{self, FEATURES};
 use std::arch::x86_64::*;
 
 /// The vectors of a row.
@@ -13,7 +14,15 @@ const ROWS: usize = 4;
 
 const _: () = assert!(VECTORS == 4 && NARROW == 4 * ROWS);
 
+/// See [`EvaluationNetwork::estimate`].
+#[target_feature(enable = "avx2")]
+pub(crate) fn estimate(network: &EvaluationNetwork, board: PackedBoard) -> i32 {
+    let columns = features::avx2::columns(board);
+    network.scaled(output(network, &columns), &columns)
+}
+
 /// See [`EvaluationNetwork::output`].
+#[inline]
 #[target_feature(enable = "avx2")]
 pub(crate) fn output(network: &EvaluationNetwork, columns: &[u16; FEATURES]) -> i64 {
     let mut sums = vectors(&network.first_bias);
