@@ -20,6 +20,7 @@
 
 mod beyond;
 mod board;
+mod busy;
 mod evaluation;
 mod features;
 mod inference;

@@ -1,6 +1,7 @@
 //! Iterative deepening from a position, by one or several threads.
 
 use crate::board::PackedBoard;
+use crate::busy::BusyPositions;
 use crate::table::STONE;
 use crate::worker::{AlphaBeta, Outcome, PLY_MAX, SharedSearch, Worker};
 use crate::{
@@ -112,10 +113,12 @@ impl Searcher {
         self.table.next_generation();
         let (done, nodes, probes) = (SearchStop::new(), AtomicU64::new(0), AtomicU64::new(0));
         let limits = request.limits;
+        let busy = (request.threads > 1).then(BusyPositions::new);
         let shared = SharedSearch {
             table: &self.table,
             scores,
             evaluation: &self.evaluation,
+            busy: busy.as_ref(),
             rules: &self.rules,
             stop,
             done: &done,
@@ -195,7 +198,7 @@ impl<'a> Deepening<'a> {
     /// Deepens until the main thread is done, at other depths than other threads.
     fn run_helper(&mut self, helper: usize) {
         for depth in 1..PLY_MAX as i32 {
-            let skips = depth > 3 && (depth as usize + helper).is_multiple_of(4);
+            let skips = depth > 3 && (depth as usize + helper).is_multiple_of(3);
             if !skips {
                 self.deepen(depth, 1.min(self.moves.len()));
             }

@@ -16,6 +16,7 @@
 //! has counted this as well. (Where a repetition has no fixed value, nothing is assumed about it.) The same holds for the opponent and the upper bound.
 
 use crate::board::{PackedBoard, SearchMoves};
+use crate::busy::{BUSY_DEPTH, BusyKey, BusyPositions};
 use crate::recent::RecentEstimates;
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
 use crate::{Evaluation, ExactScores, SearchStop};
@@ -66,6 +67,8 @@ pub(crate) struct SharedSearch<'a> {
     pub(crate) table: &'a TranspositionTable,
     pub(crate) scores: &'a dyn ExactScores,
     pub(crate) evaluation: &'a Evaluation,
+    /// Present if there are several threads.
+    pub(crate) busy: Option<&'a BusyPositions>,
     pub(crate) rules: &'a Rules,
     /// Set by the caller.
     pub(crate) stop: &'a SearchStop,
@@ -383,7 +386,23 @@ impl<'a> Worker<'a> {
         let count = moves.len();
         let is_extended = count <= EXTENDED_MOVES && (ply as i32) < EXTENDED_PLIES * self.root_depth;
         let searched_depth = depth + i32::from(is_extended);
-        for (index, one) in moves.iter().enumerate() {
+        let busy = self.shared.busy.filter(|_| depth >= BUSY_DEPTH);
+        // Moves that are put off come after all others.
+        let mut deferred = [0; HALF_PITS];
+        let (mut begun, mut end) = (0, count);
+        while begun < end {
+            let index = if begun < count { begun } else { deferred[begun - count] };
+            let one = moves[index];
+            begun += 1;
+            let key = busy.map(|_| BusyKey::new(one.child, searched_depth));
+            if let (Some(busy), Some(key)) = (busy, key) {
+                if index > 0 && begun <= count && busy.contains(key) {
+                    deferred[end - count] = index;
+                    end += 1;
+                    continue;
+                }
+                busy.begin(key);
+            }
             let next = place.next(one.captured);
             let full = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
             let null = AlphaBeta { alpha, beta: alpha + 1 }.after(one.captured);
@@ -408,6 +427,9 @@ impl<'a> Worker<'a> {
                     found = self.search(one.child, full, searched_depth - 1, next);
                 }
             }
+            if let (Some(busy), Some(key)) = (busy, key) {
+                busy.end(key);
+            }
             if self.is_stopped {
                 return bounded(0);
             }
@@ -427,7 +449,7 @@ impl<'a> Worker<'a> {
                     self.extend_line(ply, one.pit);
                 }
                 if alpha >= window.beta {
-                    if index + 1 < count {
+                    if begun < end {
                         (best_high, assumed_high) = (stones, stones);
                     }
                     self.reward(board, one.pit, searched_depth);
