@@ -88,9 +88,9 @@ fn an_evaluation_survives_some_deaths() {
 }
 
 #[test]
-#[ignore = "slow tier: a fit for every third operation"]
+#[ignore = "slow tier: a fit for every sixth operation"]
 fn an_evaluation_survives_many_deaths() {
-    DisturbedFit::new().die_at_operations(3);
+    DisturbedFit::new().die_at_operations(6);
 }
 
 /// Each operation that changes a file of the evaluation fails once. The error names the file, and the next run mends it.
@@ -134,8 +134,8 @@ fn killed_evaluations_are_made_again() {
 
 #[test]
 #[ignore = "slow tier: dozens of killed processes"]
-fn killed_evaluations_are_made_again_30_times() {
-    kill_evaluations(30);
+fn killed_evaluations_are_made_again_15_times() {
+    kill_evaluations(15);
 }
 
 /// Kills processes at spread moments after the stage has begun, until that many were killed.

@@ -28,13 +28,13 @@ fn faults_cost_only_work_since_a_snapshot(cases: u64) {
 
 #[test]
 fn some_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(45);
+    faults_cost_only_work_since_a_snapshot(15);
 }
 
 #[test]
 #[ignore = "slow tier: hundreds of builds"]
 fn many_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(120);
+    faults_cost_only_work_since_a_snapshot(60);
 }
 
 fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
@@ -348,7 +348,7 @@ fn space_for_a_build_suffices_to_resume_it() {
         let full = needed(&copy());
         let limit = taken(&smaller) + full + 2 * (at_root(&disk) - before) + 4096;
         let mut spared = 0;
-        for at in (1..24).map(|part| part * operations / 24) {
+        for at in (1..12).map(|part| part * operations / 12) {
             let disk = copy();
             disk.set_bytes_max(limit);
             disk.die_at(disk.operations() + at);

@@ -8,7 +8,7 @@ use tests::torture::{Simulation, Simulations};
 
 #[test]
 fn some_simulated_jobs_build_the_files_of_an_undisturbed_one() {
-    simulated_jobs_build_the_files_of_an_undisturbed_one(20);
+    simulated_jobs_build_the_files_of_an_undisturbed_one(8);
 }
 
 #[test]

@@ -202,8 +202,7 @@ def check_program():
 
 
 run_examples()
-directories = [pathlib.Path(f"runs/{codec}-{positions}")
-               for codec in ("raw", "packed", "zstd", "rans") for positions in ("all", "reachable")]
+directories = [pathlib.Path(f"runs/{name}") for name in ("raw-all", "packed-reachable", "zstd-all", "rans-reachable")]
 for directory in directories:
     databases = compare(directory)
     check_hostile(directory, 3)

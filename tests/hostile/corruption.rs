@@ -96,7 +96,7 @@ fn look(build: &SmallBuild, path: &Path, bytes: &[u8], what: &str) {
 }
 
 /// Factor by which the fast tier does fewer whole runs.
-const FAST: usize = 32;
+const FAST: usize = 64;
 
 /// Makes every change to every file of every build: checks the file, and after every `step`-th change runs the build.
 fn each(change: &str, step: usize, changes: impl Fn(&[u8]) -> Vec<(String, Vec<u8>)>) {

@@ -9,16 +9,16 @@ use tests::hostile::{PROPERTIES, Property, mutant, seeds};
 
 /// Mutants of each property, so that all take some seconds.
 const MUTANTS: [(&str, usize); 10] = [
-    ("manifest", 4000),
-    ("notation", 20_000),
-    ("statistics", 10_000),
-    ("journal", 1000),
-    ("database", 3000),
-    ("scores", 300),
-    ("pages", 5000),
-    ("oracle", 1000),
-    ("run", 120),
-    ("snapshot", 90),
+    ("manifest", 2000),
+    ("notation", 10_000),
+    ("statistics", 5000),
+    ("journal", 500),
+    ("database", 1500),
+    ("scores", 150),
+    ("pages", 2500),
+    ("oracle", 500),
+    ("run", 60),
+    ("snapshot", 45),
 ];
 
 /// Prints the input when a property panics.

@@ -130,7 +130,7 @@ fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 #[test]
 fn every_budget_gives_the_scores_of_a_sweep_in_memory() {
     for (rules, set) in Rules::with_scores().flat_map(|rules| SETS.map(|set| (rules, set))) {
-        for known in known(rules, set, if rules == Rules::AWARI { 8 } else { 6 }) {
+        for known in known(rules, set, if rules == Rules::AWARI { 7 } else { 5 }) {
             let stones = known.index.stones();
             let least = DiskPlan::arena_bytes_min(stones, set);
             assert_eq!(DiskPlan::new(&known.index, least - 1).unwrap_err(), TooSmall { needed: least });
@@ -177,7 +177,7 @@ fn a_sweep_resumes_after_any_write() {
         run(&plans[0], &counting, false).unwrap();
         let writes = u64::MAX - counting.writes_left.into_inner();
         let mut damaged = 0;
-        for first in (0..writes).step_by(writes as usize / 40) {
+        for first in (0..writes).step_by(writes as usize / 20) {
             let file = TestFile::of(longest);
             for death in 0..3 {
                 file.writes_left.store(first / (death + 1), Relaxed);

@@ -116,10 +116,10 @@ pub(crate) fn concatenated<'a>(index: &Index, found: impl ExactSizeIterator<Item
 #[test]
 fn any_number_of_ranks_makes_the_databases_of_one_machine() {
     for (rules, set, stones) in [
-        (Rules::AWARI, PositionSet::All, 10),
-        (Rules::AWARI, PositionSet::REACHABLE, 12),
-        (Rules::WARI, PositionSet::All, 9),
-        (Rules::SLAM_ILLEGAL_OWN_SIDE, PositionSet::REACHABLE, 9),
+        (Rules::AWARI, PositionSet::All, 9),
+        (Rules::AWARI, PositionSet::REACHABLE, 10),
+        (Rules::WARI, PositionSet::All, 7),
+        (Rules::SLAM_ILLEGAL_OWN_SIDE, PositionSet::REACHABLE, 8),
     ] {
         let expected = alone(rules, set, stones);
         let tables = Tables::new(rules, set, stones);
