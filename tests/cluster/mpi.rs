@@ -4,6 +4,7 @@
 use game::PositionSet;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -116,7 +117,7 @@ fn ended_within(child: Child, patience: Duration) -> Result<Output, Output> {
     let end = Instant::now() + patience;
     let hangs = loop {
         if reader.is_finished() || Instant::now() > end {
-            break !reader.is_finished() && signal(process, "KILL");
+            break !reader.is_finished() && (signal_group(process, "KILL") || signal(process, "KILL"));
         }
         std::thread::sleep(Duration::from_millis(10));
     };
@@ -126,6 +127,13 @@ fn ended_within(child: Child, patience: Duration) -> Result<Output, Output> {
 
 fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Signals all processes of a group; false if the process leads none.
+fn signal_group(leader: u32, name: &str) -> bool {
+    let group = format!("-{leader}");
+    let kill = Command::new("kill").args([&format!("-{name}"), "--", &group]).stderr(Stdio::null()).status();
+    kill.unwrap().success()
 }
 
 fn signal(process: u32, name: &str) -> bool {
@@ -357,7 +365,8 @@ fn ranks_in_namespaces_build_the_files_of_one_machine() {
     let mut command = Command::new(script);
     command.args(["0.001", awari()]);
     build.add_arguments(&mut command);
-    let output = ended(command.spawn().unwrap());
+    // A group of its own, so that a job that hangs is killed with the launcher that the script starts.
+    let output = ended(command.process_group(0).spawn().unwrap());
     assert!(output.status.success(), "{}", stderr_of(&output));
     assert!(build.files() == MpiBuild::new("all", "sweep", 9).finish(None));
 }

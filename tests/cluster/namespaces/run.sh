@@ -41,7 +41,9 @@ for rank in 1 2 3; do
     ip netns exec "$NAMESPACE-$rank" ethtool -K eth0 tx off rx off tso off gso off gro off >/dev/null
     ethtool -K "$veth$rank" tx off tso off gso off gro off >/dev/null
 done
-python3 "$here/switch.py" "$delay" "${veth}1" "${veth}2" "${veth}3" &
+# A launcher that finds no switch for three seconds waits for its ranks for ever.
+exec {switch}< <(python3 "$here/switch.py" "$delay" "${veth}1" "${veth}2" "${veth}3")
+read -r -u "$switch"
 # Everything through the network: ranks of one machine would share memory.
 ip netns exec "$NAMESPACE-1" "$mpirun" -launcher ssh -launcher-exec "$here/hook.sh" -iface eth0 \
     -hosts 10.77.0.1,10.77.0.2,10.77.0.3 -ppn 1 -n 3 \

@@ -1,6 +1,6 @@
 """A switch between network interfaces that holds every frame back: switch.py SECONDS INTERFACE...
 
-Ends when an interface goes. (The kernel's own way, netem, is not in every kernel.)"""
+Prints a line when it takes frames, and ends when an interface goes. (The kernel's own way, netem, is not in every kernel.)"""
 
 import heapq
 import select
@@ -26,6 +26,7 @@ def port(name):
 
 def main(delay, names):
     ports = [port(name) for name in names]
+    print("ready", flush=True)
     # By hardware address, the port behind which it is; and the frames on their way, by the time they leave.
     behind, travelling, number = {}, [], 0
     while True:
