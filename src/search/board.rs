@@ -110,10 +110,24 @@ pub(crate) struct SearchMove {
 }
 
 impl SearchMoves {
-    fn only_captures(mut self) -> SearchMoves {
+    /// No moves of a position.
+    #[inline]
+    fn none(board: PackedBoard) -> SearchMoves {
+        SearchMoves { moves: [SearchMove { child: board, pit: 0, captured: 0, priority: 0 }; HALF_PITS], len: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, one: SearchMove) {
+        self.moves[self.len] = one;
+        self.len += 1;
+    }
+
+    /// Returns the moves for which `keeps` holds, in their order.
+    #[inline]
+    fn filtered(mut self, keeps: impl Fn(&SearchMove) -> bool) -> SearchMoves {
         let mut len = 0;
         for at in 0..self.len {
-            if self.moves[at].captured > 0 {
+            if keeps(&self.moves[at]) {
                 self.moves[len] = self.moves[at];
                 len += 1;
             }
@@ -221,22 +235,21 @@ impl PackedBoard {
     /// Returns the legal moves that capture.
     #[inline]
     pub(crate) fn captures(self, rules: &Rules) -> SearchMoves {
+        let is_capture = |one: &SearchMove| one.captured > 0;
         if rules.slam != Slam::IllegalUnlessAll {
-            return self.moves(rules).only_captures();
+            return self.moves(rules).filtered(is_capture);
         }
-        let none = SearchMove { child: self, pit: 0, captured: 0, priority: 0 };
-        let mut captures = SearchMoves { moves: [none; HALF_PITS], len: 0 };
+        let mut captures = SearchMoves::none(self);
         let mut pits = self.may_capture() & ((1 << HALF_PITS) - 1);
         while pits != 0 {
             let pit = pits.trailing_zeros();
             pits &= pits - 1;
             let (child, captured) = self.play(pit as usize);
             if captured > 0 {
-                captures.moves[captures.len] = SearchMove { child, pit: pit as u8, captured, priority: 0 };
-                captures.len += 1;
+                captures.push(SearchMove { child, pit: pit as u8, captured, priority: 0 });
                 // Whether a slam is legal depends on the other moves.
                 if child.mover == 0 {
-                    return self.moves(rules).only_captures();
+                    return self.moves(rules).filtered(is_capture);
                 }
             }
         }
@@ -246,20 +259,17 @@ impl PackedBoard {
     /// Returns the legal moves by any rules, slowly.
     #[cold]
     fn moves_by(self, rules: &Rules) -> SearchMoves {
-        let none = SearchMove { child: self, pit: 0, captured: 0, priority: 0 };
-        let mut moves = SearchMoves { moves: [none; HALF_PITS], len: 0 };
+        let mut moves = SearchMoves::none(self);
         for (pit, Played { child, captured }) in self.board().moves(rules) {
-            moves.moves[moves.len] =
-                SearchMove { child: PackedBoard::new(&child), pit: pit.number() as u8, captured, priority: 0 };
-            moves.len += 1;
+            let child = PackedBoard::new(&child);
+            moves.push(SearchMove { child, pit: pit.number() as u8, captured, priority: 0 });
         }
         moves
     }
 
     #[inline]
     fn moves_of_awari(self) -> SearchMoves {
-        let none = SearchMove { child: self, pit: 0, captured: 0, priority: 0 };
-        let mut moves = SearchMoves { moves: [none; HALF_PITS], len: 0 };
+        let mut moves = SearchMoves::none(self);
         let mut starving = 0;
         for pit in 0..HALF_PITS {
             let has_stones = usize::from((self.mover >> (8 * pit)) & 63 != 0);
@@ -269,14 +279,7 @@ impl PackedBoard {
             moves.len += has_stones;
         }
         if starving > 0 && starving < moves.len {
-            let mut len = 0;
-            for at in 0..moves.len {
-                if moves.moves[at].child.mover != 0 {
-                    moves.moves[len] = moves.moves[at];
-                    len += 1;
-                }
-            }
-            moves.len = len;
+            return moves.filtered(|one| one.child.mover != 0);
         }
         moves
     }

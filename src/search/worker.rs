@@ -394,8 +394,8 @@ impl<'a> Worker<'a> {
             let index = if begun < count { begun } else { deferred[begun - count] };
             let one = moves[index];
             begun += 1;
-            let key = busy.map(|_| BusyKey::new(one.child, searched_depth));
-            if let (Some(busy), Some(key)) = (busy, key) {
+            let busy = busy.map(|busy| (busy, BusyKey::new(one.child, searched_depth)));
+            if let Some((busy, key)) = busy {
                 if index > 0 && begun <= count && busy.contains(key) {
                     deferred[end - count] = index;
                     end += 1;
@@ -427,7 +427,7 @@ impl<'a> Worker<'a> {
                     found = self.search(one.child, full, searched_depth - 1, next);
                 }
             }
-            if let (Some(busy), Some(key)) = (busy, key) {
+            if let Some((busy, key)) = busy {
                 busy.end(key);
             }
             if self.is_stopped {

@@ -2,7 +2,7 @@
 
 mod imports;
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -246,6 +246,7 @@ fn no_files_of_a_crate_form_an_import_cycle() {
 
 /// Adds the names of the types that are declared among tokens.
 fn add_types(tokens: TokenStream, names: &mut Vec<String>) {
+    let declares = |ident: &Ident| ["enum", "struct", "trait", "union"].iter().any(|word| ident == word);
     let mut is_declaration = false;
     for token in tokens {
         match &token {
@@ -253,7 +254,7 @@ fn add_types(tokens: TokenStream, names: &mut Vec<String>) {
             TokenTree::Group(group) => add_types(group.stream(), names),
             _ => {}
         }
-        is_declaration = matches!(&token, TokenTree::Ident(ident) if ["enum", "struct", "trait", "union"].iter().any(|word| ident == word));
+        is_declaration = matches!(&token, TokenTree::Ident(ident) if declares(ident));
     }
 }
 

@@ -131,13 +131,15 @@ fn stderr_of(output: &Output) -> String {
 
 /// Signals all processes of a group; false if the process leads none.
 fn signal_group(leader: u32, name: &str) -> bool {
-    let group = format!("-{leader}");
-    let kill = Command::new("kill").args([&format!("-{name}"), "--", &group]).stderr(Stdio::null()).status();
-    kill.unwrap().success()
+    kill(&format!("-{leader}"), name)
 }
 
 fn signal(process: u32, name: &str) -> bool {
-    let kill = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).stderr(Stdio::null()).status();
+    kill(&process.to_string(), name)
+}
+
+fn kill(target: &str, name: &str) -> bool {
+    let kill = Command::new("kill").args([&format!("-{name}"), "--", target]).stderr(Stdio::null()).status();
     kill.unwrap().success()
 }
 
