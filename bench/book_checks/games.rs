@@ -2,7 +2,7 @@
 //! the engine that made them.
 
 use crate::{BookCheckArguments, DatabasesUpTo, assessor, drop_out, even, expand, score, show};
-use book::{AwariGame, Book, BookEdge, BookGraph, NodeId, book_ends, drop_out_depth};
+use book::{AssessmentLimits, AwariGame, Book, BookEdge, BookGraph, NodeId, book_ends, drop_out_depth};
 use game::{Board, Pit, Rules};
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
 use std::collections::{HashMap, HashSet};
@@ -81,8 +81,9 @@ fn engine_move(searcher: &Searcher, board: &Board, nodes: u64, databases: &dyn E
     report.moves[0].pit
 }
 
-fn searcher() -> Searcher {
-    Searcher::new(1 << 20, Evaluation::default()).expect("there is memory for the table")
+fn searcher(arguments: &BookCheckArguments) -> Searcher {
+    let limits = AssessmentLimits::Nodes(arguments.engine_nodes);
+    Searcher::new(limits.table_bytes(), Evaluation::default()).expect("there is memory for the table")
 }
 
 /// Returns how likely a fair coin falls at least as unevenly, by the normal approximation with continuity correction.
@@ -102,7 +103,7 @@ fn sign_test(wins: usize, losses: usize) -> f64 {
 pub(crate) fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
     let book = book(arguments, &databases, &[even(arguments.stones)]);
-    let (graph, searcher, mut random) = (book.graph(), searcher(), Random::new(6));
+    let (graph, searcher, mut random) = (book.graph(), searcher(arguments), Random::new(6));
     let mut table =
         bench::table("opponent|positions|wrong: book|engine|lost a move: book|engine|only book wrong|only engine|p", 1);
     let mut all = [Vec::new(), Vec::new()];
@@ -172,7 +173,7 @@ fn choice_row(name: &str, [book, engine]: &[Vec<i32>; 2]) -> [String; 9] {
 /// a database that both have, its score is the result.
 pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
-    let searcher = searcher();
+    let searcher = searcher(arguments);
     let root = even(arguments.stones);
     // The stones that the first player has more, and the position.
     let mut openings: Vec<(i32, Board)> = Vec::new();

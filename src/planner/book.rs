@@ -27,10 +27,6 @@ const NODE_NANOSECONDS: f64 = 170.0;
 /// 20,000.
 const POSITION_NANOSECONDS: f64 = 34_000.0;
 
-/// Positions that a search of depth 0 visits, and their growth with each move: of the opening, 10,000 at depth 10 and
-/// 90,000 at depth 14.
-const NODES_OF_DEPTH: [f64; 2] = [42.0, 1.73];
-
 /// Nanoseconds of a position in a book that is loaded, with two passes over all facts, and whose values are stored.
 const LOAD_NANOSECONDS: f64 = 2_500.0;
 
@@ -178,11 +174,10 @@ impl BookRequest {
     pub(crate) fn cost(&self, milestone: u32, hardware: &Hardware, ranks: usize) -> Cost {
         let milestones = self.milestones();
         let before = milestones.iter().rev().find(|&&before| before < milestone).copied().unwrap_or(0);
-        let nodes = |nodes: f64| nodes * NODE_NANOSECONDS * 1e-9;
-        let search = match self.settings.limits {
-            AssessmentLimits::Nodes(most) => nodes(most as f64),
-            AssessmentLimits::Depth(depth) => nodes(NODES_OF_DEPTH[0] * NODES_OF_DEPTH[1].powi(depth as i32)),
+        let limits = self.settings.limits;
+        let search = match limits {
             AssessmentLimits::Milliseconds(milliseconds) => milliseconds as f64 * 1e-3,
+            _ => limits.nodes() * NODE_NANOSECONDS * 1e-9,
         };
         let threads = self.settings.threads.min(hardware.cores).max(1) * ranks;
         // An expansion has some four new positions, which fill the last round of the threads in part.
@@ -190,7 +185,7 @@ impl BookRequest {
         let rounds = (jobs / threads as f64).ceil() / jobs;
         let added = f64::from(milestone - before);
         let loaded = f64::from(before) * LOAD_NANOSECONDS * 1e-9;
-        let memory_bytes = self.settings.threads as u64 * book::Assessor::TABLE_BYTES;
+        let memory_bytes = self.settings.threads as u64 * limits.table_bytes();
         Cost {
             positions: milestone.into(),
             seconds: added * (search * rounds + POSITION_NANOSECONDS * 1e-9) + loaded + REPORT_SECONDS,

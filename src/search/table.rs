@@ -119,6 +119,9 @@ impl TranspositionTable {
     /// The smallest size.
     pub const BYTES_MIN: u64 = LINES_MIN * CacheLine::BYTES as u64;
 
+    /// The bytes of an entry: of one position.
+    pub const BYTES_PER_POSITION: u64 = 8;
+
     /// Allocates a table of at most `bytes` bytes, but no smaller than [`BYTES_MIN`](Self::BYTES_MIN).
     ///
     /// # Errors
