@@ -18,6 +18,8 @@ use crate::{DriverObserver, Stopped};
 use game::sow::SowClass;
 use game::{Index, Score, Slab};
 use rayon::prelude::*;
+use std::iter::Peekable;
+use std::mem::replace;
 use std::ops::Range;
 
 /// Positions read at a time: at most this share of a stripe, but at least one row and one decoding unit. Two runs are in
@@ -131,37 +133,37 @@ impl CaptureStripe<'_> {
             let positions = self.first + (share * (self.end - self.first) as f64) as u64;
             if progress.advance(positions, index.slab_positions()).is_break() { Err(Stopped) } else { Ok(()) }
         };
-        let mut runs = self.runs(smaller).map(|run| (smaller.start(run.child.stones, run.positions.clone()), run));
-        let mut started = runs.next();
-        let (mut now, mut next) = (None, RunScores::default());
-        while now.is_some() || started.is_some() {
-            let reading = started.take();
-            // The run after that which is decoded now.
-            started = runs.next();
-            let mut decoded = None;
-            let mut read = Ok(());
-            if let Some((pending, run)) = reading {
-                let first_row = run.begin(now.as_ref(), &mut next);
-                let positions = (run.positions.end - run.positions.start) as usize;
-                let decoder = smaller.decoder(pending, next.extend(positions));
-                stripe_rows.improve_rows(now.as_ref(), || decoder.work());
-                read = decoder.finish();
-                decoded = Some((run, first_row));
-            } else {
-                stripe_rows.improve_rows(now.as_ref(), || ());
-            }
-            now.iter().try_for_each(|decoded: &DecodedRun| advance(&decoded.run))?;
+        let most = self.run_positions();
+        let mut runs = self.runs(smaller, most).peekable();
+        let mut start = || -> (Vec<_>, Vec<_>) {
+            let started = next_batch(&mut runs, most).into_iter();
+            started.map(|run| (smaller.start(run.child.stones, run.positions.clone()), run)).unzip()
+        };
+        let mut started = start();
+        let (mut now, mut buffer) = (RunBatch::default(), Vec::new());
+        while !now.runs.is_empty() || !started.1.is_empty() {
+            // The batch after that which is decoded now.
+            let (pending, runs) = replace(&mut started, start());
+            let mut next = RunBatch::new(runs, &now, buffer);
+            let reads = pending.into_iter().zip(next.unread());
+            let decoders: Vec<_> = reads.map(|(pending, out)| smaller.decoder(pending, out)).collect();
+            stripe_rows.improve_rows(&now, || decoders.iter().for_each(DecodeRun::work));
+            let read = decoders.into_iter().try_for_each(DecodeRun::finish);
+            now.runs.last().map_or(Ok(()), |decoded| advance(&decoded.run))?;
             read.map_err(CaptureError::Failed)?;
-            let scores = std::mem::replace(&mut next, now.map_or_else(RunScores::default, |decoded| decoded.scores));
-            now = decoded.map(|(run, first_row)| DecodedRun { run, first_row, scores });
+            buffer = replace(&mut now, next).scores;
         }
         Ok(())
     }
 
+    /// Returns the most positions of a run, unless they are of one row.
+    fn run_positions(&self) -> u64 {
+        RUN_POSITIONS.min((self.end - self.first) / RUN_SHARE)
+    }
+
     /// Returns the runs of all smaller databases that captures of the stripe lead to.
-    fn runs<'a, S: Sequential>(&'a self, smaller: &'a S) -> impl Iterator<Item = ChildRun<'a>> + Send {
+    fn runs<'a, S: Sequential>(&'a self, smaller: &'a S, most: u64) -> impl Iterator<Item = ChildRun<'a>> {
         let &CaptureStripe { tables, index, .. } = self;
-        let most = RUN_POSITIONS.min((self.end - self.first) / RUN_SHARE);
         let slabs = tables.smaller(index.stones()).flat_map(move |stones| {
             index.set().slabs(stones).into_iter().map(move |slab| ChildSlab {
                 tables,
@@ -282,55 +284,86 @@ struct ChildRun<'a> {
     done: u64,
 }
 
-/// The scores of a run, from the beginning of a row on.
-struct DecodedRun<'a> {
+/// Takes the next runs of together at most so many positions, but at least one run.
+fn next_batch<'a>(runs: &mut Peekable<impl Iterator<Item = ChildRun<'a>>>, most: u64) -> Vec<ChildRun<'a>> {
+    let (mut batch, mut positions) = (Vec::new(), 0);
+    let mut fits = |run: &ChildRun| {
+        let is_first = positions == 0;
+        positions += run.positions.end - run.positions.start;
+        is_first || !run.continues && positions <= most
+    };
+    while let Some(run) = runs.next_if(&mut fits) {
+        batch.push(run);
+    }
+    batch
+}
+
+/// Runs that are decoded together, and their scores.
+#[derive(Default)]
+struct RunBatch<'a> {
+    runs: Vec<PlacedRun<'a>>,
+    /// Those of the runs, perhaps followed by anything.
+    scores: Vec<Score>,
+}
+
+/// A run, and where its scores are, from the beginning of a row on.
+struct PlacedRun<'a> {
     run: ChildRun<'a>,
     first_row: usize,
-    scores: RunScores,
+    scores: Range<usize>,
 }
 
-/// A buffer that is not cleared before it is filled again.
-#[derive(Default)]
-struct RunScores {
-    buffer: Vec<Score>,
-    len: usize,
-}
-
-impl RunScores {
-    fn scores(&self) -> &[Score] {
-        &self.buffer[..self.len]
-    }
-
-    /// Adds scores with any content, and returns them.
-    fn extend(&mut self, scores: usize) -> &mut [Score] {
-        let first = self.len;
-        self.len += scores;
-        if self.buffer.len() < self.len {
-            self.buffer.reserve_exact(self.len - self.buffer.len());
-            self.buffer.resize(self.len, 0);
-        }
-        &mut self.buffer[first..self.len]
-    }
-}
-
-impl ChildRun<'_> {
-    /// Replaces the content of `scores` by those that the previous run has of the first row, and returns that row.
-    fn begin(&self, previous: Option<&DecodedRun>, scores: &mut RunScores) -> usize {
-        scores.len = 0;
-        let columns = self.child.slab.mover_halves as usize;
-        match previous.filter(|_| self.continues) {
-            Some(previous) => {
-                let rows = previous.scores.len / columns;
-                let rest = &previous.scores.scores()[rows * columns..];
-                scores.extend(rest.len()).copy_from_slice(rest);
-                previous.first_row + rows
+impl<'a> RunBatch<'a> {
+    /// Makes a batch with any scores in `buffer`, but for those that the batch before has of the first row.
+    fn new(runs: Vec<ChildRun<'a>>, before: &RunBatch, buffer: Vec<Score>) -> RunBatch<'a> {
+        let mut batch = RunBatch { runs: Vec::with_capacity(runs.len()), scores: buffer };
+        let mut end = 0;
+        for run in runs {
+            let columns = run.child.slab.mover_halves as usize;
+            let mut first_row = (run.positions.start - run.child.slab.offset) as usize / columns;
+            let start = end;
+            if run.continues {
+                let last = before.runs.last().expect("the run that it continues");
+                let rows = last.scores.len() / columns;
+                let rest = &before.scores[last.scores.start + rows * columns..last.scores.end];
+                first_row = last.first_row + rows;
+                end += batch.grow(start, rest.len()).len();
+                batch.scores[start..end].copy_from_slice(rest);
             }
-            None => (self.positions.start - self.child.slab.offset) as usize / columns,
+            end += (run.positions.end - run.positions.start) as usize;
+            batch.runs.push(PlacedRun { run, first_row, scores: start..end });
         }
+        batch.grow(0, end);
+        batch
+    }
+
+    /// Returns this many scores from `start` on, new ones with any content.
+    fn grow(&mut self, start: usize, count: usize) -> &mut [Score] {
+        let end = start + count;
+        if self.scores.len() < end {
+            self.scores.reserve_exact(end - self.scores.len());
+            self.scores.resize(end, 0);
+        }
+        &mut self.scores[start..end]
+    }
+
+    /// Returns the places of the scores of each run that are read.
+    fn unread(&mut self) -> impl Iterator<Item = &mut [Score]> {
+        let mut rest = &mut self.scores[..];
+        self.runs.iter().map(move |placed| {
+            let read = (placed.run.positions.end - placed.run.positions.start) as usize;
+            let (scores, after) = std::mem::take(&mut rest).split_at_mut(placed.scores.len());
+            rest = after;
+            &mut scores[placed.scores.len() - read..]
+        })
     }
 }
 
 impl<'a> ChildSlab<'a> {
+    fn is_of_slab(&self, other: &ChildSlab) -> bool {
+        (self.stones, self.slab.mover_stones) == (other.stones, other.slab.mover_stones)
+    }
+
     /// Returns the columns with captures of `captured` stones by a class of moves, and the child columns.
     fn entries(&self, opponent: u32, class: usize) -> Option<&'a [(u32, u32)]> {
         let captures = self.tables.captures(opponent, class);
@@ -370,23 +403,26 @@ impl<'a> StripeRows<'a> {
         StripeRows { stripe, owners }
     }
 
-    /// Takes the whole rows of a run into account. Threads that are done with that call `then`.
-    fn improve_rows(&mut self, run: Option<&DecodedRun>, then: impl Fn() + Sync) {
-        let run = run.map(|decoded| (decoded, self.stripe.targets(&decoded.run.child)));
+    /// Takes the whole rows of a batch into account. Threads that are done with that call `then`.
+    fn improve_rows(&mut self, batch: &RunBatch, then: impl Fn() + Sync) {
+        // The runs of each child slab, and its targets.
+        let of_slabs = batch.runs.chunk_by(|one, other| one.run.child.is_of_slab(&other.run.child));
+        let of_slabs: Vec<_> = of_slabs.map(|runs| (runs, self.stripe.targets(&runs[0].run.child))).collect();
         let mask = self.owners.len() - 1;
         self.owners.par_iter_mut().enumerate().with_max_len(1).for_each(|(owner, owned)| {
-            if let Some((decoded, targets)) = &run {
-                decoded.improve_rows(targets, owner, mask, owned);
+            for (runs, targets) in &of_slabs {
+                runs.iter().for_each(|placed| placed.improve_rows(&batch.scores, targets, owner, mask, owned));
             }
             then();
         });
     }
 }
 
-impl DecodedRun<'_> {
+impl PlacedRun<'_> {
     /// Takes the whole rows into account in the parents' rows of an owner.
     fn improve_rows(
         &self,
+        scores: &[Score],
         targets: &[Option<CaptureTarget>],
         owner: usize,
         mask: usize,
@@ -396,7 +432,7 @@ impl DecodedRun<'_> {
         let parents = child.tables.parents(child.slab.opponent_stones);
         let shift = mask.count_ones();
         // Each owner passes over all parents, so this loop rejects those of others first.
-        let rows = self.scores.scores().chunks_exact(child.slab.mover_halves as usize);
+        let rows = scores[self.scores.clone()].chunks_exact(child.slab.mover_halves as usize);
         for (row, scores) in (self.first_row as u32..).zip(rows) {
             for parent in parents.of(row) {
                 let Some(target) = &targets[parent.class()] else { continue };

@@ -97,15 +97,29 @@ impl Scores {
     /// # Panics
     /// If the range exceeds the file, or `out` does not have its length.
     pub fn read_range(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
-        self.finish_range(self.start_range(positions), out)
+        let mut range = self.range_of(positions);
+        if !self.source.is_mapped() && range.blocks.len() > 1 {
+            self.read_ahead(&mut range);
+        }
+        self.finish_range(range, out)
     }
 
     /// Starts to read consecutive positions: up to a megabyte of stored blocks, beside the caller. Nothing is read ahead of a
-    /// map, or for a part of one block.
+    /// map, or for a part of one block if parts can be read.
     ///
     /// # Panics
     /// If the range exceeds the file.
     pub fn start_range(&self, positions: Range<u64>) -> PendingRange {
+        let mut range = self.range_of(positions);
+        let is_of_parts = range.blocks.len() == 1 && self.entry(range.blocks.start).form == Form::Strips;
+        if !self.source.is_mapped() && !is_of_parts {
+            self.read_ahead(&mut range);
+        }
+        range
+    }
+
+    /// A range of which nothing is being read.
+    fn range_of(&self, positions: Range<u64>) -> PendingRange {
         assert!(
             positions.start <= positions.end && positions.end <= self.shape().positions(),
             "there are no positions {positions:?}"
@@ -114,11 +128,7 @@ impl Scores {
             true => 0..0,
             false => self.block_of(positions.start)..self.block_of(positions.end - 1) + 1,
         };
-        let mut range = PendingRange { positions, blocks, runs: VecDeque::new() };
-        if !self.source.is_mapped() && range.blocks.len() > 1 {
-            self.read_ahead(&mut range);
-        }
-        range
+        PendingRange { positions, blocks, runs: VecDeque::new() }
     }
 
     /// Completes [`start_range`](Self::start_range), as [`read_range`](Self::read_range).
