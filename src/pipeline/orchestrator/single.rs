@@ -171,13 +171,17 @@ impl StageReruns<'_> {
     fn preflight(&self, chain: &[usize]) -> Result<()> {
         let orchestrator = self.orchestrator;
         let mut prediction = PlanPrediction::default();
+        // Nothing is removed, since the outputs of each stage are compared.
+        let mut kept_bytes = 0u64;
         for at in chain {
             let stage = &orchestrator.work.graph().stages()[*at];
             if stage.cost.memory_bytes > prediction.memory_bytes {
                 prediction.memory_bytes = stage.cost.memory_bytes;
                 prediction.memory_stage = Some(stage.name.clone());
             }
-            prediction.disk_bytes = prediction.disk_bytes.saturating_add(stage.cost.disk_bytes);
+            let peak_bytes = kept_bytes.saturating_add(stage.cost.disk_bytes);
+            prediction.disk_bytes = prediction.disk_bytes.max(peak_bytes);
+            kept_bytes = kept_bytes.saturating_add(stage.cost.disk_kept_bytes);
         }
         let free = orchestrator.disk.free_bytes(self.scratch);
         let room = Resources {
