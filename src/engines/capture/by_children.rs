@@ -22,10 +22,10 @@ use std::iter::Peekable;
 use std::mem::replace;
 use std::ops::Range;
 
-/// Positions read at a time: at most this share of a stripe, but at least one row and one decoding unit. Two runs are in
-/// memory: one is decoded while the other is propagated.
-const RUN_POSITIONS: u64 = 1 << 22;
-const RUN_SHARE: u64 = 8;
+/// Positions of a batch of runs: at most this share of a stripe, but at least one row and one decoding unit. Two batches are
+/// in memory: one is decoded while the other is propagated.
+const BATCH_POSITIONS: u64 = 1 << 22;
+const BATCH_SHARE: u64 = 8;
 
 /// Neighbouring rows in a group of one owner.
 const OWNED_ROWS: usize = 8;
@@ -133,7 +133,7 @@ impl CaptureStripe<'_> {
             let positions = self.first + (share * (self.end - self.first) as f64) as u64;
             if progress.advance(positions, index.slab_positions()).is_break() { Err(Stopped) } else { Ok(()) }
         };
-        let most = self.run_positions();
+        let most = self.batch_positions();
         let mut runs = self.runs(smaller, most).peekable();
         let mut start = || -> (Vec<_>, Vec<_>) {
             let started = next_batch(&mut runs, most).into_iter();
@@ -156,12 +156,12 @@ impl CaptureStripe<'_> {
         Ok(())
     }
 
-    /// Returns the most positions of a run, unless they are of one row.
-    fn run_positions(&self) -> u64 {
-        RUN_POSITIONS.min((self.end - self.first) / RUN_SHARE)
+    /// Returns the most positions of a batch, unless they are of one row.
+    fn batch_positions(&self) -> u64 {
+        BATCH_POSITIONS.min((self.end - self.first) / BATCH_SHARE)
     }
 
-    /// Returns the runs of all smaller databases that captures of the stripe lead to.
+    /// Returns the runs of all smaller databases that captures of the stripe lead to, of at most so many positions.
     fn runs<'a, S: Sequential>(&'a self, smaller: &'a S, most: u64) -> impl Iterator<Item = ChildRun<'a>> {
         let &CaptureStripe { tables, index, .. } = self;
         let slabs = tables.smaller(index.stones()).flat_map(move |stones| {
