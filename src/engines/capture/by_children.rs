@@ -161,7 +161,7 @@ impl CaptureStripe<'_> {
         BATCH_POSITIONS.min((self.end - self.first) / BATCH_SHARE)
     }
 
-    /// Returns the runs of all smaller databases that captures of the stripe lead to, of at most so many positions.
+    /// Returns the runs of all smaller databases that captures of the stripe lead to. A run has at most `most` positions, unless they are of one row.
     fn runs<'a, S: Sequential>(&'a self, smaller: &'a S, most: u64) -> impl Iterator<Item = ChildRun<'a>> {
         let &CaptureStripe { tables, index, .. } = self;
         let slabs = tables.smaller(index.stones()).flat_map(move |stones| {
@@ -284,7 +284,7 @@ struct ChildRun<'a> {
     done: u64,
 }
 
-/// Takes the next runs of together at most so many positions, but at least one run.
+/// Takes the next runs: at least one, and further ones while all have at most `most` positions together.
 fn next_batch<'a>(runs: &mut Peekable<impl Iterator<Item = ChildRun<'a>>>, most: u64) -> Vec<ChildRun<'a>> {
     let (mut batch, mut positions) = (Vec::new(), 0);
     let mut fits = |run: &ChildRun| {
