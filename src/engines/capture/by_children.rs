@@ -161,7 +161,8 @@ impl CaptureStripe<'_> {
         BATCH_POSITIONS.min((self.end - self.first) / BATCH_SHARE)
     }
 
-    /// Returns the runs of all smaller databases that captures of the stripe lead to. A run has at most `most` positions, unless they are of one row.
+    /// Returns the runs of all smaller databases that captures of the stripe lead to. A run has at most `most` positions,
+    /// unless they are of one row.
     fn runs<'a, S: Sequential>(&'a self, smaller: &'a S, most: u64) -> impl Iterator<Item = ChildRun<'a>> {
         let &CaptureStripe { tables, index, .. } = self;
         let slabs = tables.smaller(index.stones()).flat_map(move |stones| {
@@ -284,12 +285,19 @@ struct ChildRun<'a> {
     done: u64,
 }
 
+impl ChildRun<'_> {
+    /// The number of its positions.
+    fn len(&self) -> usize {
+        (self.positions.end - self.positions.start) as usize
+    }
+}
+
 /// Takes the next runs: at least one, and further ones while all have at most `most` positions together.
 fn next_batch<'a>(runs: &mut Peekable<impl Iterator<Item = ChildRun<'a>>>, most: u64) -> Vec<ChildRun<'a>> {
     let (mut batch, mut positions) = (Vec::new(), 0);
     let mut fits = |run: &ChildRun| {
         let is_first = positions == 0;
-        positions += run.positions.end - run.positions.start;
+        positions += run.len() as u64;
         is_first || !run.continues && positions <= most
     };
     while let Some(run) = runs.next_if(&mut fits) {
@@ -327,34 +335,32 @@ impl<'a> RunBatch<'a> {
                 let rows = last.scores.len() / columns;
                 let rest = &before.scores[last.scores.start + rows * columns..last.scores.end];
                 first_row = last.first_row + rows;
-                end += batch.grow(start, rest.len()).len();
+                end += rest.len();
+                batch.grow(end);
                 batch.scores[start..end].copy_from_slice(rest);
             }
-            end += (run.positions.end - run.positions.start) as usize;
+            end += run.len();
             batch.runs.push(PlacedRun { run, first_row, scores: start..end });
         }
-        batch.grow(0, end);
+        batch.grow(end);
         batch
     }
 
-    /// Returns this many scores from `start` on, new ones with any content.
-    fn grow(&mut self, start: usize, count: usize) -> &mut [Score] {
-        let end = start + count;
-        if self.scores.len() < end {
-            self.scores.reserve_exact(end - self.scores.len());
-            self.scores.resize(end, 0);
+    /// Makes room for this many scores, without clearing those that are there.
+    fn grow(&mut self, count: usize) {
+        if self.scores.len() < count {
+            self.scores.reserve_exact(count - self.scores.len());
+            self.scores.resize(count, 0);
         }
-        &mut self.scores[start..end]
     }
 
     /// Returns the places of the scores of each run that are read.
     fn unread(&mut self) -> impl Iterator<Item = &mut [Score]> {
         let mut rest = &mut self.scores[..];
         self.runs.iter().map(move |placed| {
-            let read = (placed.run.positions.end - placed.run.positions.start) as usize;
             let (scores, after) = std::mem::take(&mut rest).split_at_mut(placed.scores.len());
             rest = after;
-            &mut scores[placed.scores.len() - read..]
+            &mut scores[placed.scores.len() - placed.run.len()..]
         })
     }
 }
