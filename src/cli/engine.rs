@@ -266,11 +266,14 @@ impl EngineSession {
                 self.options.text(),
                 remark(self.evaluation.text())
             ),
-            "isready" => "readyok\n".to_owned(),
+            "isready" => {
+                self.prepare()?;
+                "readyok\n".to_owned()
+            }
             "ucinewgame" | "uginewgame" => {
                 self.game = Game::new(*self.oracle.rules());
                 self.book.begin_game();
-                // A new table costs nothing until it is used.
+                // A new table costs nothing until `isready` or its first use.
                 self.searcher = None;
                 String::new()
             }
@@ -352,6 +355,17 @@ impl EngineSession {
         })?;
         let is_due = go.is_due();
         self.running = Some(RunningSearch { stop, go, is_due, is_hit: false, found: None });
+        Ok(())
+    }
+
+    /// Commits the memory of the table, which would else cost time of the first move.
+    fn prepare(&mut self) -> Result<()> {
+        if self.running.is_none()
+            && self.searcher.is_none()
+            && let Some(searcher) = self.searcher()?
+        {
+            searcher.table().clear();
+        }
         Ok(())
     }
 

@@ -137,7 +137,7 @@ impl TranspositionTable {
         (self.lines.len() * CacheLine::BYTES) as u64
     }
 
-    /// Forgets everything.
+    /// Forgets everything. Afterwards the system has committed all memory of the table.
     pub fn clear(&self) {
         self.lines.iter().flat_map(|line| &line.0).for_each(|word| word.store(0, Ordering::Relaxed));
     }
