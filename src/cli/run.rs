@@ -51,6 +51,9 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     let disk = RealDisk::new(args.io)?;
     let request = ResolvedBuild::read(&disk, &args.manifest);
     let settings = request.as_ref().map(ResolvedBuild::settings).map_err(ToString::to_string);
+    if let Ok(settings) = &settings {
+        disk.set_threads(settings.threads);
+    }
     let done = stages::distributed::follow(settings, &disk, &mut *communicator, stop);
     let rank = communicator.rank();
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
@@ -62,6 +65,7 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
 fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
     let mut request = ResolvedBuild::read(&disk, &args.manifest)?;
+    disk.set_threads(request.settings().threads);
     if let Some(job) = job {
         refuse_job(request.settings())?;
         request = request.led(Arc::clone(job));

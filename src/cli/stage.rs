@@ -17,6 +17,7 @@ use std::path::Path;
 pub(crate) fn run(args: &StageArgs) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
     let request = ResolvedBuild::read(&disk, &args.manifest)?;
+    disk.set_threads(request.settings().threads);
     let dir = request.dir();
     let scratch = match &args.scratch {
         Some(scratch) => ScratchDirectory::Directory(scratch.clone()),

@@ -13,14 +13,11 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-/// Threads that read: as many as there are queues for reads.
-const READERS: usize = 4;
-
 /// Stack of a reader, which calls nothing deep.
 const STACK_BYTES: usize = 256 << 10;
 
 /// Bytes of buffers that are kept for further reads, which then need not be cleared.
-const SPARE_BYTES_MAX: usize = 2 << 20;
+const SPARE_BYTES_MAX: usize = 4 << 20;
 
 /// The bytes of a read.
 #[derive(Debug)]
@@ -184,7 +181,8 @@ impl Drop for RunningJob<'_> {
     }
 }
 
-/// The readers of a disk, started with the first read. They end with the disk and its files.
+/// The readers of a disk, as many as there are queues for reads, started with the first read. They end with the disk and
+/// its files.
 #[derive(Default)]
 pub(crate) struct ReaderThreads {
     jobs: OnceLock<Sender<Arc<ReadJob>>>,
@@ -192,22 +190,22 @@ pub(crate) struct ReaderThreads {
 }
 
 impl ReaderThreads {
-    /// Starts to read `bytes` bytes of a file.
-    pub(crate) fn start(&self, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
+    /// Starts to read `bytes` bytes of a file. The first call decides the number of readers.
+    pub(crate) fn start(&self, readers: usize, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
         let buffer = ReadBytes { bytes: self.spare.take(bytes), spare: Some(Arc::clone(&self.spare)) };
         let progress = Mutex::new(JobProgress::Queued(buffer));
         let job = Arc::new(ReadJob { file, offset, progress, finished: Condvar::new() });
         // Without readers the job stays queued until it is waited for.
-        let _ = self.jobs.get_or_init(start_readers).send(Arc::clone(&job));
+        let _ = self.jobs.get_or_init(|| start_readers(readers)).send(Arc::clone(&job));
         PendingRead(ReadState::Started(job))
     }
 }
 
-fn start_readers() -> Sender<Arc<ReadJob>> {
+fn start_readers(readers: usize) -> Sender<Arc<ReadJob>> {
     let (jobs, queue) = mpsc::channel();
     let queue = Arc::new(Mutex::new(queue));
-    if room_for_threads(READERS).is_ok() {
-        for number in 0..READERS {
+    if room_for_threads(readers).is_ok() {
+        for number in 0..readers {
             let queue = Arc::clone(&queue);
             let reader = thread::Builder::new().name(format!("reader {number}")).stack_size(STACK_BYTES);
             if reader
@@ -235,6 +233,8 @@ mod tests {
     use super::*;
     use std::sync::Barrier;
 
+    const READERS: usize = 4;
+
     /// A file whose bytes are the low bytes of their offsets. Each read of it first passes the barrier.
     struct Slow(Arc<Barrier>);
 
@@ -255,7 +255,7 @@ mod tests {
         // All readers and this thread meet in the file.
         let file: Arc<dyn InputFile> = Arc::new(Slow(Arc::new(Barrier::new(READERS + 1))));
         let readers = ReaderThreads::default();
-        let reads: Vec<_> = (0..READERS as u64).map(|at| readers.start(Arc::clone(&file), at * 100, 50)).collect();
+        let reads: Vec<_> = (0..READERS as u64).map(|at| readers.start(READERS, Arc::clone(&file), at * 100, 50)).collect();
         let mut here = [0; 10];
         file.read_at(7, &mut here).unwrap();
         assert_eq!(here[..3], [7, 8, 9]);
@@ -269,7 +269,7 @@ mod tests {
     fn without_readers_the_caller_reads() {
         let readers = ReaderThreads::default();
         readers.jobs.set(mpsc::channel().0).unwrap();
-        let read = readers.start(Arc::new(Slow(Arc::new(Barrier::new(1)))), 5, 3);
+        let read = readers.start(READERS, Arc::new(Slow(Arc::new(Barrier::new(1)))), 5, 3);
         assert_eq!(*read.wait().unwrap(), [5, 6, 7]);
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let readers = ReaderThreads::default();
         readers.jobs.set(jobs).unwrap();
         // A read would block forever.
-        drop(readers.start(Arc::new(Slow(Arc::new(Barrier::new(2)))), 0, 1));
+        drop(readers.start(READERS, Arc::new(Slow(Arc::new(Barrier::new(2)))), 0, 1));
         drop(readers);
         let queue = Mutex::new(queue);
         next_job(&queue).unwrap().run();

@@ -36,7 +36,8 @@ const SECTOR_BYTES: u64 = 512;
 /// The file system of the operating system. Clones share buffers and traffic; a process needs one.
 ///
 /// Large reads and writes bypass the page cache where the file system allows it, and go through `io_uring` where [`Io`]
-/// and the kernel allow it. Buffers take at most [`POOL_BYTES_MAX`](crate::POOL_BYTES_MAX), once they are used.
+/// and the kernel allow it. Buffers take at most [`POOL_BYTES_MAX`](crate::POOL_BYTES_MAX), and 1 MiB for each thread beyond
+/// four, once they are used.
 #[derive(Clone, Default)]
 pub struct RealDisk {
     pub(crate) pool: Arc<Pool>,
@@ -53,6 +54,11 @@ impl RealDisk {
             disk.pool.share().map_err(|source| DiskError::RingRefused { source: Arc::new(source) })?;
         }
         Ok(disk)
+    }
+
+    /// Allows as many reads at a time as there are threads, from the first read on. Without a call, four.
+    pub fn set_threads(&self, threads: usize) {
+        self.pool.set_threads(threads);
     }
 
     /// Writes a file to a path given by the user.

@@ -344,7 +344,7 @@ impl InputFile for SharedFile {
     }
 
     fn start_read(&self, offset: u64, bytes: usize) -> PendingRead {
-        self.0.pool.readers.start(self.0.clone(), offset, bytes)
+        self.0.pool.start_read(self.0.clone(), offset, bytes)
     }
 }
 

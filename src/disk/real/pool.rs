@@ -1,27 +1,32 @@
 //! The queues of a disk: some that threads share for reads and scratch files, and some that outputs hold while open.
 //!
-//! Queues are created on demand, and bounded by [`POOL_BYTES_MAX`] because runs must fit in 64 MiB of memory.
+//! Queues are created on demand, and their number is bounded, because runs must fit in 64 MiB of memory: see
+//! [`POOL_BYTES_MAX`].
 
 use super::queue::{QUEUE_BYTES, Queue};
 use super::queue_memory::QueueMemory;
-use crate::ahead::ReaderThreads;
+use crate::InputFile;
+use crate::ahead::{PendingRead, ReaderThreads};
 use crate::io::Io;
 use crate::traffic::TrafficMeter;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Queues for reads and scratch files. Four keep a drive busy; a fifth thread waits for one of them.
-const SHARED_MAX: usize = 4;
+/// Queues for reads and scratch files, unless there are more threads: four keep a drive busy.
+const SHARED_MIN: usize = 4;
+
+/// The most queues for reads and scratch files. With fewer than threads, threads wait for each other: with four for 16
+/// threads, a third of their time in the stages that only read.
+const SHARED_MAX: usize = 32;
 
 /// Queues that outputs hold. Further outputs use the page cache.
 const OWNED_MAX: usize = 4;
 
-/// The most memory of the queues of a disk.
-pub const POOL_BYTES_MAX: usize = (SHARED_MAX + OWNED_MAX) * QUEUE_BYTES;
+/// The most memory of the queues of a disk for up to four threads. Each further thread may add a queue of 1 MiB.
+pub const POOL_BYTES_MAX: usize = (SHARED_MIN + OWNED_MAX) * QUEUE_BYTES;
 
 const _: () = assert!(POOL_BYTES_MAX <= 8 << 20, "users run inside memory limits of 64 MiB");
 
@@ -34,6 +39,8 @@ pub(crate) struct Pool {
     /// Whether the kernel has refused a ring.
     refused: AtomicBool,
     shared: [Mutex<Option<Queue>>; SHARED_MAX],
+    /// The number of threads that read.
+    threads: AtomicUsize,
     idle: Mutex<Vec<Queue>>,
     lent: AtomicUsize,
     /// The bytes of scratch files by the device of their file system.
@@ -46,6 +53,21 @@ impl Pool {
     /// Creates a pool without queues.
     pub(crate) fn new(io: Io) -> Pool {
         Pool { io, ..Pool::default() }
+    }
+
+    /// Sets the number of threads that read.
+    pub(crate) fn set_threads(&self, threads: usize) {
+        self.threads.store(threads, Ordering::Relaxed);
+    }
+
+    /// The most queues that threads share.
+    fn shared_max(&self) -> usize {
+        self.threads.load(Ordering::Relaxed).clamp(SHARED_MIN, SHARED_MAX)
+    }
+
+    /// Starts to read `bytes` bytes of a file beside the caller.
+    pub(crate) fn start_read(&self, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
+        self.readers.start(self.shared_max(), file, offset, bytes)
     }
 
     /// The bytes of scratch files on a device.
@@ -92,14 +114,15 @@ impl Pool {
 
     /// Lends a queue for one operation: the queue of this thread, else any idle one; blocks if all are in use.
     pub(crate) fn share(&self) -> io::Result<SharedQueue<'_>> {
-        let home = preferred_queue();
-        let free = (0..SHARED_MAX).find_map(|step| match self.shared[(home + step) % SHARED_MAX].try_lock() {
+        let shared = &self.shared[..self.shared_max()];
+        let home = thread_number() % shared.len();
+        let free = (0..shared.len()).find_map(|step| match shared[(home + step) % shared.len()].try_lock() {
             Ok(guard) => Some(guard),
             // `SharedQueue` drained it when the panic unwound.
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         });
-        let mut guard = free.unwrap_or_else(|| self.shared[home].lock().unwrap_or_else(PoisonError::into_inner));
+        let mut guard = free.unwrap_or_else(|| shared[home].lock().unwrap_or_else(PoisonError::into_inner));
         if guard.is_none() {
             *guard = Some(self.make()?);
         }
@@ -123,13 +146,13 @@ impl Pool {
     }
 }
 
-/// The index of the queue that a thread tries first.
-fn preferred_queue() -> usize {
+/// The number of this thread, in the order in which threads first read: it decides which queue a thread tries first.
+fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static HOME: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % SHARED_MAX);
+        static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
     }
-    HOME.with(Cell::get)
+    NUMBER.with(|number| *number)
 }
 
 /// A queue lent for one operation. Nothing is in flight on it before and after, also after a panic.

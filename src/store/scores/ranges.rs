@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::vec;
 
 /// A block, the index of its first wanted value, and the destination of the values from there.
@@ -73,7 +73,7 @@ const RUN_BYTES: u64 = 256 << 10;
 /// Bytes of a range that are being read, or were read and wait for a thread, at a time; at least a run. More than a drive
 /// delivers within its latency.
 const AHEAD_BYTES_MIN: usize = 1 << 20;
-const AHEAD_BYTES_A_THREAD: usize = 128 << 10;
+const AHEAD_BYTES_A_THREAD: usize = 256 << 10;
 
 impl Scores {
     /// Reads all scores in canonical order, on all threads.
@@ -293,9 +293,34 @@ struct RangeTasks<'a> {
     range: PendingRange,
     pieces: vec::IntoIter<Piece<'a>>,
     /// The run of the piece taken last.
-    run: Option<Arc<BlockRun>>,
+    run: Option<Arc<SharedRun>>,
     /// The first block known to be damaged, and its error.
     failed: Option<(usize, StoreError)>,
+}
+
+/// A run that several threads decode. The first of them completes its read, while others take pieces of later runs.
+#[derive(Debug)]
+struct SharedRun {
+    blocks: Range<usize>,
+    pending: Mutex<Option<PendingRun>>,
+    /// `None` if the read failed.
+    read: OnceLock<Option<BlockRun>>,
+}
+
+impl SharedRun {
+    fn new(pending: PendingRun) -> SharedRun {
+        SharedRun { blocks: pending.blocks(), pending: Mutex::new(Some(pending)), read: OnceLock::new() }
+    }
+
+    /// Returns the run after blocking until it is read. One call returns the error if it cannot be read, others `None`.
+    fn wait(&self, scores: &Scores) -> Result<Option<&BlockRun>> {
+        let mut failed = None;
+        let read = self.read.get_or_init(|| {
+            let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+            scores.finish_run(pending).map_err(|error| failed = Some(error)).ok()
+        });
+        failed.map_or(Ok(read.as_ref()), Err)
+    }
 }
 
 impl<'a> RangeDecoder<'a> {
@@ -303,15 +328,27 @@ impl<'a> RangeDecoder<'a> {
     pub fn work(&self) {
         loop {
             let next = self.tasks().next(self.scores);
-            let Some((run, (block, first, piece))) = next else { return };
-            let decoded = match run {
-                Some(run) => self.scores.decode_of_run(&run, block, first, piece),
-                None => self.scores.settled(|| self.scores.decode_stored(block, first, piece)),
-            };
-            if let Err(error) = decoded {
+            let Some((run, piece)) = next else { return };
+            if let Err((block, error)) = self.decode(run, piece) {
                 self.tasks().fail(block, error);
             }
         }
+    }
+
+    /// Decodes a piece. An error comes with the first block that it concerns.
+    fn decode(
+        &self,
+        run: Option<Arc<SharedRun>>,
+        (block, first, piece): Piece<'_>,
+    ) -> Result<(), (usize, StoreError)> {
+        let decoded = match run {
+            Some(run) => match run.wait(self.scores).map_err(|error| (run.blocks.start, error))? {
+                Some(run) => self.scores.decode_of_run(run, block, first, piece),
+                None => Ok(()),
+            },
+            None => self.scores.settled(|| self.scores.decode_stored(block, first, piece)),
+        };
+        decoded.map_err(|error| (block, error))
     }
 
     /// Returns the result, after all calls of [`work`](Self::work).
@@ -329,29 +366,16 @@ impl<'a> RangeDecoder<'a> {
 }
 
 impl<'a> RangeTasks<'a> {
-    /// Takes the next piece, with the run that has its block, after blocking until it is read; without a run if nothing was
-    /// read ahead.
-    fn next(&mut self, scores: &Scores) -> Option<(Option<Arc<BlockRun>>, Piece<'a>)> {
-        loop {
-            let block = self.pieces.as_slice().first()?.0;
-            if let Some(run) = self.run.clone().filter(|run| run.blocks.contains(&block)) {
-                return self.pieces.next().map(|piece| (Some(run), piece));
-            }
-            let Some(run) = self.range.runs.pop_front() else {
-                return self.pieces.next().map(|piece| (None, piece));
-            };
-            scores.read_ahead(&mut self.range);
-            let blocks = run.blocks();
-            match scores.finish_run(run) {
-                Ok(run) => self.run = Some(Arc::new(run)),
-                Err(error) => {
-                    self.fail(block, error);
-                    while self.pieces.as_slice().first().is_some_and(|piece| blocks.contains(&piece.0)) {
-                        self.pieces.next();
-                    }
-                }
+    /// Takes the next piece, with the run that has its block; without a run if nothing was read ahead.
+    fn next(&mut self, scores: &Scores) -> Option<(Option<Arc<SharedRun>>, Piece<'a>)> {
+        let block = self.pieces.as_slice().first()?.0;
+        if self.run.as_ref().is_none_or(|run| !run.blocks.contains(&block)) {
+            self.run = self.range.runs.pop_front().map(|run| Arc::new(SharedRun::new(run)));
+            if self.run.is_some() {
+                scores.read_ahead(&mut self.range);
             }
         }
+        self.pieces.next().map(|piece| (self.run.clone(), piece))
     }
 
     fn fail(&mut self, block: usize, error: StoreError) {
