@@ -116,6 +116,9 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// # Panics
     /// If the tables serve fewer stones or another position set.
     pub fn new(tables: Arc<Tables>, index: Index, kernel: BitKernel, wins: W, candidates: U) -> Self {
+        // Threads that test candidates would wait for each other, and one compute each table.
+        tables.prepare_rows(index.stones());
+        tables.prepare_pushes(index.stones());
         let units = PlaneLayout::new(&index, Orientation::MoverMajor).units();
         let solver = Solver::of_units(tables, index, kernel, wins, candidates, units);
         Solver { update: WordUpdate::for_pool(), ..solver }

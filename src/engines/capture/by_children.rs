@@ -23,8 +23,9 @@ use std::mem::replace;
 use std::ops::Range;
 
 /// Positions of a batch of runs: at most this share of a stripe, but at least one row and one decoding unit. Two batches are
-/// in memory: one is decoded while the other is propagated.
-const BATCH_POSITIONS: u64 = 1 << 22;
+/// in memory: one is decoded while the other is propagated. Threads meet after each batch.
+const BATCH_POSITIONS_MIN: u64 = 1 << 22;
+const BATCH_POSITIONS_A_THREAD: u64 = 1 << 20;
 const BATCH_SHARE: u64 = 8;
 
 /// Neighbouring rows in a group of one owner.
@@ -75,6 +76,7 @@ pub fn capture_in_stripes<S: Sequential>(
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     tables.prepare_captures(index.stones());
+    tables.prepare_rows(index.stones());
     for of in stripes(tables, index, stripe.len() as u64) {
         let best = &mut stripe[..(of.end - of.first) as usize];
         of.capture(smaller, progress, best)?;
@@ -158,7 +160,8 @@ impl CaptureStripe<'_> {
 
     /// Returns the most positions of a batch, unless they are of one row.
     fn batch_positions(&self) -> u64 {
-        BATCH_POSITIONS.min((self.end - self.first) / BATCH_SHARE)
+        let most = BATCH_POSITIONS_MIN.max(rayon::current_num_threads() as u64 * BATCH_POSITIONS_A_THREAD);
+        most.min((self.end - self.first) / BATCH_SHARE)
     }
 
     /// Returns the runs of all smaller databases that captures of the stripe lead to. A run has at most `most` positions,

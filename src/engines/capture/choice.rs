@@ -88,6 +88,8 @@ fn count_choices_within<E: Send>(
     captures: ReadScores<E>,
     scores: ReadScores<E>,
 ) -> Result<ChoiceCounts, E> {
+    tables.prepare_rows(index.stones());
+    tables.prepare_columns(index.stones());
     let mut choice = ChoiceCounts::default();
     let mut striped = Vec::new();
     // Assigns each stripe to the part with the fewest positions.

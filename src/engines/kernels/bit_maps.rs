@@ -94,33 +94,43 @@ impl Pull {
     }
 }
 
-impl Push {
-    /// Compiles all classes, by number, for parents whose mover has `mover` stones.
-    pub(crate) fn all(index: &Index, mover: u32) -> Vec<Push> {
-        // Word of columns, pit and stones sown (each is monotone), rank of the parent, column in its word.
-        let mut by_class: Vec<Vec<(u32, u16, u32, u8)>> = vec![Vec::new(); SowClass::COUNT];
+/// Moves of one class, not yet compiled.
+pub(crate) struct PushClass {
+    columns: usize,
+    /// Word of columns, pit and stones sown (each is monotone), rank of the parent, column in its word.
+    moves: Vec<(u32, u16, u32, u8)>,
+}
+
+impl PushClass {
+    /// Finds the moves of all classes, by number, for parents whose mover has `mover` stones.
+    pub(crate) fn all(index: &Index, mover: u32) -> Vec<PushClass> {
+        let columns = |number| {
+            let crossing = u32::from(SowClass::from_number(number).crossing);
+            mover.checked_sub(crossing).map_or(0, |stones| index.set().opponent_halves(stones)) as usize
+        };
+        let class = |number| PushClass { columns: columns(number), moves: Vec::new() };
+        let mut classes: Vec<PushClass> = (0..SowClass::COUNT).map(class).collect();
         for rank in 0..Halves::count(mover) {
             let half = index.halves().unrank(mover, rank);
             for from in sow::row_moves(&half) {
                 let column = index.rank_opponent(&from.half).expect("a half with an empty pit has a rank");
                 let sown = u16::from(from.pit) << 8 | u16::from(half[usize::from(from.pit)]);
                 let (word, bit) = (column / WORD as u32, (column % WORD as u32) as u8);
-                by_class[from.class.number()].push((word, sown, rank, bit));
+                classes[from.class.number()].moves.push((word, sown, rank, bit));
             }
         }
-        let push = |(number, mut moves): (usize, Vec<_>)| {
-            let crossing = u32::from(SowClass::from_number(number).crossing);
-            let columns = mover.checked_sub(crossing).map_or(0, |stones| index.set().opponent_halves(stones));
-            moves.sort_unstable();
-            Push::new(columns as usize, &moves)
-        };
-        by_class.into_iter().enumerate().map(push).collect()
+        classes
     }
+}
 
-    fn new(columns: usize, moves: &[(u32, u16, u32, u8)]) -> Push {
+impl Push {
+    /// Compiles a class.
+    pub(crate) fn new(class: PushClass) -> Push {
+        let PushClass { columns, mut moves } = class;
+        moves.sort_unstable();
         let mut push = Push { first: vec![0; columns.div_ceil(WORD) + 1], from: Vec::new(), to: Vec::new() };
         let mut last = None;
-        for &(word, sown, rank, bit) in moves {
+        for (word, sown, rank, bit) in moves {
             let (from, to_word, to) = (1 << bit, rank / WORD as u32, 1 << (rank % WORD as u32));
             let this = Some((word, sown, to_word));
             match (push.from.last_mut(), push.to.last_mut()) {

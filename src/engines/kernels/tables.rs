@@ -4,7 +4,7 @@
 //! R = C(n+6,6) halves of up to n stones: 24 bytes a half for the moves of rows, about 20 for their parents, and less
 //! than 3 bytes a column for each class of moves (R columns a class in all); together a few per cent of a database.
 
-use super::bit_maps::{Pull, Push};
+use super::bit_maps::{Pull, Push, PushClass};
 use crate::layout::plane;
 use game::sow::{self, Ends, SowClass, SowMap};
 use game::{HALF_PITS, Half, Halves, Index, PositionSet, Rules, Score, Slab};
@@ -209,12 +209,34 @@ impl Tables {
     /// Computes on all threads the capturing columns of the classes of all moves with `stones` stones on the board. Threads
     /// that compute rows in order need the same ones at the same time, and would wait for each other.
     pub(crate) fn prepare_captures(&self, stones: u32) {
-        let has_moves = |&(opponent, class): &(u32, usize)| {
-            SowClass::from_number(class).stones_min().is_some_and(|least| opponent + least <= stones)
-        };
-        let all = (0..=stones).flat_map(|opponent| (0..SowClass::COUNT).map(move |class| (opponent, class)));
-        let needed: Vec<_> = all.filter(has_moves).collect();
-        needed.into_par_iter().with_max_len(1).for_each(|(opponent, class)| _ = self.captures(opponent, class));
+        prepare_classes(stones, |opponent, class| _ = self.captures(opponent, class));
+    }
+
+    /// Computes on all threads which columns capture, of the classes of all moves with `stones` stones on the board.
+    pub(crate) fn prepare_columns(&self, stones: u32) {
+        prepare_classes(stones, |opponent, class| _ = self.columns(opponent, class));
+    }
+
+    /// Computes on all threads the moves of all rows of databases of up to `stones` stones.
+    pub(crate) fn prepare_rows(&self, stones: u32) {
+        for mover in 0..=stones {
+            let rows = &self.rows[mover as usize];
+            // Not within the lock, whose owner may execute other work that waits for it.
+            if rows.get().is_none() {
+                let ranks = (0..Halves::count(mover)).into_par_iter();
+                let _ = rows.set(ranks.map(|rank| row_of(&self.index, mover, rank)).collect());
+            }
+        }
+    }
+
+    /// Computes on all threads the maps of bits to parents in databases of up to `stones` stones.
+    pub(crate) fn prepare_pushes(&self, stones: u32) {
+        for (mover, pushes) in (0..=stones).zip(&self.pushes) {
+            if pushes.get().is_none() {
+                let classes = PushClass::all(&self.index, mover).into_par_iter();
+                let _ = pushes.set(classes.map(Push::new).collect());
+            }
+        }
     }
 
     /// Which columns of a class capture, where the opponent has `stones` stones.
@@ -252,7 +274,7 @@ impl Tables {
     /// Returns, by class number, the maps of bits to parents whose mover has `mover` stones.
     #[inline]
     pub(crate) fn pushes(&self, mover: u32) -> &[Push] {
-        self.pushes[mover as usize].get_or_init(|| Push::all(&self.index, mover))
+        self.pushes[mover as usize].get_or_init(|| PushClass::all(&self.index, mover).into_iter().map(Push::new).collect())
     }
 
     /// Returns the column that a quiet move of a class maps a column to, where the opponent has `stones` stones; `None`
@@ -320,19 +342,31 @@ impl Tables {
     }
 }
 
+/// Calls `prepare` on all threads for the opponent's stones and the class of all moves with `stones` stones on the board.
+fn prepare_classes(stones: u32, prepare: impl Fn(u32, usize) + Sync) {
+    let has_moves = |&(opponent, class): &(u32, usize)| {
+        SowClass::from_number(class).stones_min().is_some_and(|least| opponent + least <= stones)
+    };
+    let all = (0..=stones).flat_map(|opponent| (0..SowClass::COUNT).map(move |class| (opponent, class)));
+    let needed: Vec<_> = all.filter(has_moves).collect();
+    needed.into_par_iter().with_max_len(1).for_each(|(opponent, class)| prepare(opponent, class));
+}
+
 /// Computes the moves of all rows whose mover has `stones` stones; each row is filled up with `NONE`.
 pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]> {
-    let row = |rank| {
-        let mut moves = [PackedMove::NONE; HALF_PITS];
-        let half = index.halves().unrank(stones, rank);
-        for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
-            // The pit a move starts from is empty behind it, so the position set has the half.
-            let rank = index.rank_opponent(&from.half).expect("a half with an empty pit has a rank");
-            *to = PackedMove::new(rank, from.class, slot);
-        }
-        moves
-    };
-    (0..Halves::count(stones)).map(row).collect()
+    (0..Halves::count(stones)).map(|rank| row_of(index, stones, rank)).collect()
+}
+
+/// Computes the moves of a row.
+fn row_of(index: &Index, stones: u32, rank: u32) -> [PackedMove; HALF_PITS] {
+    let mut moves = [PackedMove::NONE; HALF_PITS];
+    let half = index.halves().unrank(stones, rank);
+    for (slot, (to, from)) in moves.iter_mut().zip(sow::row_moves(&half)).enumerate() {
+        // The pit a move starts from is empty behind it, so the position set has the half.
+        let rank = index.rank_opponent(&from.half).expect("a half with an empty pit has a rank");
+        *to = PackedMove::new(rank, from.class, slot);
+    }
+    moves
 }
 
 impl Gather {
