@@ -72,8 +72,9 @@ pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &Stage
             lost.append(portion)
         },
     )?;
-    won.finish()?;
-    state.note_lost(lost.finish()?);
+    let (won, lost) = rayon::join(|| won.finish(), || lost.finish());
+    won?;
+    state.note_lost(lost?);
     build.slot().note(stones, bound, 1, timer.elapsed());
     build.slot().put(state);
     let bits = match build.plan(stones).method() {

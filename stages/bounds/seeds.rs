@@ -66,7 +66,7 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         context.progress().advance(values.len() as u64);
         swap(&mut values, &mut next);
     }
-    writers.into_iter().try_for_each(|writer| writer.finish().map(|_| ()))?;
+    writers.into_par_iter().try_for_each(|writer| writer.finish().map(|_| ()))?;
     Ok(StageReport::new(index.positions()))
 }
 
