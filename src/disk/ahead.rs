@@ -255,7 +255,8 @@ mod tests {
         // All readers and this thread meet in the file.
         let file: Arc<dyn InputFile> = Arc::new(Slow(Arc::new(Barrier::new(READERS + 1))));
         let readers = ReaderThreads::default();
-        let reads: Vec<_> = (0..READERS as u64).map(|at| readers.start(READERS, Arc::clone(&file), at * 100, 50)).collect();
+        let reads: Vec<_> =
+            (0..READERS as u64).map(|at| readers.start(READERS, Arc::clone(&file), at * 100, 50)).collect();
         let mut here = [0; 10];
         file.read_at(7, &mut here).unwrap();
         assert_eq!(here[..3], [7, 8, 9]);

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use std::mem::swap;
 use std::ops::Range;
 
-/// Bytes of a read.
-const READ_BYTES: usize = 256 << 10;
+/// Bytes of a portion of the plane for each thread. Threads meet after each portion.
+const PORTION_BYTES_A_THREAD: usize = 128 << 10;
 
 /// Words of a row, and groups of 64 rows, in a tile: each cache line is read and written once.
 const TILE: usize = 8;
@@ -101,11 +101,8 @@ impl TransposedRows {
         let first = first / 64;
         let words = (self.bytes / 8 / to.row_words / 64).max(1);
         // Strips without a bit are clear.
-        for (strip, has_bits) in self.words.chunks_mut(64 * self.row_words.max(1)).zip(&self.has_bits) {
-            if *has_bits {
-                strip.fill(0);
-            }
-        }
+        let strips = self.words.par_chunks_mut(64 * self.row_words.max(1)).zip(&self.has_bits);
+        strips.filter(|(_, has_bits)| **has_bits).for_each(|(strip, _)| strip.fill(0));
         self.rows = first * 64..to.rows.min((first + words) * 64);
         self.row_words = to.row_words;
         let words = self.rows.len() * to.row_words;
@@ -115,7 +112,8 @@ impl TransposedRows {
         self.has_bits.clear();
         self.has_bits.resize(self.rows.len().div_ceil(64), false);
         let kernel = BitKernel::detect();
-        let batch = (READ_BYTES / 8 / from.row_words).next_multiple_of(64);
+        let portion_bytes = PORTION_BYTES_A_THREAD * rayon::current_num_threads();
+        let batch = (portion_bytes / 8 / from.row_words).next_multiple_of(64);
         let mut portion = |row: usize, words: &mut Vec<u64>| {
             let rows = row..from.rows.min(row + batch);
             words.resize(rows.len() * from.row_words, 0);

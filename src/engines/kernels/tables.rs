@@ -274,7 +274,8 @@ impl Tables {
     /// Returns, by class number, the maps of bits to parents whose mover has `mover` stones.
     #[inline]
     pub(crate) fn pushes(&self, mover: u32) -> &[Push] {
-        self.pushes[mover as usize].get_or_init(|| PushClass::all(&self.index, mover).into_iter().map(Push::new).collect())
+        self.pushes[mover as usize]
+            .get_or_init(|| PushClass::all(&self.index, mover).into_iter().map(Push::new).collect())
     }
 
     /// Returns the column that a quiet move of a class maps a column to, where the opponent has `stones` stones; `None`

@@ -336,11 +336,7 @@ impl<'a> RangeDecoder<'a> {
     }
 
     /// Decodes a piece. An error comes with the first block that it concerns.
-    fn decode(
-        &self,
-        run: Option<Arc<SharedRun>>,
-        (block, first, piece): Piece<'_>,
-    ) -> Result<(), (usize, StoreError)> {
+    fn decode(&self, run: Option<Arc<SharedRun>>, (block, first, piece): Piece<'_>) -> Result<(), (usize, StoreError)> {
         let decoded = match run {
             Some(run) => match run.wait(self.scores).map_err(|error| (run.blocks.start, error))? {
                 Some(run) => self.scores.decode_of_run(run, block, first, piece),
