@@ -116,6 +116,39 @@ impl DerefMut for Bytes {
     }
 }
 
+/// Array of words, initially zero. Pages are committed at first touch, and returned to the system when it is dropped.
+#[derive(Debug)]
+pub struct WordArray {
+    map: MmapMut,
+    len: usize,
+}
+
+impl WordArray {
+    /// Allocates `len` words.
+    pub fn zeroed(len: usize) -> WordArray {
+        WordArray { map: mapped_words(len), len }
+    }
+}
+
+impl Deref for WordArray {
+    type Target = [u64];
+
+    #[inline]
+    fn deref(&self) -> &[u64] {
+        // SAFETY: the map is private to this type, as long as the words by `zeroed`, and aligned to a page; every bit pattern
+        // is a valid word.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len) }
+    }
+}
+
+impl DerefMut for WordArray {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u64] {
+        // SAFETY: as in `deref`, and the array is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len) }
+    }
+}
+
 /// Array of words that threads share, initially zero.
 pub(crate) struct Words {
     map: MmapMut,
@@ -125,13 +158,7 @@ pub(crate) struct Words {
 impl Words {
     /// Allocates `len` words. Pages are committed at first touch.
     pub(crate) fn zeroed(len: usize) -> Words {
-        let layout = Layout::array::<AtomicU64>(len.max(1)).expect("there is a bit for each of some bytes in memory");
-        let map = mapped_sparse(layout.size()).unwrap_or_else(|_| {
-            // Out of memory: fail as a `Vec` would, through the allocation error handler.
-            drop(vec![0u64; len]);
-            alloc::handle_alloc_error(layout)
-        });
-        Words { map, len }
+        Words { map: mapped_words(len), len }
     }
 }
 
@@ -149,6 +176,16 @@ impl Deref for Words {
 /// Maps zero bytes, on huge pages where the system has them.
 fn mapped(bytes: usize) -> io::Result<MmapMut> {
     on_huge_pages(MmapMut::map_anon(bytes)?)
+}
+
+/// Maps `len` zero words, without reserving memory.
+fn mapped_words(len: usize) -> MmapMut {
+    let layout = Layout::array::<u64>(len.max(1)).expect("there is a bit for each of some bytes in memory");
+    mapped_sparse(layout.size()).unwrap_or_else(|_| {
+        // Out of memory: fail as a `Vec` would, through the allocation error handler.
+        drop(vec![0u64; len]);
+        alloc::handle_alloc_error(layout)
+    })
 }
 
 /// As [`mapped`], without reserving memory.

@@ -20,7 +20,7 @@ mod word_update;
 mod work_stealing;
 
 pub use capture::{ChoiceCounts, DatabasePart, choice, choice_of};
-pub use huge_pages::Bytes;
+pub use huge_pages::{Bytes, WordArray};
 pub use kernels::Kernel;
 pub use kernels::Tables;
 pub use layout::{ScoreRows, row_bytes};

@@ -2,6 +2,7 @@
 
 use super::planes::PlanePortion;
 use crate::Result;
+use engines::WordArray;
 use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use rayon::prelude::*;
 use std::mem::swap;
@@ -69,7 +70,7 @@ pub(super) struct TransposedRows {
     row_words: usize,
     /// Words of the rows, and of more rows, which are zero. It is allocated once: if it grew from slab to slab, the
     /// process would have up to three times as much.
-    words: Vec<u64>,
+    words: WordArray,
     /// By strip of 64 rows, whether any may have a bit.
     has_bits: Vec<bool>,
     /// Portions of the plane: one is transposed while the next one is read.
@@ -83,7 +84,7 @@ impl TransposedRows {
             bytes,
             rows: 0..0,
             row_words: 0,
-            words: vec![0; bytes / 8],
+            words: WordArray::zeroed(bytes / 8),
             has_bits: Vec::new(),
             read: [Vec::new(), Vec::new()],
         }
@@ -107,7 +108,7 @@ impl TransposedRows {
         self.row_words = to.row_words;
         let words = self.rows.len() * to.row_words;
         if words > self.words.len() {
-            self.words = vec![0; words];
+            self.words = WordArray::zeroed(words);
         }
         self.has_bits.clear();
         self.has_bits.resize(self.rows.len().div_ceil(64), false);
