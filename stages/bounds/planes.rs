@@ -322,12 +322,12 @@ impl PlaneReader {
         self.scores.digest()
     }
 
-    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order. Reads of such
-    /// shares are too short to be started ahead, which takes more processor time than it saves.
+    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order. It reads ahead.
     #[must_use]
     pub(crate) fn with_share(self, bytes: u64, readers: u32) -> PlaneReader {
-        let bytes = (bytes / u64::from(readers.max(1))).clamp(RUN_BYTES, LONG_RUN_BYTES);
-        PlaneReader { held: HeldRuns::of_bytes(bytes), ..self }
+        // One run is held, and one read ahead.
+        let bytes = (bytes / 2 / u64::from(readers.max(1))).clamp(RUN_BYTES, LONG_RUN_BYTES);
+        PlaneReader { held: HeldRuns { reads_ahead: true, ..HeldRuns::of_bytes(bytes) }, ..self }
     }
 
     /// Returns the reader with longer reads, for a stage with few readers that reads in order. It reads ahead.
