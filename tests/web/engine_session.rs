@@ -58,6 +58,13 @@ impl Session {
         }
     }
 
+    /// The memory of the engine that the system has committed.
+    fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
     #[track_caller]
     fn quit(mut self) {
         self.say("quit");
@@ -96,6 +103,22 @@ fn number(line: &str, word: &str) -> i64 {
 /// The last line that reports a search.
 fn report(lines: &[String]) -> &String {
     lines.iter().rfind(|line| line.starts_with("info depth ")).unwrap()
+}
+
+/// The first move does not pay for the memory of the table.
+#[test]
+fn an_engine_that_is_ready_has_committed_its_table() {
+    let place = TestDirectory::new(1);
+    let mut engine = Session::start(&place, "");
+    engine.request("uci", "uciok");
+    let before = engine.resident_bytes();
+    // After a game with one table, one of another size.
+    for (mebibytes, text) in [(64, ""), (96, "ucinewgame\nposition startpos\n")] {
+        engine.request(&format!("{text}setoption name Hash value {mebibytes}\nisready"), "readyok");
+        let committed = engine.resident_bytes() - before;
+        assert!(committed >= (mebibytes - 2) << 20, "{committed} bytes of {mebibytes} MiB");
+    }
+    engine.quit();
 }
 
 #[test]
