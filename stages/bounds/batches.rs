@@ -18,14 +18,14 @@ struct Batch {
     is_computed: Vec<bool>,
 }
 
-/// Visits the words of all groups of a plane. `prepare` is called for one group after the other; it reads words, and returns
-/// whether the group must be computed. `compute` is called for several groups at a time. `consume` gets the words of all
+/// Visits the words of all groups of a plane. `prepare` is called for one batch of groups after the other; it reads words, and
+/// returns for each group whether it must be computed. `compute` is called for several groups at a time. `consume` gets the words of all
 /// groups in order; zeros for those that are not computed. One batch of groups is prepared while another is computed and
 /// consumed. `stop` returns an error to stop between batches.
 pub(super) fn in_batches(
     groups: &[UnitGroup],
     stop: impl Fn() -> Result<()>,
-    mut prepare: impl FnMut(&UnitGroup, &mut [u64]) -> Result<bool> + Send,
+    mut prepare: impl FnMut(&[UnitGroup], &mut [u64]) -> Result<Vec<bool>> + Send,
     compute: impl Fn(&UnitGroup, &mut [u64]) -> Result<()> + Sync,
     mut consume: impl FnMut(PlanePortion<'_>) -> Result<()> + Send,
 ) -> Result<()> {
@@ -42,13 +42,27 @@ pub(super) fn in_batches(
     Ok(())
 }
 
+/// Returns a function for [`in_batches`] that prepares one group after the other.
+pub(super) fn one_by_one(
+    mut prepare: impl FnMut(&UnitGroup, &mut [u64]) -> Result<bool> + Send,
+) -> impl FnMut(&[UnitGroup], &mut [u64]) -> Result<Vec<bool>> + Send {
+    move |groups, mut words| {
+        let prepared = groups.iter().map(|group| {
+            let (now, rest) = std::mem::take(&mut words).split_at_mut(group.words.len());
+            words = rest;
+            prepare(group, now)
+        });
+        prepared.collect()
+    }
+}
+
 impl Batch {
     /// Prepares the groups from `first` on, at least one if there is any.
     fn prepare(
         &mut self,
         groups: &[UnitGroup],
         first: usize,
-        prepare: &mut impl FnMut(&UnitGroup, &mut [u64]) -> Result<bool>,
+        prepare: &mut impl FnMut(&[UnitGroup], &mut [u64]) -> Result<Vec<bool>>,
     ) -> Result<()> {
         let words_max = WORDS_A_THREAD * rayon::current_num_threads();
         let mut words = 0;
@@ -60,13 +74,7 @@ impl Batch {
         self.groups = first..first + count.count();
         let groups = &groups[self.groups.clone()];
         self.words.resize(groups.iter().map(|group| group.words.len()).sum(), 0);
-        self.is_computed.clear();
-        let mut rest = &mut self.words[..];
-        for group in groups {
-            let (words, after) = rest.split_at_mut(group.words.len());
-            self.is_computed.push(prepare(group, words)?);
-            rest = after;
-        }
+        self.is_computed = prepare(groups, &mut self.words)?;
         Ok(())
     }
 

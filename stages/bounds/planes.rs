@@ -13,7 +13,7 @@ use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use store::{BlockRun, FileKind, Identity, PendingRun, Role, Scores, Shape, SlabShape, ValueRange, Writer};
 
 /// A kind of file of planes, of one database.
@@ -427,6 +427,8 @@ pub(crate) struct SeedsReader<'a> {
     reader: PlaneReader,
     groups: &'a [UnitGroup],
     bounds: u32,
+    /// Readers of single threads that none uses now.
+    of_threads: Mutex<Vec<PlaneReader>>,
 }
 
 impl<'a> SeedsReader<'a> {
@@ -445,7 +447,7 @@ impl<'a> SeedsReader<'a> {
     /// Returns the reader of an open file with this many bounds.
     pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [UnitGroup]) -> Self {
         let reader = PlaneReader { held: HeldRuns::of_bytes(SEEDS_RUN_BYTES), reads_on: false, ..reader };
-        SeedsReader { name, reader, groups, bounds }
+        SeedsReader { name, reader, groups, bounds, of_threads: Mutex::default() }
     }
 
     /// Returns the reader of one thread for all bounds of a group, of which [`hold`](Self::hold) has got the blocks.
@@ -457,16 +459,49 @@ impl<'a> SeedsReader<'a> {
     /// Reads words of the plane of a bound, and returns whether any may have a bit.
     pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool> {
         let first = self.groups.partition_point(|group| group.words.end <= words.start);
-        let mut any = false;
-        for group in self.groups[first..].iter().take_while(|group| group.words.start < words.end) {
+        let inside = self.groups[first..].iter().take_while(|group| group.words.start < words.end);
+        let parts = inside.map(|group| {
             let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
-            let (now, rest) = into.split_at_mut(inside.len());
-            let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
-            let read = self.reader.read(start..start + inside.len(), now);
-            any |= read.map_err(|error| files::unreadable(&self.name, error))?;
+            let (now, rest) = std::mem::take(&mut into).split_at_mut(inside.len());
             into = rest;
+            let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
+            (start..start + inside.len(), now)
+        });
+        let mut parts: Vec<_> = parts.collect();
+        match &mut parts[..] {
+            [(words, into)] => {
+                let read = self.reader.read(words.clone(), into);
+                read.map_err(|error| files::unreadable(&self.name, error))
+            }
+            _ => Ok(self.read_parts(parts)?.contains(&true)),
         }
-        Ok(any)
+    }
+
+    /// Reads the words of neighbouring groups, and returns for each whether any may have a bit.
+    pub(crate) fn read_groups(&self, bound: u32, groups: &[UnitGroup], mut into: &mut [u64]) -> Result<Vec<bool>> {
+        let parts = groups.iter().map(|group| {
+            let (now, rest) = std::mem::take(&mut into).split_at_mut(group.words.len());
+            into = rest;
+            (group.seeds(bound, self.bounds), now)
+        });
+        self.read_parts(parts.collect())
+    }
+
+    /// Reads words of the file, in parts of different groups, on all threads. The parts lie far from each other.
+    fn read_parts(&self, parts: Vec<(Range<usize>, &mut [u64])>) -> Result<Vec<bool>> {
+        let readers = || self.of_threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = |(words, into): (Range<usize>, &mut [u64])| {
+            let mut reader = readers().pop().unwrap_or_else(|| self.reader_of_thread());
+            let any = reader.read(words, into).map_err(|error| files::unreadable(&self.name, error))?;
+            readers().push(reader);
+            Ok(any)
+        };
+        parts.into_par_iter().map(read).collect()
+    }
+
+    fn reader_of_thread(&self) -> PlaneReader {
+        let held = HeldRuns::of_bytes(SEEDS_RUN_BYTES);
+        PlaneReader { held, reads_on: false, is_parallel: false, ..self.reader.another() }
     }
 
     /// Starts to read a group, all bounds, the highest first.

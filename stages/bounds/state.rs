@@ -1,6 +1,6 @@
 //! The state of a database between the stages of its bounds: the positions won and lost at the solved bounds.
 
-use super::batches::in_batches;
+use super::batches::{in_batches, one_by_one};
 use super::bound_solver::BoundSolver;
 use super::plane_storage;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, SeedsReader, UnitGroup};
@@ -180,15 +180,16 @@ impl BoundState {
                 units.for_each(|(_, unit, words)| solver.add_wins(unit, words));
                 Ok(())
             };
-            in_batches(&self.wins_groups, || stop(context), &mut wins, compute, &mut new)
+            in_batches(&self.wins_groups, || stop(context), one_by_one(&mut wins), compute, &mut new)
         };
         let (stale, before) = (&self.stale, &self.candidates_before);
         let add_candidates = || {
             let settings = build.settings();
-            let mut seeds = SeedsReader::input(context, settings, index, PlaneFile::CandidateSeeds, &self.groups)?;
-            let prepare = |group: &UnitGroup, words: &mut [u64]| {
-                let has_seeds = seeds.read(bound, group.words.clone(), words)?;
-                Ok(has_seeds || stale[group.units.clone()].iter().any(|stale| stale.load(Relaxed)))
+            let seeds = SeedsReader::input(context, settings, index, PlaneFile::CandidateSeeds, &self.groups)?;
+            let prepare = |groups: &[UnitGroup], words: &mut [u64]| {
+                let has_seeds = seeds.read_groups(bound, groups, words)?;
+                let is_stale = |group: &UnitGroup| stale[group.units.clone()].iter().any(|stale| stale.load(Relaxed));
+                Ok(groups.iter().zip(has_seeds).map(|(group, has_seeds)| has_seeds || is_stale(group)).collect())
             };
             let compute = |group: &UnitGroup, words: &mut [u64]| {
                 for (number, _, words) in group.split(solver.units(), words) {
@@ -238,7 +239,7 @@ impl BoundState {
                 }
                 Ok(())
             };
-            in_batches(&self.wins_groups, || Ok(()), prepare, compute, &mut won)?;
+            in_batches(&self.wins_groups, || Ok(()), one_by_one(prepare), compute, &mut won)?;
             Ok(solver.check()?)
         };
         let (stale, before) = (&self.stale, &self.candidates_before);
@@ -260,7 +261,7 @@ impl BoundState {
                 }
                 Ok(())
             };
-            in_batches(&self.groups, || Ok(()), prepare, compute, &mut lost)
+            in_batches(&self.groups, || Ok(()), one_by_one(prepare), compute, &mut lost)
         };
         let (wins, losses) = rayon::join(harvest_wins, harvest_losses);
         wins.and(losses)?;
