@@ -4,6 +4,7 @@
 
 mod analysis;
 mod client_shares;
+mod connections;
 mod engine_session;
 mod games;
 mod http;
