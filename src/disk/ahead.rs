@@ -9,6 +9,7 @@ use crate::heap::room_for_threads;
 use crate::{DiskError, InputFile};
 use std::fmt;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -16,8 +17,8 @@ use std::thread;
 /// Stack of a reader, which calls nothing deep.
 const STACK_BYTES: usize = 256 << 10;
 
-/// Bytes of buffers that are kept for further reads, which then need not be cleared.
-const SPARE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of buffers, for each reader, that are kept for further reads, which then need not be cleared.
+const SPARE_BYTES_A_READER: usize = 512 << 10;
 
 /// The bytes of a read.
 #[derive(Debug)]
@@ -50,7 +51,11 @@ impl Drop for ReadBytes {
 
 /// Buffers of earlier reads.
 #[derive(Debug, Default)]
-struct SpareBuffers(Mutex<Vec<Vec<u8>>>);
+struct SpareBuffers {
+    buffers: Mutex<Vec<Vec<u8>>>,
+    /// The most bytes that are kept.
+    bytes_max: AtomicUsize,
+}
 
 impl SpareBuffers {
     /// Returns a buffer with any content.
@@ -62,13 +67,14 @@ impl SpareBuffers {
 
     fn put(&self, buffer: Vec<u8>) {
         let mut buffers = self.buffers();
-        if buffers.iter().map(Vec::capacity).sum::<usize>() + buffer.capacity() <= SPARE_BYTES_MAX {
+        let kept = buffers.iter().map(Vec::capacity).sum::<usize>();
+        if kept + buffer.capacity() <= self.bytes_max.load(Ordering::Relaxed) {
             buffers.push(buffer);
         }
     }
 
     fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -192,6 +198,7 @@ pub(crate) struct ReaderThreads {
 impl ReaderThreads {
     /// Starts to read `bytes` bytes of a file. The first call decides the number of readers.
     pub(crate) fn start(&self, readers: usize, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
+        self.spare.bytes_max.store(readers * SPARE_BYTES_A_READER, Ordering::Relaxed);
         let buffer = ReadBytes { bytes: self.spare.take(bytes), spare: Some(Arc::clone(&self.spare)) };
         let progress = Mutex::new(JobProgress::Queued(buffer));
         let job = Arc::new(ReadJob { file, offset, progress, finished: Condvar::new() });

@@ -12,8 +12,8 @@ use pipeline::{StageContext, StageError, StageReport};
 use rayon::prelude::*;
 use std::mem::swap;
 
-/// Compressed bytes that all readers hold: less than the state of a bound, which is dropped.
-const READ_BYTES: u64 = 16 << 20;
+/// Compressed bytes that all readers hold and read ahead: less than the state of a bound, which is dropped.
+const READ_BYTES: u64 = 8 << 20;
 
 /// Units of work for each thread in a unit of planes.
 const UNITS_A_THREAD: usize = 4;
