@@ -4,6 +4,7 @@
 
 use disk::{Disk, DiskError, ScratchFile};
 use engines::bounds::{PlaneLayout, PlaneUnit, Units, UnitsInMemory};
+use rayon::prelude::*;
 use std::ops::Range;
 use std::path::Path;
 
@@ -90,27 +91,29 @@ impl PreviousPlane {
 
     /// Reads words of the units for which `has` is true, and zeros for others; returns whether there are any such
     /// units. The plane must be in memory.
-    pub(super) fn read(&self, words: Range<usize>, into: &mut [u64], has: impl Fn(usize) -> bool) -> bool {
+    pub(super) fn read(&self, words: Range<usize>, into: &mut [u64], has: impl Fn(usize) -> bool + Sync) -> bool {
         let PlaneLocation::Memory(units) = &self.location else { unreachable!("only a plane in memory is read") };
         let first = self.units.partition_point(|unit| unit.words.end <= words.start);
         let inside = self.units[first..].iter().take_while(|unit| unit.words.start < words.end);
-        let (mut rest, mut any) = (&mut into[..words.len()], false);
-        for (number, unit) in (first..).zip(inside) {
+        let mut rest = &mut into[..words.len()];
+        let parts = (first..).zip(inside).map(|(number, unit)| {
             let part = words.start.max(unit.words.start)..words.end.min(unit.words.end);
             let (now, after) = std::mem::take(&mut rest).split_at_mut(part.len());
             rest = after;
+            (number, part.start - unit.words.start..part.end - unit.words.start, now)
+        });
+        let read = |(number, part, now): (usize, Range<usize>, &mut [u64])| {
             if !has(number) {
                 now.fill(0);
-                continue;
+                return false;
             }
-            any = true;
-            let part = part.start - unit.words.start..part.end - unit.words.start;
             let Ok(()) = Units::<std::convert::Infallible>::visit(units, number, &mut |words| {
                 now.copy_from_slice(&words[part.clone()]);
                 false
             });
-        }
-        any
+            true
+        };
+        parts.collect::<Vec<_>>().into_par_iter().map(read).reduce(|| false, |one, other| one | other)
     }
 
     fn offset(&self, unit: usize) -> u64 {
