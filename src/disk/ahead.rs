@@ -198,12 +198,15 @@ pub(crate) struct ReaderThreads {
 impl ReaderThreads {
     /// Starts to read `bytes` bytes of a file. The first call decides the number of readers.
     pub(crate) fn start(&self, readers: usize, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
-        self.spare.bytes_max.store(readers * SPARE_BYTES_A_READER, Ordering::Relaxed);
+        let jobs = self.jobs.get_or_init(|| {
+            self.spare.bytes_max.store(readers * SPARE_BYTES_A_READER, Ordering::Relaxed);
+            start_readers(readers)
+        });
         let buffer = ReadBytes { bytes: self.spare.take(bytes), spare: Some(Arc::clone(&self.spare)) };
         let progress = Mutex::new(JobProgress::Queued(buffer));
         let job = Arc::new(ReadJob { file, offset, progress, finished: Condvar::new() });
         // Without readers the job stays queued until it is waited for.
-        let _ = self.jobs.get_or_init(|| start_readers(readers)).send(Arc::clone(&job));
+        let _ = jobs.send(Arc::clone(&job));
         PendingRead(ReadState::Started(job))
     }
 }

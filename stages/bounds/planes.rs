@@ -336,6 +336,11 @@ impl PlaneReader {
         PlaneReader { held: HeldRuns { reads_ahead: true, ..HeldRuns::of_bytes(LONG_RUN_BYTES) }, ..self }
     }
 
+    /// Returns the reader with reads of a file of seeds, which end with the wanted words: the next bound follows.
+    fn for_seeds(self) -> PlaneReader {
+        PlaneReader { held: HeldRuns::of_bytes(SEEDS_RUN_BYTES), reads_on: false, ..self }
+    }
+
     /// Returns the blocks that have some words, at least one.
     fn blocks_of(&self, words: Range<usize>) -> Range<usize> {
         let [first, last] = [words.start, words.end - 1].map(|word| self.scores.block_of(word as u64 * 8));
@@ -446,8 +451,7 @@ impl<'a> SeedsReader<'a> {
 
     /// Returns the reader of an open file with this many bounds.
     pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [UnitGroup]) -> Self {
-        let reader = PlaneReader { held: HeldRuns::of_bytes(SEEDS_RUN_BYTES), reads_on: false, ..reader };
-        SeedsReader { name, reader, groups, bounds, of_threads: Mutex::default() }
+        SeedsReader { name, reader: reader.for_seeds(), groups, bounds, of_threads: Mutex::default() }
     }
 
     /// Returns the reader of one thread for all bounds of a group, of which [`hold`](Self::hold) has got the blocks.
@@ -457,17 +461,8 @@ impl<'a> SeedsReader<'a> {
     }
 
     /// Reads words of the plane of a bound, and returns whether any may have a bit.
-    pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, mut into: &mut [u64]) -> Result<bool> {
-        let first = self.groups.partition_point(|group| group.words.end <= words.start);
-        let inside = self.groups[first..].iter().take_while(|group| group.words.start < words.end);
-        let parts = inside.map(|group| {
-            let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
-            let (now, rest) = std::mem::take(&mut into).split_at_mut(inside.len());
-            into = rest;
-            let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
-            (start..start + inside.len(), now)
-        });
-        let mut parts: Vec<_> = parts.collect();
+    pub(crate) fn read(&mut self, bound: u32, words: Range<usize>, into: &mut [u64]) -> Result<bool> {
+        let mut parts = self.parts(bound, words, into);
         match &mut parts[..] {
             [(words, into)] => {
                 let read = self.reader.read(words.clone(), into);
@@ -478,30 +473,41 @@ impl<'a> SeedsReader<'a> {
     }
 
     /// Reads the words of neighbouring groups, and returns for each whether any may have a bit.
-    pub(crate) fn read_groups(&self, bound: u32, groups: &[UnitGroup], mut into: &mut [u64]) -> Result<Vec<bool>> {
-        let parts = groups.iter().map(|group| {
-            let (now, rest) = std::mem::take(&mut into).split_at_mut(group.words.len());
+    pub(crate) fn read_groups(&self, bound: u32, groups: &[UnitGroup], into: &mut [u64]) -> Result<Vec<bool>> {
+        let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return Ok(Vec::new()) };
+        self.read_parts(self.parts(bound, first.words.start..last.words.end, into))
+    }
+
+    /// Cuts words of the plane of a bound by groups: words of the file, and where they are read to.
+    fn parts<'w>(
+        &self,
+        bound: u32,
+        words: Range<usize>,
+        mut into: &'w mut [u64],
+    ) -> Vec<(Range<usize>, &'w mut [u64])> {
+        let first = self.groups.partition_point(|group| group.words.end <= words.start);
+        let inside = self.groups[first..].iter().take_while(|group| group.words.start < words.end);
+        let parts = inside.map(|group| {
+            let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
+            let (now, rest) = std::mem::take(&mut into).split_at_mut(inside.len());
             into = rest;
-            (group.seeds(bound, self.bounds), now)
+            let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
+            (start..start + inside.len(), now)
         });
-        self.read_parts(parts.collect())
+        parts.collect()
     }
 
     /// Reads words of the file, in parts of different groups, on all threads. The parts lie far from each other.
     fn read_parts(&self, parts: Vec<(Range<usize>, &mut [u64])>) -> Result<Vec<bool>> {
         let readers = || self.of_threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader_of_thread = || PlaneReader { is_parallel: false, ..self.reader.another().for_seeds() };
         let read = |(words, into): (Range<usize>, &mut [u64])| {
-            let mut reader = readers().pop().unwrap_or_else(|| self.reader_of_thread());
+            let mut reader = readers().pop().unwrap_or_else(reader_of_thread);
             let any = reader.read(words, into).map_err(|error| files::unreadable(&self.name, error))?;
             readers().push(reader);
             Ok(any)
         };
         parts.into_par_iter().map(read).collect()
-    }
-
-    fn reader_of_thread(&self) -> PlaneReader {
-        let held = HeldRuns::of_bytes(SEEDS_RUN_BYTES);
-        PlaneReader { held, reads_on: false, is_parallel: false, ..self.reader.another() }
     }
 
     /// Starts to read a group, all bounds, the highest first.
