@@ -91,12 +91,13 @@ enum ReadState {
 struct ReadJob {
     file: Arc<dyn InputFile>,
     offset: u64,
+    bytes: usize,
     progress: Mutex<JobProgress>,
     finished: Condvar,
 }
 
 enum JobProgress {
-    /// No thread has begun the read into this buffer.
+    /// No thread has begun the read into this buffer, which may be too short.
     Queued(ReadBytes),
     Running,
     Finished(Result<ReadBytes, DiskError>),
@@ -108,6 +109,11 @@ impl PendingRead {
     /// A read that was carried out at once.
     pub fn complete(result: Result<Vec<u8>, DiskError>) -> PendingRead {
         PendingRead(ReadState::Complete(result.map(ReadBytes::from)))
+    }
+
+    /// A read of `bytes` bytes of a file that the thread that waits for it carries out.
+    pub(crate) fn deferred(file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
+        PendingRead(ReadState::Started(Arc::new(ReadJob::new(file, offset, bytes, Vec::new().into()))))
     }
 
     /// Returns the bytes, after blocking until they are read.
@@ -140,6 +146,11 @@ impl fmt::Debug for PendingRead {
 }
 
 impl ReadJob {
+    fn new(file: Arc<dyn InputFile>, offset: u64, bytes: usize, buffer: ReadBytes) -> ReadJob {
+        let progress = Mutex::new(JobProgress::Queued(buffer));
+        ReadJob { file, offset, bytes, progress, finished: Condvar::new() }
+    }
+
     /// Carries out the read unless another thread has begun it or nothing waits for it.
     fn run(&self) {
         let mut progress = self.progress();
@@ -147,7 +158,8 @@ impl ReadJob {
         let mut buffer = std::mem::replace(buffer, Vec::new().into());
         *progress = JobProgress::Running;
         drop(progress);
-        let mut running = RunningJob { job: self, bytes: buffer.len(), result: None };
+        let mut running = RunningJob { job: self, result: None };
+        buffer.bytes.resize(self.bytes, 0);
         let read = self.file.read_at(self.offset, &mut buffer.bytes).map(|()| buffer);
         running.result = Some(read);
     }
@@ -173,7 +185,6 @@ impl ReadJob {
 /// A read that a thread has begun. If the read panics, it is queued again, so that the thread that waits repeats it.
 struct RunningJob<'j> {
     job: &'j ReadJob,
-    bytes: usize,
     result: Option<Result<ReadBytes, DiskError>>,
 }
 
@@ -181,7 +192,7 @@ impl Drop for RunningJob<'_> {
     fn drop(&mut self) {
         *self.job.progress() = match self.result.take() {
             Some(result) => JobProgress::Finished(result),
-            None => JobProgress::Queued(vec![0; self.bytes].into()),
+            None => JobProgress::Queued(Vec::new().into()),
         };
         self.job.finished.notify_one();
     }
@@ -203,8 +214,7 @@ impl ReaderThreads {
             start_readers(readers)
         });
         let buffer = ReadBytes { bytes: self.spare.take(bytes), spare: Some(Arc::clone(&self.spare)) };
-        let progress = Mutex::new(JobProgress::Queued(buffer));
-        let job = Arc::new(ReadJob { file, offset, progress, finished: Condvar::new() });
+        let job = Arc::new(ReadJob::new(file, offset, bytes, buffer));
         // Without readers the job stays queued until it is waited for.
         let _ = jobs.send(Arc::clone(&job));
         PendingRead(ReadState::Started(job))

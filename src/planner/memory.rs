@@ -161,7 +161,7 @@ impl StageMemory {
             stats_stripe_bytes: {
                 // The largest slab where there is room, so that no row is read in parts.
                 let largest = slabs.iter().map(game::Slab::positions).max().unwrap_or(0);
-                largest.min((room / CACHE_SHARE).max(STRIPE_BYTES_MIN))
+                largest.min(room.saturating_sub(cache_bytes).max(STRIPE_BYTES_MIN))
             },
             map_bytes_max: room.checked_sub(cache_bytes),
             arena_bytes: is_on_disk.then_some(on_disk.arena_bytes),

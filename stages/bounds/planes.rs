@@ -11,6 +11,7 @@ use game::{Index, Orientation};
 use pipeline::{ArtifactName, StageContext};
 use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -215,6 +216,9 @@ const SEEDS_RUN_BYTES: u64 = 128 << 10;
 /// Bytes of a group of seeds that are read at once, all bounds: 0.4 MiB on average.
 const GROUP_BYTES: u64 = 1 << 20;
 
+/// How many times as many words as a read of seeds wants are read ahead of the next reads.
+const AHEAD_TIMES: usize = 4;
+
 /// Reader of a file of planes, mostly in order. It holds the blocks of the last read, and one of them decoded.
 pub(crate) struct PlaneReader {
     scores: Arc<Scores>,
@@ -264,15 +268,20 @@ impl HeldRuns {
     }
 
     /// Starts to read the first of the blocks that are not zeros.
-    fn start(&mut self, scores: &Scores, mut blocks: Range<usize>) {
-        let end = blocks.end;
-        let Some(first) = blocks.find(|&block| !scores.is_zeros(block)) else { return };
-        let is_there = self.run.as_ref().is_some_and(|run| run.blocks().contains(&first))
-            || self.ahead.as_ref().is_some_and(|run| run.blocks().contains(&first));
+    fn start(&mut self, scores: &Scores, blocks: Range<usize>) {
+        let Some(blocks) = without_leading_zeros(scores, blocks) else { return };
+        let is_there = self.run.as_ref().is_some_and(|run| run.blocks().contains(&blocks.start))
+            || self.ahead.as_ref().is_some_and(|run| run.blocks().contains(&blocks.start));
         if !is_there {
-            self.ahead = Some(scores.start_run(first..end, self.bytes));
+            self.ahead = Some(scores.start_run(blocks, self.bytes));
         }
     }
+}
+
+/// Returns the blocks from the first on that is not zeros.
+fn without_leading_zeros(scores: &Scores, mut blocks: Range<usize>) -> Option<Range<usize>> {
+    let end = blocks.end;
+    blocks.find(|&block| !scores.is_zeros(block)).map(|first| first..end)
 }
 
 impl PlaneReader {
@@ -350,6 +359,13 @@ impl PlaneReader {
     /// Starts to read the first of the blocks of some words, as many as `bytes` hold; see [`hold_run`](Self::hold_run).
     fn start_run(&self, words: Range<usize>, bytes: u64) -> PendingRun {
         self.scores.start_run(self.blocks_of(words), bytes)
+    }
+
+    /// As [`start_run`](Self::start_run), from the first block on that is not zeros, if there is one; as many bytes as
+    /// this reader reads at a time.
+    fn start_run_without_zeros(&self, words: Range<usize>) -> Option<PendingRun> {
+        let blocks = without_leading_zeros(&self.scores, self.blocks_of(words))?;
+        Some(self.scores.start_run(blocks, self.held.bytes))
     }
 
     /// Completes a read, and holds its blocks.
@@ -434,6 +450,8 @@ pub(crate) struct SeedsReader<'a> {
     bounds: u32,
     /// Readers of single threads that none uses now.
     of_threads: Mutex<Vec<PlaneReader>>,
+    /// Reads that [`read_on`](Self::read_on) has started, by their first word in the file.
+    ahead: Mutex<HashMap<usize, PendingRun>>,
 }
 
 impl<'a> SeedsReader<'a> {
@@ -451,7 +469,8 @@ impl<'a> SeedsReader<'a> {
 
     /// Returns the reader of an open file with this many bounds.
     pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [UnitGroup]) -> Self {
-        SeedsReader { name, reader: reader.for_seeds(), groups, bounds, of_threads: Mutex::default() }
+        let (of_threads, ahead) = (Mutex::default(), Mutex::default());
+        SeedsReader { name, reader: reader.for_seeds(), groups, bounds, of_threads, ahead }
     }
 
     /// Returns the reader of one thread for all bounds of a group, of which [`hold`](Self::hold) has got the blocks.
@@ -468,44 +487,74 @@ impl<'a> SeedsReader<'a> {
                 let read = self.reader.read(words.clone(), into);
                 read.map_err(|error| files::unreadable(&self.name, error))
             }
-            _ => Ok(self.read_parts(parts)?.contains(&true)),
+            _ => {
+                let parts = parts.into_iter().map(|(words, into)| (words, into, None));
+                Ok(self.read_parts(parts.collect())?.contains(&true))
+            }
         }
     }
 
-    /// Reads the words of neighbouring groups, and returns for each whether any may have a bit.
-    pub(crate) fn read_groups(&self, bound: u32, groups: &[UnitGroup], into: &mut [u64]) -> Result<Vec<bool>> {
-        let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return Ok(Vec::new()) };
-        self.read_parts(self.parts(bound, first.words.start..last.words.end, into))
+    /// As [`read`](Self::read), but returns whether there may be a bit for each group in which some of the words are.
+    /// Starts to read the words that follow.
+    pub(crate) fn read_on(&self, bound: u32, words: Range<usize>, into: &mut [u64]) -> Result<Vec<bool>> {
+        let parts = {
+            let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+            let parts = self.parts(bound, words.clone(), into).into_iter().map(|(words, into)| {
+                let run = ahead.remove(&words.start);
+                let run = run.or_else(|| self.reader.start_run_without_zeros(words.clone()));
+                (words, into, run)
+            });
+            let parts = parts.collect();
+            let end = self.groups.last().map_or(0, |group| group.words.end);
+            let next = words.end..end.min(words.end + AHEAD_TIMES * words.len());
+            // Reads of words that were passed over are cancelled.
+            let mut started = std::mem::take(&mut *ahead);
+            ahead.extend(self.words_of(bound, next).filter_map(|words| {
+                let run = started.remove(&words.start);
+                Some((words.start, run.or_else(|| self.reader.start_run_without_zeros(words))?))
+            }));
+            parts
+        };
+        self.read_parts(parts)
     }
 
-    /// Cuts words of the plane of a bound by groups: words of the file, and where they are read to.
+    /// Returns the words of the file for words of the plane of a bound: those in each group.
+    fn words_of(&self, bound: u32, words: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let first = self.groups.partition_point(|group| group.words.end <= words.start);
+        let inside = self.groups[first..].iter().take_while(move |group| group.words.start < words.end);
+        inside.map(move |group| {
+            let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
+            let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
+            start..start + inside.len()
+        })
+    }
+
+    /// Returns the words of the file for words of the plane of a bound, and where those in each group are read to.
     fn parts<'w>(
         &self,
         bound: u32,
         words: Range<usize>,
         mut into: &'w mut [u64],
     ) -> Vec<(Range<usize>, &'w mut [u64])> {
-        let first = self.groups.partition_point(|group| group.words.end <= words.start);
-        let inside = self.groups[first..].iter().take_while(|group| group.words.start < words.end);
-        let parts = inside.map(|group| {
-            let inside = words.start.max(group.words.start)..words.end.min(group.words.end);
-            let (now, rest) = std::mem::take(&mut into).split_at_mut(inside.len());
+        let parts = self.words_of(bound, words).map(|words| {
+            let (now, rest) = std::mem::take(&mut into).split_at_mut(words.len());
             into = rest;
-            let start = group.seeds(bound, self.bounds).start + inside.start - group.words.start;
-            (start..start + inside.len(), now)
+            (words, now)
         });
         parts.collect()
     }
 
-    /// Reads words of the file, in parts of different groups, on all threads. The parts lie far from each other.
-    fn read_parts(&self, parts: Vec<(Range<usize>, &mut [u64])>) -> Result<Vec<bool>> {
+    /// Reads words of the file, in parts of different groups, on all threads; reads may have been started. The parts lie
+    /// far from each other.
+    fn read_parts(&self, parts: Vec<(Range<usize>, &mut [u64], Option<PendingRun>)>) -> Result<Vec<bool>> {
         let readers = || self.of_threads.lock().unwrap_or_else(PoisonError::into_inner);
         let reader_of_thread = || PlaneReader { is_parallel: false, ..self.reader.another().for_seeds() };
-        let read = |(words, into): (Range<usize>, &mut [u64])| {
+        let read = |(words, into, run): (Range<usize>, &mut [u64], Option<PendingRun>)| {
             let mut reader = readers().pop().unwrap_or_else(reader_of_thread);
-            let any = reader.read(words, into).map_err(|error| files::unreadable(&self.name, error))?;
+            let held = run.map_or(Ok(()), |run| reader.hold_run(run));
+            let any = held.and_then(|()| reader.read(words, into));
             readers().push(reader);
-            Ok(any)
+            any.map_err(|error| files::unreadable(&self.name, error))
         };
         parts.into_par_iter().map(read).collect()
     }

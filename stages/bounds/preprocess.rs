@@ -41,12 +41,12 @@ pub(crate) fn find_wins(
     let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
     let transposed_layout = PlaneLayout::new(index, PlaneFile::Seed(bound).orientation());
     let groups = PlaneFile::WinSeeds.groups(index);
-    let mut seeds = SeedsReader::input(context, settings, index, PlaneFile::WinSeeds, &groups)?;
+    let seeds = SeedsReader::input(context, settings, index, PlaneFile::WinSeeds, &groups)?;
     let mut transposed = TransposedReader::new(layout, transposed_layout, transposed_bytes);
     let mut writer = PlaneWriter::output(context, settings, index, PlaneFile::Seed(bound))?;
     let (mut seeded, kernel) = (0u64, BitKernel::detect());
     let mut wins = |group: &UnitGroup, words: &mut [u64]| {
-        let read = |words, into: &mut [u64]| seeds.read(bound, words, into);
+        let read = |words, into: &mut [u64]| Ok(seeds.read_on(bound, words, into)?.contains(&true));
         transposed.read(group.slab, group.rows.clone(), words, || stop(context), read)
     };
     let mut new = |portion: PlanePortion| {

@@ -187,7 +187,8 @@ impl BoundState {
             let settings = build.settings();
             let seeds = SeedsReader::input(context, settings, index, PlaneFile::CandidateSeeds, &self.groups)?;
             let prepare = |groups: &[UnitGroup], words: &mut [u64]| {
-                let has_seeds = seeds.read_groups(bound, groups, words)?;
+                let (Some(first), Some(last)) = (groups.first(), groups.last()) else { return Ok(Vec::new()) };
+                let has_seeds = seeds.read_on(bound, first.words.start..last.words.end, words)?;
                 let is_stale = |group: &UnitGroup| stale[group.units.clone()].iter().any(|stale| stale.load(Relaxed));
                 Ok(groups.iter().zip(has_seeds).map(|(group, has_seeds)| has_seeds || is_stale(group)).collect())
             };

@@ -15,10 +15,11 @@ use super::ring::PIECES;
 use crate::error::{DiskError, Operation};
 use crate::io::Io;
 use crate::{InputFile, PendingRead, RUN_BYTES_MAX, ScratchFile};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{Advice, FallocateFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -344,7 +345,16 @@ impl InputFile for SharedFile {
     }
 
     fn start_read(&self, offset: u64, bytes: usize) -> PendingRead {
-        self.0.pool.start_read(self.0.clone(), offset, bytes)
+        let file = self.0.clone();
+        match self.0.block() {
+            Some(_) => self.0.pool.start_read(file, offset, bytes),
+            None => {
+                // The system reads ahead into the page cache; a copy of it from another thread would cost more than it
+                // saves. Advice may be ignored.
+                let _ = rustix::fs::fadvise(&*self.0.file, offset, NonZeroU64::new(bytes as u64), Advice::WillNeed);
+                PendingRead::deferred(file, offset, bytes)
+            }
+        }
     }
 }
 

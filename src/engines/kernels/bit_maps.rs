@@ -9,6 +9,7 @@
 use crate::layout::plane::WORD;
 use game::sow::{self, SowClass, SowMap};
 use game::{Halves, Index};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// Map from the columns of a row to those of a child row, for all classes with the same number of crossing stones.
@@ -97,9 +98,14 @@ impl Pull {
 /// Moves of one class, not yet compiled.
 pub(crate) struct PushClass {
     columns: usize,
-    /// Word of columns, pit and stones sown (each is monotone), rank of the parent, column in its word.
-    moves: Vec<(u32, u16, u32, u8)>,
+    moves: Vec<PushedMove>,
 }
+
+/// Word of columns, pit and stones sown (each is monotone), rank of the parent, column in its word.
+type PushedMove = (u32, u16, u32, u8);
+
+/// Halves whose moves a thread finds at a time.
+const RANKS_AT_ONCE: usize = 4 << 10;
 
 impl PushClass {
     /// Finds the moves of all classes, by number, for parents whose mover has `mover` stones.
@@ -108,18 +114,24 @@ impl PushClass {
             let crossing = u32::from(SowClass::from_number(number).crossing);
             mover.checked_sub(crossing).map_or(0, |stones| index.set().opponent_halves(stones)) as usize
         };
-        let class = |number| PushClass { columns: columns(number), moves: Vec::new() };
-        let mut classes: Vec<PushClass> = (0..SowClass::COUNT).map(class).collect();
-        for rank in 0..Halves::count(mover) {
+        let classes = || vec![Vec::new(); SowClass::COUNT];
+        let find = |mut classes: Vec<Vec<PushedMove>>, rank| {
             let half = index.halves().unrank(mover, rank);
             for from in sow::row_moves(&half) {
                 let column = index.rank_opponent(&from.half).expect("a half with an empty pit has a rank");
                 let sown = u16::from(from.pit) << 8 | u16::from(half[usize::from(from.pit)]);
                 let (word, bit) = (column / WORD as u32, (column % WORD as u32) as u8);
-                classes[from.class.number()].moves.push((word, sown, rank, bit));
+                classes[from.class.number()].push((word, sown, rank, bit));
             }
-        }
-        classes
+            classes
+        };
+        let join = |mut all: Vec<Vec<PushedMove>>, more: Vec<Vec<PushedMove>>| {
+            all.iter_mut().zip(more).for_each(|(all, more)| all.extend(more));
+            all
+        };
+        let ranks = (0..Halves::count(mover)).into_par_iter().with_min_len(RANKS_AT_ONCE);
+        let found = ranks.fold(classes, find).reduce(classes, join);
+        (0..).zip(found).map(|(number, moves)| PushClass { columns: columns(number), moves }).collect()
     }
 }
 
@@ -127,7 +139,7 @@ impl Push {
     /// Compiles a class.
     pub(crate) fn new(class: PushClass) -> Push {
         let PushClass { columns, mut moves } = class;
-        moves.sort_unstable();
+        moves.par_sort_unstable();
         let mut push = Push { first: vec![0; columns.div_ceil(WORD) + 1], from: Vec::new(), to: Vec::new() };
         let mut last = None;
         for (word, sown, rank, bit) in moves {
