@@ -129,7 +129,7 @@ fn an_evaluation_names_what_fails() {
 
 #[test]
 fn killed_evaluations_are_made_again() {
-    kill_evaluations(6);
+    kill_evaluations(3);
 }
 
 #[test]

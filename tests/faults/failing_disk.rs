@@ -28,7 +28,7 @@ fn faults_cost_only_work_since_a_snapshot(cases: u64) {
 
 #[test]
 fn some_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(15);
+    faults_cost_only_work_since_a_snapshot(9);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn bits_lost_while_a_snapshot_is_written_stop_the_stage() {
 /// The method, the cache and the number of threads change no byte.
 #[test]
 fn methods_build_the_same_files() {
-    for (set, stones) in [("all", "0..9"), ("reachable", "0..7")] {
+    for (set, stones) in [("all", "0..8"), ("reachable", "0..7")] {
         let of = |more: &[(&str, &str)]| {
             let disk = MemoryDisk::new();
             let build = [("build.stones", stones), ("store.keep", "all"), ("game.positions", set)];

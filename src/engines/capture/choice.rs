@@ -327,8 +327,8 @@ mod tests {
         };
         let (capture_at, score_at) = (noise(1), noise(2));
         for set in [PositionSet::All, PositionSet::REACHABLE] {
-            let tables = Tables::new(Rules::AWARI, set, 11);
-            let index = Index::new(11, set);
+            let tables = Tables::new(Rules::AWARI, set, 10);
+            let index = Index::new(10, set);
             let fill = |at: &dyn Fn(u64) -> Score, first: u64, out: &mut [Score]| {
                 out.iter_mut().zip(first..).for_each(|(out, position)| *out = at(position));
                 Ok::<_, ()>(())
@@ -341,7 +341,7 @@ mod tests {
                 let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));
                 for (mover, opponent) in (0..movers).flat_map(|mover| (0..opponents).map(move |to| (mover, to))) {
                     let best = capture_at(slab.offset + mover * opponents + opponent);
-                    declined += u64::from(best != -12 && best < score_at(slab.offset + opponent * movers + mover));
+                    declined += u64::from(best != -11 && best < score_at(slab.offset + opponent * movers + mover));
                 }
             }
             assert_eq!(expected.declined, declined);
@@ -350,7 +350,7 @@ mod tests {
                 (0..u64::from(slab.mover_halves)).filter(|row| row % 71 < 2).map(move |row| offset + row * columns)
             };
             let cuts: Vec<u64> = index.slabs().iter().flat_map(cuts_of).collect();
-            for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (70_000, 2_000), (70_000, 1 << 20)] {
+            for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (40_000, 2_000), (40_000, 1 << 20)] {
                 for of in [1, 2, 5] {
                     let part = |number| {
                         let (workspace, part) = (ChoiceBuffers { stripe, unit }, DatabasePart { number, of });

@@ -70,6 +70,9 @@ pub struct CompletedStage {
 /// Stages that need less disk space than this are not probed: the probe at the start of the run suffices.
 const PROBED_BYTES_MIN: u64 = 64 << 20;
 
+/// Debug builds evaluate graphs of up to this many stages anew for each plan: of larger ones this takes most of a test.
+const STAGES_EVALUATED_AGAIN_MAX: usize = 400;
+
 impl Orchestrator<'_> {
     /// Runs the plan to its end, or until a stop is requested.
     ///
@@ -233,18 +236,12 @@ impl ActiveRun<'_, '_, '_> {
         self.freshness.evaluate_from(self.touched, self.journal.state(), &self.found);
         self.touched = self.graph.stages().len();
         let made = plan_of(self.graph, &self.freshness, &self.found, &self.space, &options);
-        debug_assert_eq!(
-            made.as_ref().ok(),
-            plan_of(
-                self.graph,
-                &evaluate(self.graph, self.journal.state(), &self.found),
-                &self.found,
-                &self.space,
-                &options
-            )
-            .as_ref()
-            .ok(),
-            "of a full inspection"
+        debug_assert!(
+            self.graph.stages().len() > STAGES_EVALUATED_AGAIN_MAX || {
+                let anew = evaluate(self.graph, self.journal.state(), &self.found);
+                made.as_ref().ok() == plan_of(self.graph, &anew, &self.found, &self.space, &options).as_ref().ok()
+            },
+            "the plan of a full evaluation"
         );
         made
     }

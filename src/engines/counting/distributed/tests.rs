@@ -38,8 +38,8 @@ fn solved(
 #[test]
 fn any_number_of_ranks_makes_the_databases_of_one_machine() {
     for (rules, set, stones_max) in [
-        (Rules::AWARI, PositionSet::All, 10),
-        (Rules::AWARI, PositionSet::REACHABLE, 10),
+        (Rules::AWARI, PositionSet::All, 9),
+        (Rules::AWARI, PositionSet::REACHABLE, 9),
         (Rules::WARI, PositionSet::All, 8),
         (Rules::SLAM_ILLEGAL_OWN_SIDE, PositionSet::REACHABLE, 8),
     ] {
