@@ -25,13 +25,13 @@ pub(crate) use build::{
     DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,
     StageArgs, StatusArgs, StopArgs,
 };
-pub(crate) use engine_match::{ClockControl, MatchArgs, Sprt};
+pub(crate) use engine_match::MatchArgs;
 pub(crate) use read::{
     AnalyzeArgs, ArchiveArgs, CompareArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide,
     ProbeArgs, RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
 };
 pub(crate) use search::{SearchArgs, TableArgs};
-pub(crate) use values::Listen;
+pub(crate) use values::{ClockControl, Listen, Sprt};
 
 /// The environment variable with the default of `--dir`.
 pub(crate) const DIR_VARIABLE: &str = "AWARI_DIR";

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ImplItem, Item, ItemUse, Macro, UseTree};
+use syn::{Attribute, ImplItem, Item, ItemUse, Macro, Meta, UseTree};
 
 /// The files of one target of a crate, by its root file.
 #[derive(Default)]
@@ -325,7 +325,12 @@ impl<'ast> Visit<'ast> for WrittenPaths {
         }
     }
 
-    fn visit_attribute(&mut self, _: &'ast Attribute) {}
+    /// The arguments of an attribute may name functions, as in `#[arg(value_parser = values::duration)]`.
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        if let Meta::List(list) = &attribute.meta {
+            self.scan(list.tokens.clone());
+        }
+    }
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         let mut uses = UseDeclarations::default();

@@ -91,10 +91,21 @@ fn spaced(pits: &[u8; 12]) -> String {
 /// the player to move has stones, but no legal move.
 #[test]
 fn lines_reach_the_score_by_all_rules() {
+    lines_reach_the_score(7);
+}
+
+#[test]
+#[ignore = "slow tier: every third board"]
+fn many_lines_reach_the_score_by_all_rules() {
+    lines_reach_the_score(3);
+}
+
+/// Checks the lines of every `step`-th board.
+fn lines_reach_the_score(step: usize) {
     for rules in Rules::with_scores() {
         let (oracle, truth) = (Oracle::new(library(&rules, 6), 1 << 20), ReferenceTruth::new(&rules, 6));
         let (mut over, mut with_stones) = (0, 0);
-        for pits in (1..=6).flat_map(boards).step_by(7) {
+        for pits in (1..=6).flat_map(boards).step_by(step) {
             let line = oracle.line(&Board(pits), 1000).unwrap();
             let (mut at, mut sign, mut gained) = (pits, 1, 0);
             for one in &line.moves {

@@ -1,26 +1,10 @@
 //! The arguments of `awari match`.
 
-use super::values;
+use super::values::{self, ClockControl, Sprt};
 use clap::{ArgGroup, Args};
 use game::Rules;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// A clock for a game.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ClockControl {
-    /// The time of each side for the game.
-    pub(crate) base: Duration,
-    /// The time that is added after each move.
-    pub(crate) increment: Duration,
-}
-
-/// A sequential test of two hypotheses about the difference in Elo of the first engine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sprt {
-    pub(crate) elo0: f64,
-    pub(crate) elo1: f64,
-}
 
 #[derive(Debug, Args)]
 #[command(
@@ -72,7 +56,7 @@ pub(crate) struct MatchArgs {
     #[arg(long, allow_hyphen_values = true, value_name = "BASE+INC", value_parser = values::clock)]
     pub(crate) time: Vec<ClockControl>,
     /// Time of each move: 100ms, 2s
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", value_parser = values::duration_with_unit)]
     pub(crate) movetime: Vec<Duration>,
     /// Positions to search for each move
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u64>(1..=u64::MAX))]
@@ -93,9 +77,9 @@ pub(crate) struct MatchArgs {
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u64>(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Time by which an engine may exceed its time
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "50ms", value_parser = values::duration)]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "50ms", value_parser = values::duration_with_unit)]
     pub(crate) margin: Duration,
     /// Time after which an engine that does not reply has stalled
-    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "30s", value_parser = values::duration)]
+    #[arg(long, allow_hyphen_values = true, value_name = "TIME", default_value = "30s", value_parser = values::duration_with_unit)]
     pub(crate) stall: Duration,
 }

@@ -1,6 +1,5 @@
 //! Parsers of argument values.
 
-use super::engine_match::{ClockControl, Sprt};
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use engines::Kernel;
@@ -183,6 +182,33 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected a time such as 500ms, 10s or 2min".to_owned())
 }
 
+/// Parses a time such as `500ms` or `2s`. Without a unit it is refused where a reader may take it for milliseconds, as in the
+/// protocol of engines.
+pub(super) fn duration_with_unit(text: &str) -> Result<Duration, String> {
+    match duration(text) {
+        Ok(_) if text.trim().parse::<f64>().is_ok() => {
+            Err(format!("the unit is missing; did you mean {0}ms or {0}s?", text.trim()))
+        }
+        parsed => parsed,
+    }
+}
+
+/// A clock for a game.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClockControl {
+    /// The time of each side for the game.
+    pub(crate) base: Duration,
+    /// The time that is added after each move.
+    pub(crate) increment: Duration,
+}
+
+/// A sequential test of two hypotheses about the difference in Elo of the first engine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sprt {
+    pub(crate) elo0: f64,
+    pub(crate) elo1: f64,
+}
+
 /// Parses a clock, `10+0.1`: seconds for the game, and seconds added after each move.
 pub(super) fn clock(text: &str) -> Result<ClockControl, String> {
     let (base, increment) = text.split_once('+').unwrap_or((text, "0"));
@@ -235,6 +261,17 @@ mod tests {
         }
         for bad in ["", "s", "-1", "1e9", "1d", "nan", "1.2.3", "99999999999", "1 2"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_with_units() {
+        for (text, milliseconds) in [("500ms", 500), ("1.5 s", 1500), ("2min", 120_000)] {
+            assert_eq!(duration_with_unit(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        assert_eq!(duration_with_unit(" 20").unwrap_err(), "the unit is missing; did you mean 20ms or 20s?");
+        for bad in ["0", "1.5", "-1", "x", "1d"] {
+            assert!(duration_with_unit(bad).is_err(), "{bad}");
         }
     }
 

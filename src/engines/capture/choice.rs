@@ -319,6 +319,16 @@ mod tests {
     /// The bytes may be anything: the rules alone decide which moves are offered, the bytes which is best.
     #[test]
     fn stripes_change_nothing() {
+        stripes_of_noise_change_nothing(10);
+    }
+
+    #[test]
+    #[ignore = "slow tier: 11 stones by five stripes and eight parts"]
+    fn stripes_of_11_stones_change_nothing() {
+        stripes_of_noise_change_nothing(11);
+    }
+
+    fn stripes_of_noise_change_nothing(stones: u32) {
         let noise = |seed: u64| {
             move |at: u64| {
                 let hash = (at + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
@@ -327,8 +337,8 @@ mod tests {
         };
         let (capture_at, score_at) = (noise(1), noise(2));
         for set in [PositionSet::All, PositionSet::REACHABLE] {
-            let tables = Tables::new(Rules::AWARI, set, 10);
-            let index = Index::new(10, set);
+            let tables = Tables::new(Rules::AWARI, set, stones);
+            let index = Index::new(stones, set);
             let fill = |at: &dyn Fn(u64) -> Score, first: u64, out: &mut [Score]| {
                 out.iter_mut().zip(first..).for_each(|(out, position)| *out = at(position));
                 Ok::<_, ()>(())
@@ -341,7 +351,8 @@ mod tests {
                 let (movers, opponents) = (u64::from(slab.mover_halves), u64::from(slab.opponent_halves));
                 for (mover, opponent) in (0..movers).flat_map(|mover| (0..opponents).map(move |to| (mover, to))) {
                     let best = capture_at(slab.offset + mover * opponents + opponent);
-                    declined += u64::from(best != -11 && best < score_at(slab.offset + opponent * movers + mover));
+                    let is_offered = best != crate::capture::none(stones);
+                    declined += u64::from(is_offered && best < score_at(slab.offset + opponent * movers + mover));
                 }
             }
             assert_eq!(expected.declined, declined);

@@ -37,9 +37,19 @@ fn solved(
 
 #[test]
 fn any_number_of_ranks_makes_the_databases_of_one_machine() {
+    any_number_of_ranks(9);
+}
+
+#[test]
+#[ignore = "slow tier: 10 stones by seven numbers of ranks and processors"]
+fn any_number_of_ranks_makes_the_databases_of_10_stones() {
+    any_number_of_ranks(10);
+}
+
+fn any_number_of_ranks(awari_stones_max: u32) {
     for (rules, set, stones_max) in [
-        (Rules::AWARI, PositionSet::All, 9),
-        (Rules::AWARI, PositionSet::REACHABLE, 9),
+        (Rules::AWARI, PositionSet::All, awari_stones_max),
+        (Rules::AWARI, PositionSet::REACHABLE, awari_stones_max),
         (Rules::WARI, PositionSet::All, 8),
         (Rules::SLAM_ILLEGAL_OWN_SIDE, PositionSet::REACHABLE, 8),
     ] {

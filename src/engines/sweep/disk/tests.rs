@@ -129,18 +129,28 @@ fn with_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
 /// Databases of each parity, the smallest among them, against those of sweep in memory.
 #[test]
 fn every_budget_gives_the_scores_of_a_sweep_in_memory() {
+    // Kernels differ in what they compute, not in what the rules say.
+    budgets_and_kernels_change_nothing(6, |rules| {
+        if rules == Rules::AWARI { Kernel::available().collect() } else { vec![Kernel::detect()] }
+    });
+}
+
+#[test]
+#[ignore = "slow tier: all kernels by all rules, and 7 stones"]
+fn every_budget_and_kernel_gives_the_scores_of_a_sweep_in_memory() {
+    budgets_and_kernels_change_nothing(7, |_| Kernel::available().collect());
+}
+
+fn budgets_and_kernels_change_nothing(awari_stones_max: u32, kernels: impl Fn(Rules) -> Vec<Kernel>) {
     for (rules, set) in Rules::with_scores().flat_map(|rules| SETS.map(|set| (rules, set))) {
-        for known in known(rules, set, if rules == Rules::AWARI { 6 } else { 5 }) {
+        for known in known(rules, set, if rules == Rules::AWARI { awari_stones_max } else { 5 }) {
             let stones = known.index.stones();
             let least = DiskPlan::arena_bytes_min(stones, set);
             assert_eq!(DiskPlan::new(&known.index, least - 1).unwrap_err(), TooSmall { needed: least });
             for (arena_bytes, threads) in [(least, 2), (usize::MAX, 1)] {
                 let plan = DiskPlan::new(&known.index, arena_bytes).unwrap();
                 assert!(plan.file_bytes() <= DiskPlan::file_bytes_max(stones, set));
-                // Kernels differ in what they compute, not in what the rules say.
-                let kernels =
-                    if rules == Rules::AWARI { Kernel::available().collect() } else { vec![Kernel::detect()] };
-                for kernel in kernels {
+                for kernel in kernels(rules) {
                     let file = TestFile::new(&plan);
                     let solve = || solve(&known, &plan, &file, false, kernel, &());
                     let (report, scores) = with_threads(threads, solve).unwrap();
