@@ -204,7 +204,7 @@ pub fn build(disk: &dyn Disk, directory: &Path, threads: usize, overrides: &[(&s
 }
 
 /// Databases by the rule text, of few stones.
-pub struct ReferenceDatabases(Vec<reference::Scores>);
+pub struct ReferenceDatabases(Vec<reference::ReferenceScores>);
 
 impl ReferenceDatabases {
     /// Solves all positions of up to a number of stones; of seven in less than a second.

@@ -2,13 +2,13 @@
 
 use crate::Databases;
 use crate::databases::ORIENTATION;
-use game::reference::{self, Scores};
+use game::reference::{self, ReferenceScores};
 use game::{Index, PositionSet, Rules, Score};
 use std::sync::LazyLock;
 
 const STONES_MAX: u8 = 7;
 
-static SOLVED: LazyLock<Vec<Scores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+static SOLVED: LazyLock<Vec<ReferenceScores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// The databases of 0 to `stones` stones (at most 7).
 pub(crate) fn solved(stones: u32, set: PositionSet) -> Databases<Vec<Score>> {

@@ -8,7 +8,7 @@ use store::{Codec, FileKind, Identity, Scores, Shape, SlabShape, ValueRange};
 
 const STONES_MAX: u8 = 6;
 
-static SOLVED: LazyLock<Vec<reference::Scores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+static SOLVED: LazyLock<Vec<reference::ReferenceScores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// What a position of at most 6 stones scores.
 pub(crate) fn score(board: &Board) -> Score {

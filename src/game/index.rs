@@ -348,7 +348,7 @@ impl FromStr for PositionSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::{self, Positions, Rows};
+    use crate::reference::{self, Positions, RowHalf};
 
     const ORIENTATIONS: [Orientation; 2] = [Orientation::MoverMajor, Orientation::OpponentMajor];
     const SETS: [PositionSet; 2] = [PositionSet::All, PositionSet::REACHABLE];
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn positions_are_in_the_order_of_the_slow_twin() {
         for (set, positions) in SETS.into_iter().zip([Positions::All, Positions::Reachable]) {
-            for (orientation, rows) in ORIENTATIONS.into_iter().zip([Rows::Mover, Rows::Opponent]) {
+            for (orientation, rows) in ORIENTATIONS.into_iter().zip([RowHalf::Mover, RowHalf::Opponent]) {
                 for stones in 0..=7 {
                     let index = Index::new(stones, set);
                     assert_eq!((index.stones(), index.set()), (stones, set));

@@ -35,7 +35,7 @@ pub type Pits = [u8; 12];
 /// Scores of all positions with some number of stones: what the mover will capture minus what the opponent will.
 ///
 /// The order of its entries is arbitrary, but the same in each run.
-pub type Scores = HashMap<Pits, i8, BuildHasherDefault<DefaultHasher>>;
+pub type ReferenceScores = HashMap<Pits, i8, BuildHasherDefault<DefaultHasher>>;
 
 /// The result of a move by the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub enum Positions {
 
 /// Which half comes first in the order of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowHalf {
     /// The mover's.
     Mover,
     /// The opponent's.
@@ -261,7 +261,7 @@ pub fn contains(positions: Positions, pits: Pits) -> bool {
 
 /// All positions of a set in the order of a database: by the mover's stones ascending; then by the half that indexes
 /// the rows, its first pit descending, then its second, and so on; then by the other half likewise.
-pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
+pub fn ordered(stones: u8, positions: Positions, rows: RowHalf) -> Vec<Pits> {
     let mut all = boards(stones);
     all.retain(|&pits| contains(positions, pits));
     all.sort_by_key(|pits| {
@@ -269,8 +269,8 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
         let descending = |half: &[u8]| half.iter().map(|&s| u8::MAX - s).collect::<Vec<_>>();
         let (mover, opponent) = (descending(&pits[..6]), descending(&pits[6..]));
         match rows {
-            Rows::Mover => (mover_stones, mover, opponent),
-            Rows::Opponent => (mover_stones, opponent, mover),
+            RowHalf::Mover => (mover_stones, mover, opponent),
+            RowHalf::Opponent => (mover_stones, opponent, mover),
         }
     });
     all
@@ -287,15 +287,15 @@ pub fn ordered(stones: u8, positions: Positions, rows: Rows) -> Vec<Pits> {
 ///
 /// # Panics
 /// When `smaller` lacks a database.
-pub fn solve(rules: &Rules, stones: u8, smaller: &[Scores]) -> Scores {
+pub fn solve(rules: &Rules, stones: u8, smaller: &[ReferenceScores]) -> ReferenceScores {
     assert!(
         rules.repetition == RepetitionRule::Split,
         "a board has one score only if a repetition shares out the rest"
     );
     let all = boards(stones);
-    let mut scores: Scores = all.iter().map(|&pits| (pits, 0)).collect();
+    let mut scores: ReferenceScores = all.iter().map(|&pits| (pits, 0)).collect();
     loop {
-        let next: Scores = all.iter().map(|&pits| (pits, best_by(rules, pits, smaller, &scores))).collect();
+        let next: ReferenceScores = all.iter().map(|&pits| (pits, best_by(rules, pits, smaller, &scores))).collect();
         if next == scores {
             return scores;
         }
@@ -304,12 +304,12 @@ pub fn solve(rules: &Rules, stones: u8, smaller: &[Scores]) -> Scores {
 }
 
 /// The scores of all positions with 0 to `stones` stones, by number of stones.
-pub fn solve_up_to(stones: u8) -> Vec<Scores> {
+pub fn solve_up_to(stones: u8) -> Vec<ReferenceScores> {
     solve_up_to_by(&Rules::AWARI, stones)
 }
 
 /// As [`solve_up_to`], by some rules.
-pub fn solve_up_to_by(rules: &Rules, stones: u8) -> Vec<Scores> {
+pub fn solve_up_to_by(rules: &Rules, stones: u8) -> Vec<ReferenceScores> {
     let mut solved = Vec::new();
     for n in 0..=stones {
         let scores = solve(rules, n, &solved);
@@ -322,9 +322,9 @@ pub fn solve_up_to_by(rules: &Rules, stones: u8) -> Vec<Scores> {
 #[derive(Clone, Debug, Default)]
 pub struct ReferenceBounds {
     /// What the mover can force.
-    pub low: Scores,
+    pub low: ReferenceScores,
     /// To what the opponent can hold the mover.
-    pub high: Scores,
+    pub high: ReferenceScores,
 }
 
 /// The bounds of all positions with `stones` stones, where a repetition has no fixed value; `smaller[k]` has those with k.
@@ -334,10 +334,10 @@ pub struct ReferenceBounds {
 /// bounded number of moves, before any repetition.
 pub fn solve_bounds(rules: &Rules, stones: u8, smaller: &[ReferenceBounds]) -> ReferenceBounds {
     let all = boards(stones);
-    let widest = |score: i8| all.iter().map(|&pits| (pits, score)).collect::<Scores>();
+    let widest = |score: i8| all.iter().map(|&pits| (pits, score)).collect::<ReferenceScores>();
     let mut bounds = ReferenceBounds { low: widest(-(stones as i8)), high: widest(stones as i8) };
-    let low: Vec<Scores> = smaller.iter().map(|bounds| bounds.low.clone()).collect();
-    let high: Vec<Scores> = smaller.iter().map(|bounds| bounds.high.clone()).collect();
+    let low: Vec<ReferenceScores> = smaller.iter().map(|bounds| bounds.low.clone()).collect();
+    let high: Vec<ReferenceScores> = smaller.iter().map(|bounds| bounds.high.clone()).collect();
     loop {
         let best = |smaller, same| all.iter().map(|&pits| (pits, best_by(rules, pits, smaller, same))).collect();
         let next = ReferenceBounds { low: best(&high[..], &bounds.high), high: best(&low[..], &bounds.low) };
@@ -354,7 +354,7 @@ pub fn solve_bounds(rules: &Rules, stones: u8, smaller: &[ReferenceBounds]) -> R
 ///
 /// # Panics
 /// When `smaller` or `same` lacks a child.
-pub fn best_by(rules: &Rules, pits: Pits, smaller: &[Scores], same: &Scores) -> i8 {
+pub fn best_by(rules: &Rules, pits: Pits, smaller: &[ReferenceScores], same: &ReferenceScores) -> i8 {
     let stones: u8 = pits.iter().sum();
     moves_by(rules, pits)
         .into_iter()

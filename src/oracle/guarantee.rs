@@ -169,7 +169,7 @@ impl<'a> GuaranteeSearch<'a> {
         let mut has_changed = false;
         self.graph.node_mut(number).is_on_path = true;
         loop {
-            let outlook = self.graph.outlook(number, &children, limit);
+            let outlook = self.graph.proof_outlook(number, &children, limit);
             has_changed |= self.graph.set_proof_number(number, outlook.proof_number);
             self.graph.node_mut(number).distance = outlook.distance;
             let is_done = !self.graph.node(number).is_open() || outlook.proof_number >= limit || self.is_exhausted();

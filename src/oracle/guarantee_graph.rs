@@ -120,7 +120,7 @@ impl GuaranteeGraph {
         std::mem::replace(&mut self.node_mut(number).proof_number, proof_number) != proof_number
     }
 
-    pub(crate) fn outlook(&self, number: u32, children: &QuietChildren, limit: u32) -> ProofOutlook {
+    pub(crate) fn proof_outlook(&self, number: u32, children: &QuietChildren, limit: u32) -> ProofOutlook {
         let children = || children.numbers[..children.count as usize].iter().map(|&child| (child, self.node(child)));
         let proved = children().filter(|(_, child)| child.proof_number == PROVED).map(|(_, child)| child.distance);
         let open = || children().filter(|(_, child)| child.proof_number != PROVED);

@@ -37,7 +37,7 @@ pub struct EstimateSampler {
 }
 
 /// A position of a game.
-struct Step {
+struct GameStep {
     board: Board,
     /// What a search estimates, in hundredths of a stone.
     estimate: f64,
@@ -65,7 +65,7 @@ impl EstimateSampler {
         let noise = NOISE[number as usize % NOISE.len()];
         let random_moves = random.bits() % RANDOM_MOVES;
         let mut found = Vec::new();
-        let (mut steps, mut before): (Vec<Step>, Vec<Board>) = (Vec::new(), Vec::new());
+        let (mut steps, mut before): (Vec<GameStep>, Vec<Board>) = (Vec::new(), Vec::new());
         let mut board = Board::OPENING;
         let mut end = None;
         for ply in 0..MOVES_MAX {
@@ -93,7 +93,7 @@ impl EstimateSampler {
                 let best = report.moves.first().and_then(|best| board.play(rules, best.pit).ok());
                 let played = best.filter(|_| !is_random).unwrap_or_else(|| pick(&mut random));
                 let (estimate, captured) = (f64::from(report.estimate), f64::from(played.captured) * 100.0);
-                steps.push(Step { board, estimate, captured, is_random });
+                steps.push(GameStep { board, estimate, captured, is_random });
                 played
             };
             match played.captured {

@@ -3,14 +3,14 @@
 use crate::{
     Evaluation, ExactScores, MoveEstimate, NoScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher,
 };
-use game::reference::{self, ReferenceBounds, Scores, boards};
+use game::reference::{self, ReferenceBounds, ReferenceScores, boards};
 use game::{Board, Rules, Score};
 use std::sync::LazyLock;
 use std::time::Duration;
 
 const STONES_MAX: u8 = 7;
 
-static SOLVED: LazyLock<Vec<Scores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+static SOLVED: LazyLock<Vec<ReferenceScores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// Databases that end at a number of stones.
 struct UpTo(u32);
@@ -115,7 +115,7 @@ fn scores_are_proved() {
 /// By every rule: bounds hold the scores of the slow solver, and captures prove some of them.
 #[test]
 fn bounds_contain_the_score_by_all_rules() {
-    struct Smaller<'a>(&'a [Scores]);
+    struct Smaller<'a>(&'a [ReferenceScores]);
     impl ExactScores for Smaller<'_> {
         fn knows(&self, stones: u32) -> bool {
             stones < 5

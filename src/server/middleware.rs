@@ -45,7 +45,7 @@ pub(super) async fn around(State(site): State<Arc<Site>>, request: Request, next
     } else if method == Method::OPTIONS {
         preflight()
     } else {
-        match place(&site, &request, route.as_ref()) {
+        match enter_share(&site, &request, route.as_ref()) {
             Err(refusal) => refusal.into_response(),
             Ok(place) => {
                 let response = timeout(site.limits.request, next.run(request)).await;
@@ -68,7 +68,7 @@ pub(super) async fn around(State(site): State<Arc<Site>>, request: Request, next
 }
 
 /// Takes the place of a request in the share of its client, if its route has shares.
-fn place(site: &Site, request: &Request, route: Option<&MatchedPath>) -> Result<Option<ClientPlace>, Refusal> {
+fn enter_share(site: &Site, request: &Request, route: Option<&MatchedPath>) -> Result<Option<ClientPlace>, Refusal> {
     let shares = route.and_then(|route| site.shares.of_route(route.as_str()));
     let (Some(shares), Some(client)) = (shares, request.extensions().get::<ClientAddress>()) else { return Ok(None) };
     shares.enter(*client).map(Some).ok_or_else(Refusal::too_many)

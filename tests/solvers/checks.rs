@@ -20,7 +20,7 @@ const SAMPLE: Extent = Extent::Sample(Sample { one_in: 20, at_least: 500, seed: 
 /// Scores by number of stones, in canonical order.
 fn solved(stones: u8, set: PositionSet) -> Vec<Vec<Score>> {
     let scores = reference::solve_up_to(stones);
-    let in_order = |(stones, scores): (u32, reference::Scores)| {
+    let in_order = |(stones, scores): (u32, reference::ReferenceScores)| {
         let index = Index::new(stones, set);
         (0..index.positions())
             .map(|position| scores[&index.unrank(position, game::Orientation::OpponentMajor).0])

@@ -1,6 +1,6 @@
 //! The fast rules against the slow twin: moves, un-moves, and the order of positions.
 
-use game::reference::{self, Positions, ReferenceMove, Rows, Seat};
+use game::reference::{self, Positions, ReferenceMove, RowHalf, Seat};
 use game::sow::{SowClass, SowMap, row_moves};
 use game::{Board, Halves, Illegal, Index, Orientation, Pit, PositionSet, Rules};
 use std::collections::HashMap;
@@ -98,7 +98,7 @@ fn unmoves_of_random_positions() {
 fn positions_are_in_the_documented_order() {
     for (set, positions) in [(PositionSet::All, Positions::All), (PositionSet::REACHABLE, Positions::Reachable)] {
         for (orientation, rows) in
-            [(Orientation::MoverMajor, Rows::Mover), (Orientation::OpponentMajor, Rows::Opponent)]
+            [(Orientation::MoverMajor, RowHalf::Mover), (Orientation::OpponentMajor, RowHalf::Opponent)]
         {
             for stones in 0..=7 {
                 let index = Index::new(u32::from(stones), set);

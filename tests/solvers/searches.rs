@@ -1,6 +1,6 @@
 //! Searches of every small position, with databases that are made to end below it, and a table that earlier searches have filled.
 
-use game::reference::{self, Scores, boards};
+use game::reference::{self, ReferenceScores, boards};
 use game::{Board, Rules, Score};
 use search::{Evaluation, ExactScores, NoScores, SearchLimits, SearchRequest, SearchStop, Searcher};
 
@@ -9,7 +9,7 @@ const NODES: u64 = 256;
 
 /// Databases that end at a number of stones.
 struct PretendedEnd<'a> {
-    solved: &'a [Scores],
+    solved: &'a [ReferenceScores],
     last: u32,
 }
 

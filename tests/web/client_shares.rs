@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const ENDLESS: &str = "/v1/analysis?pos=4+4+4+4+4+4+4+4+4+4+4+4&time=60000";
 
 /// Sends a request, which a proxy would say to come from `client`.
-fn ask(server: SocketAddr, client: &str, path: &str) -> TcpStream {
+fn request(server: SocketAddr, client: &str, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {client}\r\nConnection: close\r\n\r\n");
@@ -21,13 +21,13 @@ fn ask(server: SocketAddr, client: &str, path: &str) -> TcpStream {
 /// The whole answer to a request.
 fn answer(server: SocketAddr, client: &str, path: &str) -> (u16, String) {
     let mut text = String::new();
-    ask(server, client, path).read_to_string(&mut text).unwrap();
+    request(server, client, path).read_to_string(&mut text).unwrap();
     (text[9..12].parse().unwrap(), text)
 }
 
 /// Asks for an endless analysis, and returns once it runs.
 fn endless(server: SocketAddr, client: &str) -> TcpStream {
-    let mut stream = ask(server, client, ENDLESS);
+    let mut stream = request(server, client, ENDLESS);
     let mut head = [0; 12];
     stream.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200", "{}", String::from_utf8_lossy(&head));
@@ -97,8 +97,8 @@ fn probes_that_wait_are_bounded_for_each_client() {
         text[9..12].parse().unwrap()
     };
     // The server may accept them in any order.
-    let asked: Vec<TcpStream> = (0..4).map(|_| ask(server, "10.0.0.1", path)).collect();
-    let other = ask(server, "10.0.0.2", path);
+    let asked: Vec<TcpStream> = (0..4).map(|_| request(server, "10.0.0.1", path)).collect();
+    let other = request(server, "10.0.0.2", path);
     let mut found: Vec<u16> = asked.into_iter().map(status).collect();
     found.sort_unstable();
     assert_eq!(found, [429, 503, 503, 503]);

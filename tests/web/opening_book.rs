@@ -10,7 +10,7 @@ fn expand(place: &TestDirectory) {
 }
 
 /// Databases of up to three stones, and a book of the opening.
-fn place() -> TestDirectory {
+fn directory_with_book() -> TestDirectory {
     let place = TestDirectory::built(3);
     expand(&place);
     place
@@ -60,7 +60,7 @@ fn name(pit: usize) -> char {
 
 #[test]
 fn the_engine_plays_the_best_moves_of_a_book_and_says_where_it_ends() {
-    let place = place();
+    let place = directory_with_book();
     let (pit, value) = best_first_move(&place);
     let best = name(pit);
     let script =
@@ -92,7 +92,7 @@ fn the_engine_plays_the_best_moves_of_a_book_and_says_where_it_ends() {
 
 #[test]
 fn a_game_in_the_terminal_follows_the_book() {
-    let place = place();
+    let place = directory_with_book();
     let (pit, value) = best_first_move(&place);
     let best = name(pit);
     let out = place.shell("printf 'book\\nquit\\n' | $AWARI play --dir run --side north --nodes 10").is(0).out;
@@ -110,7 +110,7 @@ fn a_game_in_the_terminal_follows_the_book() {
 
 #[test]
 fn an_analysis_says_who_left_the_book() {
-    let place = place();
+    let place = directory_with_book();
     let (best, _) = best_first_move(&place);
     let worse = (0..6).find(|&pit| pit != best).unwrap();
     let positions = exported(&place);
@@ -140,7 +140,7 @@ fn an_analysis_says_who_left_the_book() {
 
 #[test]
 fn the_server_answers_from_the_book() {
-    let place = place();
+    let place = directory_with_book();
     let (best, value) = best_first_move(&place);
     let positions = exported(&place);
     let served = ServeProcess::start(&place);

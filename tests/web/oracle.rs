@@ -2,7 +2,7 @@
 //! files that it must refuse.
 
 use disk::{Disk, MemoryDisk};
-use game::reference::{self, Scores as Solved, boards};
+use game::reference::{self, ReferenceScores, boards};
 use game::{Board, Index, Pit, PositionSet, Rules, Score};
 use oracle::{Answer, AnswerSource, Bounds, Library, LibraryFile, LineEnd, Oracle, OracleError, PrincipalLine};
 use std::path::Path;
@@ -12,7 +12,7 @@ use tests::Random;
 
 const STONES_MAX: u8 = 7;
 
-pub(crate) static SOLVED: LazyLock<Vec<Solved>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+pub(crate) static SOLVED: LazyLock<Vec<ReferenceScores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// Writes the databases of 0 to `stones` stones (at most 7) as `databases/NN.awari`.
 pub fn databases(disk: &dyn Disk, stones: u32, set: PositionSet, codec: Codec) {
@@ -300,7 +300,7 @@ fn damage_and_contradictions_are_refused() {
 }
 
 /// Whether a score contradicts the slow rules and the scores of the children.
-fn contradicts(forged: &[Solved], pits: [u8; 12]) -> bool {
+fn contradicts(forged: &[ReferenceScores], pits: [u8; 12]) -> bool {
     let moves = reference::moves(pits);
     let values = moves.iter().filter_map(|one| match one {
         reference::ReferenceMove::Legal { captured, child } => {

@@ -4,7 +4,7 @@
 use crate::http::{get, json_of, run, text_of};
 use disk::{Disk, MemoryDisk};
 use game::play::Game;
-use game::reference::{self, ReferenceMove, boards};
+use game::reference::{self, ReferenceMove, ReferenceScores, boards};
 use game::{Board, Pit, Rules, Score, Slam};
 use oracle::{Bounds, Library, LineEnd, Oracle, OracleError};
 use pipeline::{Manifest, Orchestrator, RunOptions};
@@ -20,7 +20,7 @@ use tests::Random;
 
 /// What the slow solver says of boards by some rules.
 enum ReferenceTruth {
-    Scores(Vec<reference::Scores>),
+    Scores(Vec<ReferenceScores>),
     Bounds(Vec<reference::ReferenceBounds>),
 }
 

@@ -5,7 +5,7 @@ use crate::{
     BookSides, DropOut, Strategy, check_book, refresh,
 };
 use disk::RealDisk;
-use game::reference::{self, Scores};
+use game::reference::{self, ReferenceScores};
 use game::{Board, Rules, Score};
 use search::{ExactScores, SearchStop};
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 const STONES_MAX: u8 = 7;
 
-static SOLVED: LazyLock<Vec<Scores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
+static SOLVED: LazyLock<Vec<ReferenceScores>> = LazyLock::new(|| reference::solve_up_to(STONES_MAX));
 
 /// Databases that end at a number of stones.
 pub(super) struct EndsAt(pub(super) u32);

@@ -7,11 +7,11 @@ use crate::{
 };
 use crate::{BookSides, Strategy};
 use disk::RealDisk;
-use game::reference::{self, Scores};
+use game::reference::{self, ReferenceScores};
 use game::{Board, Pit, Rules, Score};
 use search::{ExactScores, SearchStop};
 
-struct SolvedBelow(Vec<Scores>);
+struct SolvedBelow(Vec<ReferenceScores>);
 
 impl ExactScores for SolvedBelow {
     fn knows(&self, stones: u32) -> bool {

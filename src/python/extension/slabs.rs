@@ -57,7 +57,7 @@ impl SlabIterator {
 }
 
 /// A slab, the first row, and the scores of rows from there.
-type Rows<'py> = (Slab, u32, Bound<'py, PyArray2<i8>>);
+type SlabRows<'py> = (Slab, u32, Bound<'py, PyArray2<i8>>);
 
 #[pymethods]
 impl SlabIterator {
@@ -65,7 +65,7 @@ impl SlabIterator {
         iterator
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Rows<'py>>> {
+    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<SlabRows<'py>>> {
         let Some(slab) = self.slabs.get(self.slab).cloned() else { return Ok(None) };
         let columns = u64::from(slab.columns);
         let row = self.row;
