@@ -103,6 +103,15 @@ impl BuildContext {
         disk::heap::release();
     }
 
+    /// Drops the tables of captures and returns their memory to the system, unless a stage has the tables.
+    pub(crate) fn forget_captures(&self) {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tables) = tables.as_mut().and_then(Arc::get_mut) {
+            tables.forget_captures();
+            disk::heap::release();
+        }
+    }
+
     /// Returns the cache that stages share.
     pub(crate) fn stage_cache(&self) -> &StageCache {
         &self.stage_cache

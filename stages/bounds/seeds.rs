@@ -19,6 +19,8 @@ const UNITS_A_THREAD: usize = 4;
 
 /// Runs the stage.
 pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+    // Neither this stage nor the bounds need them.
+    build.forget_captures();
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let name = files::capture(stones);

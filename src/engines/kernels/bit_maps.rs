@@ -45,8 +45,9 @@ pub(crate) struct Push {
     pub(crate) to: Vec<PushedBits>,
 }
 
-/// Target of a piece.
+/// Target of a piece: twelve bytes, of which tables have millions.
 #[derive(Clone, Copy)]
+#[repr(C, packed(4))]
 pub(crate) struct PushedBits {
     pub(crate) mask: u64,
     /// The word of the parents' row.

@@ -212,6 +212,11 @@ impl Tables {
         prepare_classes(stones, |opponent, class| _ = self.captures(opponent, class));
     }
 
+    /// Drops the capturing columns of all classes, which solvers of bounds do not need.
+    pub fn forget_captures(&mut self) {
+        self.captures.iter_mut().for_each(|captures| _ = captures.take());
+    }
+
     /// Computes on all threads which columns capture, of the classes of all moves with `stones` stones on the board.
     pub(crate) fn prepare_columns(&self, stones: u32) {
         prepare_classes(stones, |opponent, class| _ = self.columns(opponent, class));

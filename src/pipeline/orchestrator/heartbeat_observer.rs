@@ -97,11 +97,10 @@ impl<'a> HeartbeatObserver<'a> {
     /// Returns a later run in the journal. The fence keeps this run from writing; here it notices early.
     fn later_run(&self, state: &mut HeartbeatState) -> Option<u64> {
         let path = journal_path(&self.directory);
-        let found = self.disk.open(&path).ok()?.bytes();
-        if found <= state.journal_bytes {
-            return None;
-        }
-        let more = self.disk.read(&path, JOURNAL_BYTES_MAX).ok()?.split_off(state.journal_bytes as usize);
+        let journal = self.disk.open(&path).ok()?;
+        let found = journal.bytes().min(JOURNAL_BYTES_MAX);
+        let mut more = vec![0; found.checked_sub(state.journal_bytes).filter(|&more| more > 0)? as usize];
+        journal.read_at(state.journal_bytes, &mut more).ok()?;
         let contents = Contents::decode(&more);
         state.journal_bytes += contents.valid_bytes;
         contents.entries.iter().map(|entry| entry.run).find(|&run| run > state.run)
