@@ -102,6 +102,25 @@ impl<'a> BookBuilder<'a> {
         &self.book
     }
 
+    /// Adds a root, unless the book has it. A book with an added root is not one that a manifest makes.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn add_root(&mut self, root: &Board) -> Result<(), BuildError> {
+        let (key, graph) = (AwariGame::key(root), self.book.graph());
+        if self.book.roots().iter().any(|&root| graph.node(root).key == key) {
+            return Ok(());
+        }
+        let assessed = match graph.find(key) {
+            Some(id) => Assessed { assessment: graph.node(id).assessment, depth: 0, nodes: 0 },
+            None => self.assessors.first().assess(key, self.stop)?,
+        };
+        self.file.set_settings(None)?;
+        self.file.enter_root(key, &assessed)?;
+        self.book.add_root(key, assessed.assessment);
+        Ok(())
+    }
+
     /// Returns the book as it was when it first had a number of positions.
     ///
     /// # Errors

@@ -54,6 +54,38 @@ fn books_have_the_rules_of_their_databases() {
         .says(&["book.positions", "two bounds"]);
 }
 
+/// A book of several roots, given at once or one after the other, at the same number of positions; the engine plays from each.
+#[test]
+fn a_book_has_several_roots() {
+    let place = TestDirectory::built(2);
+    let roots = ["1 1 0 0 0 1  0 1 0 0 1 0", "0 1 1 0 0 1  0 1 0 1 0 0"];
+    let expand = |name: &str, roots: &[&str], more: &str| {
+        let roots: String = roots.iter().map(|root| format!("--root '{root}' ")).collect();
+        let command = format!("book expand --dir run --name {name} {roots}--nodes 50 {more}");
+        place.awari(&command).is(0).err
+    };
+    let said = expand("both", &roots, "--positions 40");
+    assert!(said.contains("the first of 2 roots"), "{said}");
+    let export = |name: &str| place.awari(&format!("book export --dir run --name {name}")).is(0).out;
+    let both = export("both");
+    assert!(roots.iter().all(|root| both.contains(&root.replace("  ", " "))), "{both}");
+    // The same command goes on, and adds nothing.
+    expand("both", &roots, "--positions 40");
+    assert_eq!(export("both"), both);
+
+    expand("later", &roots[..1], "--positions 10");
+    let said = expand("later", &roots[1..], "--positions 40");
+    assert!(said.contains("the first of 2 roots"), "{said}");
+    place.awari("book verify --dir run --name later --certify").is(0);
+    for root in roots {
+        let go =
+            format!("position fen {}-0-0-S\\ngo depth 1\\n", root.split_whitespace().collect::<Vec<_>>().join("-"));
+        let engine =
+            place.shell(&format!("printf '{go}' | $AWARI engine --dir run --book run/books/later.sqlite")).is(0);
+        assert!(engine.out.contains("the book plays"), "{}", engine.out);
+    }
+}
+
 /// Proves a draw from smaller databases, and derives the value again. Other positions are refused.
 #[test]
 fn draws_are_proved() {

@@ -126,9 +126,10 @@ others.")]
 pub(crate) struct BookExpandArgs {
     #[command(flatten)]
     pub(crate) file: BookFileArgs,
-    /// First position of a new book: twelve numbers [default: the opening of the databases]
+    /// Position in which games begin, twelve numbers; repeat it for several. A book that exists gets those that it does not
+    /// have [default: the opening of the databases]
     #[arg(long, value_name = "PITS")]
-    pub(crate) root: Option<String>,
+    pub(crate) root: Vec<String>,
     /// Number of positions at which to end
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1_000,
         value_parser = values::number::<u32>(1..=100_000_000))]

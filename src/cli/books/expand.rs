@@ -12,6 +12,7 @@ use book::{
     drop_out_depths, stones,
 };
 use disk::{RealDisk, Stopwatch, SystemClock, clock};
+use game::Board;
 use game::notation::PositionText;
 use pipeline::Exit;
 use search::SearchStop;
@@ -26,10 +27,8 @@ const NODES: u64 = 20_000;
 pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     let DirectoryDatabases { scores: databases, rules, opening } =
         DirectoryDatabases::open(&args.file, &args.databases)?;
-    let root = match &args.root {
-        Some(text) => text.parse::<PositionText>()?.board(),
-        None => opening,
-    };
+    let roots = args.root.iter().map(|text| Ok(text.parse::<PositionText>()?.board()));
+    let roots = roots.collect::<Result<Vec<Board>>>()?;
     let settings = settings(args);
     let limits = settings.limits.to_string();
     let engine = BookEngine { version: env!("CARGO_PKG_VERSION").to_owned(), limits, databases: databases.text() };
@@ -40,11 +39,10 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     }
     let stop = signals::stop_flag()?;
     let search_stop = SearchStop::new();
-    let mut builder = BookBuilder::new(file, &root, &settings, &databases, &search_stop)?;
-    let begun = builder.book().roots()[0];
-    if args.root.is_some() && builder.book().graph().node(begun).key != AwariGame::key(&root) {
-        let text = PositionText::of_board(AwariGame::board(builder.book().graph().node(begun).key));
-        say(format_args!("the book exists and begins at {text}; --root is ignored (choose another --name)"));
+    let first = roots.first().unwrap_or(&opening);
+    let mut builder = BookBuilder::new(file, first, &settings, &databases, &search_stop)?;
+    for root in &roots {
+        builder.add_root(root)?;
     }
     let closed = builder.look_up()?;
     databases.failure()?;
@@ -115,15 +113,17 @@ pub(super) fn line(book: &Book<AwariGame>) -> String {
         grouped(totals.interior as u64),
         totals.closed as f64 * 100.0 / totals.positions.max(1) as f64
     );
+    let root_of =
+        if book.roots().len() > 1 { format!("the first of {} roots", book.roots().len()) } else { "root".to_owned() };
     if value.is_exact() {
-        return format!("{text}root {}, proved", stones(value.low));
+        return format!("{text}{root_of} {}, proved", stones(value.low));
     }
     let side = |is_book| {
         let depths = drop_out_depths(graph, root, is_book);
         depths.map(|depth| depth.map_or_else(|| "never".to_owned(), |depth| depth.to_string())).join("/")
     };
     format!(
-        "{text}root {} in {}..{}; left at ply {} by the second player, {} by the first, for 0/0.5/1 stones",
+        "{text}{root_of} {} in {}..{}; left at ply {} by the second player, {} by the first, for 0/0.5/1 stones",
         stones(value.estimate),
         stones(value.low),
         stones(value.high),
