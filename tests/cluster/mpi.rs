@@ -369,6 +369,6 @@ fn ranks_in_namespaces_build_the_files_of_one_machine() {
     build.add_arguments(&mut command);
     // A group of its own, so that a job that hangs is killed with the launcher that the script starts.
     let output = ended(command.process_group(0).spawn().unwrap());
-    assert!(output.status.success(), "{}", stderr_of(&output));
+    assert!(output.status.success(), "{}: {output:?}", output.status);
     assert!(build.files() == MpiBuild::new("all", "sweep", 9).finish(None));
 }

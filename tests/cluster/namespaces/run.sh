@@ -31,8 +31,8 @@ clean() {
 }
 trap clean EXIT
 for rank in 1 2 3; do
-    ip netns add "$NAMESPACE-$rank" 2>/dev/null || exit 77
-    ip link add "$veth$rank" type veth peer name eth0 netns "$NAMESPACE-$rank" 2>/dev/null || exit 77
+    ip netns add "$NAMESPACE-$rank" || exit 77
+    ip link add "$veth$rank" type veth peer name eth0 netns "$NAMESPACE-$rank" || exit 77
     ip link set "$veth$rank" up
     ip -n "$NAMESPACE-$rank" addr add "10.77.0.$rank/24" dev eth0
     ip -n "$NAMESPACE-$rank" link set eth0 up
