@@ -10,10 +10,13 @@ use crate::distributed::BookRanks;
 use crate::{BuildContext, Result, files};
 use book::{AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths};
 use disk::{Digest, Staged};
+use game::Board;
+use game::notation::PositionText;
 use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
 use planner::{BookRequest, BuildPlan, Settings};
 use search::SearchStop;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Version of the report, raised when the same inputs give another one.
@@ -57,16 +60,26 @@ pub(crate) fn declare(plan: &BuildPlan, request: &BookRequest) -> Vec<(StageSpec
             .identity("rules", settings.rules.name)
             .identity("positions", settings.set)
             .identity("name", &request.name)
-            .identity("root", game::notation::PositionText::of_board(root(settings, request)))
+            .identity("root", PositionText::of_board(root(settings, request)))
             .identity("settings", request.settings.text())
             .identity("ends", positions);
+        let report = if request.plies > 0 { report.identity("plies", request.plies) } else { report };
         (stage, vec![report])
     };
     request.milestones().into_iter().map(declare).collect()
 }
 
-fn root(settings: &Settings, request: &BookRequest) -> game::Board {
+fn root(settings: &Settings, request: &BookRequest) -> Board {
     request.root.unwrap_or_else(|| settings.set.start().board())
+}
+
+/// Returns the roots: the first position, and those of the moves after it at which games begin.
+fn roots(settings: &Settings, request: &BookRequest) -> Vec<Board> {
+    let root = root(settings, request);
+    let game = AwariGame::new(settings.rules);
+    let later = if request.plies > 0 { game.openings(&root, request.plies) } else { Vec::new() };
+    let mut seen = HashSet::new();
+    [root].into_iter().chain(later).filter(|&board| seen.insert(board)).collect()
 }
 
 /// Returns the path of the book, beside the report of a stage.
@@ -96,15 +109,26 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
             of_book.text()
         )));
     }
-    let root = root(settings, request);
+    let roots = roots(settings, request);
     let stop = SearchStop::new();
-    let mut builder = BookBuilder::new(file, &root, &of_book, &databases, &stop).map_err(failed_build)?;
-    let begun = builder.book().graph().node(builder.book().roots()[0]).key;
-    if begun != AwariGame::key(&root) {
-        let found = game::notation::PositionText::of_board(AwariGame::board(begun));
+    let mut builder = BookBuilder::new(file, &roots[0], &of_book, &databases, &stop).map_err(failed_build)?;
+    if builder.book().expansions() == 0 {
+        builder.add_roots(&roots).map_err(failed_build)?;
+    }
+    let begun: Vec<Board> = {
+        let book = builder.book();
+        book.roots().iter().map(|&id| AwariGame::board(book.graph().node(id).key)).collect()
+    };
+    if begun != roots {
+        let of = |boards: &[Board]| match boards.len() {
+            1 => PositionText::of_board(boards[0]).to_string(),
+            count => format!("{} and {} other positions", PositionText::of_board(boards[0]), count - 1),
+        };
         return Err(StageError::failed(format!(
-            "{} begins at {found}, not at the root of this manifest: choose another book.name, or remove the file",
-            path.display()
+            "{} begins at {}, and the book of this manifest at {}: choose another book.name, or remove the file",
+            path.display(),
+            of(&begun),
+            of(&roots)
         )));
     }
     let closed = builder.look_up().map_err(failed_build)?;

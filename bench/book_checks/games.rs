@@ -2,8 +2,9 @@
 //! the engine that made them.
 
 use crate::{BookCheckArguments, DatabasesUpTo, assessor, drop_out, even, expand, score, show};
-use book::{AssessmentLimits, AwariGame, Book, BookEdge, BookGraph, NodeId, book_ends, drop_out_depth};
+use book::{AssessmentLimits, AwariGame, Book, BookEdge, BookFile, BookGraph, NodeId, book_ends, drop_out_depth};
 use game::{Board, Pit, Rules};
+use rayon::prelude::*;
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
 use std::collections::{HashMap, HashSet};
 use tests::Random;
@@ -15,8 +16,12 @@ const PLIES_MAX: u32 = 400;
 const LEVELS: [(&str, Option<f64>); 5] =
     [("random", None), ("fair", Some(6.0)), ("good", Some(3.0)), ("strong", Some(1.5)), ("expert", Some(0.5))];
 
-/// Makes a book by drop-out expansion, with the last of the databases.
+/// Loads the book of the arguments, or makes one by drop-out expansion, with the last of the databases.
 fn book(arguments: &BookCheckArguments, databases: &DatabasesUpTo<'_>, roots: &[Board]) -> Book<AwariGame> {
+    if let Some(path) = &arguments.book {
+        let file = BookFile::open(path, &Rules::AWARI).expect("there is a book");
+        return file.load_values().expect("the book is sound");
+    }
     let assessor = assessor(databases, arguments.nodes);
     let limits = (arguments.positions, u64::MAX);
     expand(roots, drop_out(100, false), &assessor, limits, &mut |_| {})
@@ -74,6 +79,14 @@ fn book_move<'a>(graph: &'a BookGraph, id: NodeId, random: &mut Random) -> Optio
     Some(random.pick::<&BookEdge>(&moves))
 }
 
+/// Returns a random one of the best moves.
+fn perfect_move(truth: &dyn ExactScores, board: &Board, random: &mut Random) -> Pit {
+    let values = values(truth, board);
+    let best = values.iter().map(|one| one.1).max();
+    let best: Vec<Pit> = values.iter().filter(|one| Some(one.1) == best).map(|one| one.0).collect();
+    *random.pick(&best)
+}
+
 fn engine_move(searcher: &Searcher, board: &Board, nodes: u64, databases: &dyn ExactScores) -> Pit {
     searcher.table().clear();
     let limits = SearchLimits { nodes: Some(nodes), ..SearchLimits::default() };
@@ -103,12 +116,12 @@ fn sign_test(wins: usize, losses: usize) -> f64 {
 pub(crate) fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
     let book = book(arguments, &databases, &[even(arguments.stones)]);
-    let (graph, searcher, mut random) = (book.graph(), searcher(arguments), Random::new(6));
+    let (graph, mut random) = (book.graph(), Random::new(6));
     let mut table =
         bench::table("opponent|positions|wrong: book|engine|lost a move: book|engine|only book wrong|only engine|p", 1);
     let mut all = [Vec::new(), Vec::new()];
     for (name, halving) in LEVELS {
-        let (mut seen, mut losses) = (HashSet::new(), [Vec::new(), Vec::new()]);
+        let (mut seen, mut choices) = (HashSet::new(), Vec::new());
         let most = arguments.games / LEVELS.len() as u64;
         for game in 0..20 * most {
             let (mut id, mut is_book) = (book.roots()[0], game % 2 == 0);
@@ -122,11 +135,7 @@ pub(crate) fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
                     break;
                 };
                 if is_book && (seen.len() as u64) < most && seen.insert(id) {
-                    let board = AwariGame::board(graph.node(id).key);
-                    let pit = Pit::new(edge.number).expect("a pit");
-                    losses[0].push(loss(truth, &board, pit));
-                    let chosen = engine_move(&searcher, &board, arguments.engine_nodes, &databases);
-                    losses[1].push(loss(truth, &board, chosen));
+                    choices.push((AwariGame::board(graph.node(id).key), Pit::new(edge.number).expect("a pit")));
                 }
                 (id, is_book) = (edge.child, !is_book);
             }
@@ -134,6 +143,12 @@ pub(crate) fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
                 break;
             }
         }
+        let losses_of = |searcher: &mut Searcher, (board, pit): (Board, Pit)| {
+            let chosen = engine_move(searcher, &board, arguments.engine_nodes, &databases);
+            (loss(truth, &board, pit), loss(truth, &board, chosen))
+        };
+        let losses: (Vec<i32>, Vec<i32>) = choices.into_par_iter().map_init(|| searcher(arguments), losses_of).unzip();
+        let losses = [losses.0, losses.1];
         table.add_row(choice_row(name, &losses));
         all.iter_mut().zip(losses).for_each(|(all, one)| all.extend(one));
     }
@@ -173,7 +188,6 @@ fn choice_row(name: &str, [book, engine]: &[Vec<i32>; 2]) -> [String; 9] {
 /// a database that both have, its score is the result.
 pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
-    let searcher = searcher(arguments);
     let root = even(arguments.stones);
     // The stones that the first player has more, and the position.
     let mut openings: Vec<(i32, Board)> = Vec::new();
@@ -188,19 +202,19 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         false => vec![root],
     };
     let book = book(arguments, &databases, &roots);
-    let mut random = Random::new(7);
-    let (mut results, mut in_book) = (Vec::new(), Vec::new());
+    let mut starts = Vec::new();
     for &(ahead, board) in &openings {
         for is_book_first in [true, false] {
-            for _ in 0..arguments.seeds {
-                let ahead = if is_book_first { ahead } else { -ahead };
-                let start = ContestStart { board, ahead, is_book_first };
-                let (stones, plies) = contest_game(arguments, &book, &searcher, &databases, start, &mut random);
-                results.push(stones);
-                in_book.push(plies);
-            }
+            let ahead = if is_book_first { ahead } else { -ahead };
+            starts.extend((0..arguments.seeds).map(|_| ContestStart { board, ahead, is_book_first }));
         }
     }
+    let random = Random::new(7);
+    let play = |searcher: &mut Searcher, (number, start): (usize, ContestStart)| {
+        contest_game(arguments, &book, searcher, &databases, start, &mut random.branch(number as u64))
+    };
+    let played = starts.into_par_iter().enumerate().map_init(|| searcher(arguments), play);
+    let (results, in_book): (Vec<i32>, Vec<u32>) = played.unzip();
     let count = |is: &dyn Fn(i32) -> bool| results.iter().filter(|&&stones| is(stones)).count();
     let (wins, losses) = (count(&|stones| stones > 0), count(&|stones| stones < 0));
     let games = results.len() as f64;
@@ -217,11 +231,12 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         format!("{:.0e}", sign_test(wins, losses)),
     ]);
     let BookCheckArguments { stones, nodes, engine_nodes, .. } = arguments;
+    let player = match arguments.perfect {
+        true => "the database".to_owned(),
+        false => format!("a book of {} positions from {} roots", book.graph().len(), book.roots().len()),
+    };
     let title = format!(
-        "contest: a book of {} positions of {stones} stones from {} roots, databases 0..{}, searches of {nodes} positions; in games about \
-         {engine_nodes}",
-        book.graph().len(),
-        roots.len(),
+        "contest: {player}, {stones} stones, databases 0..{}, searches of {nodes} positions; in games about {engine_nodes}",
         databases.1
     );
     show(&title, &table);
@@ -259,8 +274,14 @@ fn contest_game(
         }
         // Searches of unequal length make games differ.
         let nodes = arguments.engine_nodes / 2 + random.below(arguments.engine_nodes.max(1));
-        let known = graph.find(AwariGame::key(&board)).filter(|_| is_book);
-        let from_book = known.and_then(|id| book_move(graph, id, random)).and_then(|edge| Pit::new(edge.number));
+        let from_book = match (is_book, arguments.perfect) {
+            (false, _) => None,
+            (true, true) => Some(perfect_move(databases.0, &board, random)),
+            (true, false) => graph
+                .find(AwariGame::key(&board))
+                .and_then(|id| book_move(graph, id, random))
+                .and_then(|edge| Pit::new(edge.number)),
+        };
         in_book += u32::from(from_book.is_some());
         let pit = from_book.unwrap_or_else(|| engine_move(searcher, &board, nodes, databases));
         let played = board.play(&Rules::AWARI, pit).expect("the move is legal");

@@ -5,7 +5,8 @@
 //! * **Gap**: expansions that solve a position from databases with fewer stones, by strategy, and whether the proved value
 //!   is that of the database.
 //! * **Strategies**: books of equal size, by how early an opponent can leave them, and by the error of the root.
-//! * **Convergence**: errors of estimates as a book grows, by omega. Everything is derived again by the slow twin.
+//! * **Convergence**: errors of estimates as a book grows, by omega, and at its end by the length of the best line. Everything is
+//!   derived again by the slow twin.
 //! * **Depths**: a book of the real opening by depth, against the table of Lincke's thesis.
 //! * **Choice**: the moves of a book against those of the engine that assessed its positions.
 //! * **Contest**: games of the engine with the book against the engine without it.
@@ -65,6 +66,12 @@ struct BookCheckArguments {
     /// Let the book of the contest begin with all openings of two plies, instead of the first position.
     #[arg(long)]
     openings: bool,
+    /// Book of choices, contests and opponents, made by `awari book expand`, instead of one with the limits above.
+    #[arg(long)]
+    book: Option<PathBuf>,
+    /// Let the database choose all moves of the book player in contests: so much can a book win at most.
+    #[arg(long)]
+    perfect: bool,
     /// Values of omega at which the growth of a book is followed, in hundredths of a ply a stone.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 50, 100, 200, 400, DropOut::OMEGA_MAX])]
     omega: Vec<u64>,
@@ -330,27 +337,62 @@ fn strategies(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     show(&format!("strategies: {} stones, searches of {} positions", arguments.stones, arguments.nodes), &table);
 }
 
-/// Mean errors in stones: of the book's estimates, and of those of the searches, at interior positions.
-fn mean_errors(book: &Book<AwariGame>, truth: &dyn ExactScores) -> (f64, f64) {
+/// Errors at interior positions, in stones, of the estimates of a book, and of those of the searches that it was made of.
+#[derive(Clone, Copy, Default)]
+struct MeanErrors {
+    positions: u32,
+    by_book: f64,
+    by_search: f64,
+}
+
+impl MeanErrors {
+    fn add(&mut self, by_book: f64, by_search: f64) {
+        self.positions += 1;
+        self.by_book += by_book;
+        self.by_search += by_search;
+    }
+
+    /// Returns the means, and the quotient of the two, as text.
+    fn cells(&self) -> [String; 3] {
+        let mean = |sum: f64| bench::ratio(sum, f64::from(self.positions), 3);
+        [mean(self.by_book), mean(self.by_search), bench::ratio(self.by_book, self.by_search, 2)]
+    }
+}
+
+/// Errors by the number of moves of the best line in the book; the last element has longer ones too. The first is empty: a
+/// line from an interior position has a move.
+fn errors_by_line(book: &Book<AwariGame>, truth: &dyn ExactScores) -> [MeanErrors; LINE_MAX + 1] {
     let graph = book.graph();
-    let errors = graph.ids().filter(|&id| graph.is_interior(id)).map(|id| {
+    let mut errors = [MeanErrors::default(); LINE_MAX + 1];
+    for id in graph.ids().filter(|&id| graph.is_interior(id)) {
         let score = score(truth, graph.node(id).key);
         let error = |value: Assessment| f64::from((i32::from(value.estimate) - score).abs()) / 100.0;
-        (error(graph.value(id)), error(graph.node(id).assessment))
-    });
-    let (count, by_book, by_search) =
-        errors.fold((0u32, 0.0, 0.0), |(count, book, search), one| (count + 1, book + one.0, search + one.1));
-    (by_book / f64::from(count.max(1)), by_search / f64::from(count.max(1)))
+        let (mut at, mut moves) = (id, 0);
+        while moves < LINE_MAX
+            && let Some(best) = graph.best(at)
+            && let Some(edge) = graph.moves(at).iter().find(|edge| graph.estimate(edge) == best)
+        {
+            (at, moves) = (edge.child, moves + 1);
+        }
+        errors[moves].add(error(graph.value(id)), error(graph.node(id).assessment));
+    }
+    errors
 }
+
+/// The length of a best line from which on errors are summed up.
+const LINE_MAX: usize = 8;
 
 fn convergence(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     const SIZES: [usize; 6] = [100, 300, 1_000, 3_000, 10_000, 30_000];
-    let mut table = bench::table("omega|positions|error of the root|mean error of the book|of the searches", 0);
+    let mut table = bench::table("omega|positions|error of the root|mean error of the book|of the searches|ratio", 0);
+    let mut lines =
+        bench::table("omega|moves of the best line|positions|mean error of the book|of the searches|ratio", 0);
     let databases = DatabasesUpTo(truth, arguments.databases[0]);
     let assessor = assessor(&databases, arguments.nodes);
     let mut refreshed = 0;
     for &omega in &arguments.omega {
         let mut sizes = SIZES.into_iter().filter(|&size| size <= arguments.positions).peekable();
+        let shown = if omega == DropOut::OMEGA_MAX { "all".to_owned() } else { format!("{}", omega as f64 / 100.0) };
         let mut row = |book: &Book<AwariGame>| {
             let graph = book.graph();
             // The bounds and estimates after repairs, against those derived from nothing.
@@ -363,22 +405,30 @@ fn convergence(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
                 refreshed += 1;
                 let root = book.roots()[0];
                 let error = i32::from(graph.value(root).estimate) - score(truth, graph.node(root).key);
-                let (by_book, by_search) = mean_errors(book, truth);
-                table.add_row([
-                    if omega == DropOut::OMEGA_MAX { "all".to_owned() } else { format!("{}", omega as f64 / 100.0) },
-                    graph.len().to_string(),
-                    format!("{:+.2}", f64::from(error) / 100.0),
-                    format!("{by_book:.3}"),
-                    format!("{by_search:.3}"),
-                ]);
+                let by_line = errors_by_line(book, truth);
+                let sum = |sum: fn(&MeanErrors) -> f64| by_line.iter().map(sum).sum::<f64>();
+                let all = MeanErrors {
+                    positions: by_line.iter().map(|errors| errors.positions).sum(),
+                    by_book: sum(|errors| errors.by_book),
+                    by_search: sum(|errors| errors.by_search),
+                };
+                let place = [shown.clone(), graph.len().to_string(), format!("{:+.2}", f64::from(error) / 100.0)];
+                table.add_row(place.into_iter().chain(all.cells()));
             }
         };
         let limits = (arguments.positions + 10, u64::MAX);
-        expand(&[even(arguments.stones)], drop_out(omega, false), &assessor, limits, &mut row);
+        let book = expand(&[even(arguments.stones)], drop_out(omega, false), &assessor, limits, &mut row);
+        for (moves, errors) in errors_by_line(&book, truth).into_iter().enumerate().filter(|(_, one)| one.positions > 0)
+        {
+            let more = if moves == LINE_MAX { " or more" } else { "" };
+            let place = [shown.clone(), format!("{moves}{more}"), errors.positions.to_string()];
+            lines.add_row(place.into_iter().chain(errors.cells()));
+        }
     }
     let title = format!(
         "convergence: {} stones, databases 0..{}, searches of {} positions; {refreshed} times derived again",
         arguments.stones, arguments.databases[0], arguments.nodes
     );
     show(&title, &table);
+    show("the same at the end, by the length of the best line in the book", &lines);
 }

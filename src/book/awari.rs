@@ -6,6 +6,7 @@
 use crate::{BookGame, BookMove, Hundredths};
 use game::notation::PositionText;
 use game::{Board, Pit, Rules, STONES_MAX, binomial};
+use std::collections::HashSet;
 
 /// Awari, by its rules.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +75,19 @@ impl AwariGame {
         }
         pits[PITS - 1] = left as u8;
         Board(pits)
+    }
+
+    /// Returns the positions in which games begin after a number of moves from a position, without those where a game is
+    /// over: the openings of a match, and roots of a book for it.
+    pub fn openings(&self, board: &Board, plies: u32) -> Vec<Board> {
+        let mut boards = vec![*board];
+        for _ in 0..plies {
+            let mut seen = HashSet::new();
+            let children = boards.iter().flat_map(|board| board.moves(&self.rules).map(|(_, played)| played.child));
+            boards = children.filter(|&child| seen.insert(child)).collect();
+        }
+        boards.retain(|board| board.moves(&self.rules).next().is_some());
+        boards
     }
 
     /// Returns a number of stones in hundredths.

@@ -77,7 +77,7 @@ impl<'a> BookBuilder<'a> {
     /// # Errors
     /// [`BuildError`].
     pub fn new(
-        mut file: BookFile,
+        file: BookFile,
         root: &Board,
         settings: &BookSettings,
         databases: &'a dyn ExactScores,
@@ -85,16 +85,14 @@ impl<'a> BookBuilder<'a> {
     ) -> Result<BookBuilder<'a>, BuildError> {
         let assessors = AssessorPool::new(file.game(), databases, settings.limits, settings.threads);
         let assessors = assessors.map_err(BuildError::Memory)?;
-        let (mut book, queue) = file.resume(settings.strategy, settings.sides, settings.look_ahead)?;
-        if book.roots().is_empty() {
-            let key = AwariGame::key(root);
-            let assessed = assessors.first().assess(key, stop)?;
-            file.enter_root(key, &assessed)?;
-            book.add_root(key, assessed.assessment);
-        }
+        let (book, queue) = file.resume(settings.strategy, settings.sides, settings.look_ahead)?;
         let queue = queue.into_iter().map(|(leaf, chosen)| QueuedLeaf { leaf, chosen }).collect();
         let settings = BookSettings { look_ahead: settings.look_ahead.max(1), ..*settings };
-        Ok(BookBuilder { file, book, assessors, stop, settings, queue, results: HashMap::new() })
+        let mut builder = BookBuilder { file, book, assessors, stop, settings, queue, results: HashMap::new() };
+        if builder.book.roots().is_empty() {
+            builder.add_roots(&[*root])?;
+        }
+        Ok(builder)
     }
 
     /// Returns the book.
@@ -102,22 +100,30 @@ impl<'a> BookBuilder<'a> {
         &self.book
     }
 
-    /// Adds a root, unless the book has it. A book with an added root is not one that a manifest makes.
+    /// Adds the roots that the book does not have. If it has expansions already, it is not one that a manifest makes.
     ///
     /// # Errors
-    /// [`BuildError`].
-    pub fn add_root(&mut self, root: &Board) -> Result<(), BuildError> {
-        let (key, graph) = (AwariGame::key(root), self.book.graph());
-        if self.book.roots().iter().any(|&root| graph.node(root).key == key) {
-            return Ok(());
+    /// [`BuildError`]; the roots before the one that failed are entered then.
+    pub fn add_roots(&mut self, roots: &[Board]) -> Result<(), BuildError> {
+        let graph = self.book.graph();
+        let is_root = |key| graph.find(key).is_some_and(|id| self.book.roots().contains(&id));
+        let mut seen = HashSet::new();
+        let keys = roots.iter().map(AwariGame::key).filter(|&key| !is_root(key) && seen.insert(key));
+        let keys: Vec<u64> = keys.collect();
+        let unknown: Vec<u64> = keys.iter().copied().filter(|&key| graph.find(key).is_none()).collect();
+        let mut searched = self.assessors.assess(&unknown, self.stop)?.into_iter();
+        let assessed = keys.iter().filter_map(|&key| {
+            let of = |id| Assessed { assessment: graph.node(id).assessment, depth: 0, nodes: 0 };
+            Some((key, graph.find(key).map(of).or_else(|| searched.next())?))
+        });
+        let assessed: Vec<(u64, Assessed)> = assessed.collect();
+        if !assessed.is_empty() && self.book.expansions() > 0 {
+            self.file.set_settings(None)?;
         }
-        let assessed = match graph.find(key) {
-            Some(id) => Assessed { assessment: graph.node(id).assessment, depth: 0, nodes: 0 },
-            None => self.assessors.first().assess(key, self.stop)?,
-        };
-        self.file.set_settings(None)?;
-        self.file.enter_root(key, &assessed)?;
-        self.book.add_root(key, assessed.assessment);
+        for (key, assessed) in assessed {
+            self.file.enter_root(key, &assessed)?;
+            self.book.add_root(key, assessed.assessment);
+        }
         Ok(())
     }
 

@@ -46,6 +46,8 @@ pub struct BookRequest {
     pub name: String,
     /// The first position; `None` is the opening of the databases.
     pub root: Option<Board>,
+    /// The number of moves after which positions are roots too; 0 for the first position alone.
+    pub plies: u32,
     /// The number of positions at which it ends.
     pub positions: u32,
     /// How leaves are chosen and assessed, with the threads of the build.
@@ -89,6 +91,13 @@ pub(crate) fn keys(schema: Schema) -> Schema {
                 true => Ok(()),
                 false => root.parse::<PositionText>().map(drop).map_err(|error| format!("must be a position: {error}")),
             },
+        ))
+        .key(ManifestKey::new(
+            "book.plies",
+            ValueType::Integer(0, 4),
+            "0",
+            "Number of moves before games begin: all positions that this number of moves from the first lead to are roots of the book \
+             too, as openings of a match; 0 is the first position alone.",
         ))
         .key(ManifestKey::new(
             "book.sides",
@@ -160,7 +169,8 @@ impl BookRequest {
             look_ahead: manifest.integer("book.look-ahead") as usize,
             threads,
         };
-        (positions > 0).then(|| BookRequest { name: word("book.name").to_owned(), root, positions, settings })
+        let (name, plies) = (word("book.name").to_owned(), manifest.integer("book.plies") as u32);
+        (positions > 0).then_some(BookRequest { name, root, plies, positions, settings })
     }
 
     /// Returns the numbers of positions at which stages end, ascending.
@@ -213,13 +223,14 @@ mod tests {
         let book =
             read("positions = 3000\nroot = \"1 0 0 0 0 0 0 0 0 0 0 1\"\nomega = \"0.5\"\nforced = 2\nlook-ahead = 4");
         let book = book.unwrap().unwrap();
-        assert_eq!(book.root.unwrap().stones(), 2);
+        assert_eq!((book.root.unwrap().stones(), book.plies), (2, 0));
         assert_eq!(book.settings.text(), "drop-out omega=0.50 forced=2 both nodes=20000 look-ahead=4");
         let text = read("positions = 100\nstrategy = \"proof\"\nsides = \"second\"\nsearch = \"time=20 ms\"");
         assert_eq!(text.unwrap().unwrap().settings.text(), "proof second time=20 ms look-ahead=1");
         for (table, expected) in [
             ("positions = 99", "book.positions must be 0 for no book, or at least 100; found 99"),
             ("root = \"1 2\"", "book.root must be a position:"),
+            ("plies = 5", "book.plies must be"),
             ("omega = \"-1\"", "book.omega must be a number of plies a stone"),
             ("search = \"20000\"", "book.search must be \"nodes=N\""),
             ("search = \"depth=61\"", "book.search must be"),

@@ -86,6 +86,44 @@ fn a_book_has_several_roots() {
     }
 }
 
+/// A book begins with all openings of some moves, by a command or by a manifest; also if it was interrupted before they were
+/// all entered.
+#[test]
+fn a_book_begins_with_openings() {
+    let place = TestDirectory::new(4);
+    let root = "1 1 0 0 1 1  0 1 1 0 1 1";
+    let table = format!("[book]\npositions = 120\nsearch = \"nodes=50\"\nroot = \"{root}\"\nplies = 2\n");
+    for dir in ["run", "again"] {
+        place.manifest(&format!("[build]\nstones = \"0..4\"\nthreads = 1\n{table}[run]\ndir = \"{dir}\"\n"));
+        if dir == "again" {
+            place.awari("run m.toml --until stats:4").is(0);
+            place.awari(&format!("book expand --dir again --root '{root}' --nodes 50 --positions 1")).is(0);
+        }
+        place.awari("run m.toml").is(0);
+    }
+    let export = |dir: &str| place.awari(&format!("book export --dir {dir}")).is(0).out;
+    assert_eq!(export("run"), export("again"));
+    let roots = |dir: &str| {
+        let said = place.awari(&format!("book expand --dir {dir} --nodes 50 --positions 1")).is(0).err;
+        let count = said.split("the first of ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+        count.unwrap_or_else(|| panic!("{said}"))
+    };
+    let count = roots("run");
+    assert!(count > 10 && count == roots("again"), "{count}");
+    place.awari("book verify --dir run --certify").is(0);
+
+    // Another number of moves is another book.
+    place.awari("run m.toml --set book.plies=1").is(14).says(&["begins at", "other positions", "book.name"]);
+
+    // A command adds them to the first root of a book that exists, and adds nothing when it runs again.
+    let expand = "book expand --dir again --name later --nodes 50 --positions 60";
+    place.awari(&format!("{expand} --root '{root}'")).is(0);
+    for _ in 0..2 {
+        let said = place.awari(&format!("{expand} --plies 2")).is(0).err;
+        assert!(said.contains(&format!("the first of {count} roots")), "{said}");
+    }
+}
+
 /// Proves a draw from smaller databases, and derives the value again. Other positions are refused.
 #[test]
 fn draws_are_proved() {

@@ -130,6 +130,10 @@ pub(crate) struct BookExpandArgs {
     /// have [default: the opening of the databases]
     #[arg(long, value_name = "PITS")]
     pub(crate) root: Vec<String>,
+    /// Number of moves before games begin: all positions that this number of moves from a root lead to are roots too, as
+    /// openings of `awari match --plies`
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u32>(0..=4))]
+    pub(crate) plies: u32,
     /// Number of positions at which to end
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1_000,
         value_parser = values::number::<u32>(1..=100_000_000))]

@@ -39,10 +39,14 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     }
     let stop = signals::stop_flag()?;
     let search_stop = SearchStop::new();
-    let first = roots.first().unwrap_or(&opening);
-    let mut builder = BookBuilder::new(file, first, &settings, &databases, &search_stop)?;
-    for root in &roots {
-        builder.add_root(root)?;
+    let mut builder = BookBuilder::new(file, roots.first().unwrap_or(&opening), &settings, &databases, &search_stop)?;
+    builder.add_roots(&roots)?;
+    if args.plies > 0 {
+        let graph = builder.book().graph();
+        let first = AwariGame::board(graph.node(builder.book().roots()[0]).key);
+        let begun = if roots.is_empty() { vec![first] } else { roots };
+        let openings = begun.iter().flat_map(|root| AwariGame::new(rules).openings(root, args.plies));
+        builder.add_roots(&openings.collect::<Vec<Board>>())?;
     }
     let closed = builder.look_up()?;
     databases.failure()?;
