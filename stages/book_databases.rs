@@ -70,6 +70,18 @@ impl BookDatabases {
         if ranges.is_empty() { "none".to_owned() } else { ranges.join(" ") }
     }
 
+    /// Returns those that a text of [`text`](BookDatabases::text) names; `None` if one of them is missing.
+    pub fn named(&self, text: &str) -> Option<NamedDatabases<'_>> {
+        let mut named = [false; STONES_MAX as usize + 1];
+        for range in text.split(' ').filter(|_| text != "none") {
+            let (first, last) = range.split_once("..").unwrap_or((range, range));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            named.get_mut(first..=last)?.fill(true);
+        }
+        let has_all = named.iter().zip(self.known).all(|(&named, known)| known || !named);
+        has_all.then_some(NamedDatabases { all: self, named })
+    }
+
     /// Returns the error of a look-up that failed.
     ///
     /// # Errors
@@ -85,6 +97,22 @@ impl BookDatabases {
         };
         let database = databases.get(board.stones())?;
         Ok(Some(database.scores().get(database.position(board)?)?))
+    }
+}
+
+/// Some of the databases of a directory.
+pub struct NamedDatabases<'a> {
+    all: &'a BookDatabases,
+    named: [bool; STONES_MAX as usize + 1],
+}
+
+impl ExactScores for NamedDatabases<'_> {
+    fn knows(&self, stones: u32) -> bool {
+        self.named.get(stones as usize).copied().unwrap_or(false)
+    }
+
+    fn score(&self, board: &Board) -> Option<Score> {
+        self.all.score(board)
     }
 }
 

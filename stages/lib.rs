@@ -35,7 +35,7 @@ mod sweep;
 mod sweep_on_disk;
 mod verify;
 
-pub use book_databases::BookDatabases;
+pub use book_databases::{BookDatabases, NamedDatabases};
 
 use disk::{Digest, Disk, DiskError, heap};
 use distributed::JobLeader;

@@ -106,6 +106,13 @@ pub struct Assessed {
     pub nodes: u64,
 }
 
+impl Assessed {
+    /// Whether a search found it. Otherwise it comes from the rules or a database, or says nothing.
+    pub fn is_searched(&self) -> bool {
+        self.depth > 0 || self.nodes > 0
+    }
+}
+
 /// An error of an assessment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AssessmentError {

@@ -1,7 +1,7 @@
 //! Checks a book: by the slow twin of what derives its values, by databases, and by the rules alone.
 
-use crate::{Assessment, AwariGame, Book, BookGame, NodeId, refresh};
-use search::ExactScores;
+use crate::{Assessed, Assessment, AssessmentError, AssessorPool, AwariGame, Book, BookGame, NodeId, refresh};
+use search::{ExactScores, SearchStop};
 
 /// What a check of a book found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,12 +10,21 @@ pub struct BookCheck {
     pub wrong: Vec<String>,
     /// The number of positions that databases hold.
     pub looked_up: u64,
-    /// The bounds of the first root that follow from databases and rules alone, if they were wanted.
-    pub certified: Option<Assessment>,
+    /// What follows from databases and rules alone, if it was wanted.
+    pub certificate: Option<BookCertificate>,
+}
+
+/// What follows from databases and rules alone, without the results of searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BookCertificate {
+    /// The bounds of the first root.
+    pub root: Assessment,
+    /// The number of positions whose exact value follows.
+    pub closed: u64,
 }
 
 /// Derives all values again, and compares what was known of each position with databases. With `certify`, also derives
-/// the bounds of the root without the results of searches.
+/// all bounds without the results of searches, and compares them with the others.
 pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: bool) -> BookCheck {
     let (game, graph) = (book.game(), book.graph());
     let mut wrong = Vec::new();
@@ -54,6 +63,54 @@ pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: 
         }
         certain.push(score.map_or(Assessment { low: -most, high: most, estimate: 0 }, Assessment::exact));
     }
-    let certified = certify.then(|| refresh::values_of(graph, &|id| certain[id.index()])[book.roots()[0].index()]);
-    BookCheck { wrong, looked_up, certified }
+    let mut certificate = None;
+    if certify {
+        let derived = refresh::values_of(graph, &|id| certain[id.index()]);
+        for (id, derived) in graph.ids().zip(&derived) {
+            let value = graph.value(id);
+            if derived.low > value.high || value.low > derived.high {
+                let [low, high, less, more] = [value.low, value.high, derived.low, derived.high].map(crate::stones);
+                let text = text(id);
+                wrong.push(format!(
+                    "{text}: the value is not within {low}..{high}: databases and rules prove {less}..{more}"
+                ));
+            }
+        }
+        let closed = derived.iter().filter(|derived| derived.is_exact()).count() as u64;
+        certificate = Some(BookCertificate { root: derived[book.roots()[0].index()], closed });
+    }
+    BookCheck { wrong, looked_up, certificate }
+}
+
+/// Whether a result is that of a search, a database or the rules. Positions of proofs have bounds that say nothing.
+fn is_result(game: &AwariGame, key: u64, assessed: &Assessed) -> bool {
+    let most = game.value_max(key);
+    assessed.is_searched() || assessed.assessment != Assessment { low: -most, high: most, estimate: 0 }
+}
+
+/// Assesses positions again, and returns descriptions of those whose results are others. The assessors have the databases
+/// and the limits by which the results were found.
+///
+/// # Errors
+/// The first [`AssessmentError`].
+pub fn check_results(
+    game: &AwariGame,
+    results: &[(u64, Assessed)],
+    assessors: &AssessorPool<'_>,
+    stop: &SearchStop,
+) -> Result<Vec<String>, AssessmentError> {
+    let results: Vec<&(u64, Assessed)> =
+        results.iter().filter(|(key, assessed)| is_result(game, *key, assessed)).collect();
+    let keys: Vec<u64> = results.iter().map(|one| one.0).collect();
+    let again = assessors.assess(&keys, stop)?;
+    let wrong = results.iter().zip(again).filter(|(one, again)| one.1 != *again);
+    let text = |(one, again): (&&(u64, Assessed), Assessed)| {
+        let of = |assessed: &Assessed| {
+            let Assessment { low, high, estimate } = assessed.assessment;
+            let [low, high, estimate] = [low, high, estimate].map(crate::stones);
+            format!("{estimate} in {low}..{high} at depth {} after {} positions", assessed.depth, assessed.nodes)
+        };
+        format!("{}: the result is {}, but the book has {}", game.text(one.0), of(&again), of(&one.1))
+    };
+    Ok(wrong.map(text).collect())
 }

@@ -46,7 +46,7 @@ pub use assess::{Assessed, AssessmentError, AssessmentLimits, Assessor};
 pub use assessor_pool::AssessorPool;
 pub use awari::AwariGame;
 pub use builder::{BookBuilder, BookSettings, BuildError};
-pub use check::{BookCheck, check_book};
+pub use check::{BookCertificate, BookCheck, check_book, check_results};
 pub use draw_check::{check_kept, enter_proof};
 pub use draw_proof::{DrawProgress, DrawProof, DrawProofError, DrawVerdict, KeptPosition, ProofRole};
 pub use drop_outs::{BookEnd, book_ends, drop_out_depth, least_cost};

@@ -465,6 +465,30 @@ impl BookFile {
         })
     }
 
+    /// Returns what each engine found of positions.
+    ///
+    /// # Errors
+    /// What SQLite reports.
+    pub fn results(&self) -> Result<Vec<(BookEngine, Vec<(u64, Assessed)>)>, BookError> {
+        let _moment = self.moment()?;
+        let mut found: Vec<(BookEngine, Vec<(u64, Assessed)>)> =
+            self.engines()?.into_iter().map(|(engine, _)| (engine, Vec::new())).collect();
+        let places: HashMap<i64, usize> =
+            self.rows("SELECT id FROM engine ORDER BY id", |row| row.get(0))?.into_iter().zip(0..).collect();
+        let query = "SELECT pits, low, high, estimate, depth, nodes, engine FROM position";
+        let rows = self.rows(query, |row| {
+            let (depth, nodes) = (row.get(4)?, row.get::<_, i64>(5)?);
+            let nodes = u64::try_from(nodes).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(5, nodes))?;
+            Ok((row.get(6)?, key_of(row)?, Assessed { assessment: assessment_of(row)?, depth, nodes }))
+        })?;
+        for (engine, key, assessed) in rows {
+            let engine: i64 = engine;
+            let place = places.get(&engine).ok_or_else(|| self.damaged(format!("there is no engine {engine}")))?;
+            found[*place].1.push((key, assessed));
+        }
+        Ok(found)
+    }
+
     /// Returns the number of positions that all searches together visited.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod awari;
 mod draws;
 mod failing_disk;
 mod pictures;
+mod planted_errors;
 mod priorities;
 mod proofs;
 mod random;

@@ -6,6 +6,7 @@ mod play;
 mod prove;
 mod reports;
 mod show;
+mod verify;
 
 use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide};
 use crate::error::Result;
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &BookArgs) -> Result<Exit> {
         BookCommand::Show(args) => show::run(args),
         BookCommand::Play(args) => play::run(args),
         BookCommand::Export(args) => reports::export(args),
-        BookCommand::Verify(args) => reports::verify(args),
+        BookCommand::Verify(args) => verify::run(args),
         BookCommand::Stats(args) => reports::stats(args),
         BookCommand::Diagram(args) => reports::diagram(args),
     }

@@ -124,6 +124,35 @@ fn a_book_begins_with_openings() {
     }
 }
 
+/// Searches of a book give the same results again, all or some of them; but not by time, or without the databases that they used.
+#[test]
+fn searches_are_repeated() {
+    let place = TestDirectory::built(3);
+    place.awari("book expand --dir run --positions 60 --nodes 50 --databases 2").is(0);
+    place.awari("book expand --dir run --positions 90 --nodes 70").is(0);
+    let verify = |options: &str| place.awari(&format!("book verify --dir run {options}")).is(0).out;
+    let numbers = |said: &str| {
+        let line = said.lines().find(|line| line.ends_with("searched again, with the same results")).unwrap();
+        let words: Vec<u32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+        (words[0], words[1])
+    };
+    let all = numbers(&verify("--certify --searches 1000000"));
+    assert!(all.0 == all.1 && all.1 > 50, "{all:?}");
+    assert_eq!(numbers(&verify("--searches 20")), (20, all.1));
+    assert!(!verify("").contains("searched again"));
+    let fewer = verify("--searches 1000000 --databases 2");
+    assert!(fewer.contains("could not be searched again") && numbers(&fewer).0 < all.0, "{fewer}");
+
+    let book = "[book]\npositions = 100\nsearch = \"time=1 ms\"\n";
+    place.manifest(&format!("[build]\nstones = \"0..3\"\nthreads = 1\n{book}[run]\ndir = \"timed\"\n"));
+    place.awari("run m.toml").is(0);
+    let timed = place.awari("book verify --dir timed --searches 10").is(0).out;
+    assert!(
+        timed.contains("\n0 positions of ") && timed.contains("10 positions could not be searched again"),
+        "{timed}"
+    );
+}
+
 /// Proves a draw from smaller databases, and derives the value again. Other positions are refused.
 #[test]
 fn draws_are_proved() {

@@ -133,6 +133,10 @@ impl BookFile {
             let chosen: Option<i64> = row.get(1)?;
             Ok((key_of(row)?, chosen.and_then(|chosen| u64::try_from(chosen).ok())))
         })?;
+        let last: i64 = self.one("SELECT coalesce(max(number), 0) FROM expansion", [])?;
+        if last != expansions.len() as i64 {
+            return Err(self.damaged(format!("{} expansions, of which the last has number {last}", expansions.len())));
+        }
         let rows = positions.len();
         let assessments: HashMap<u64, Assessment> = positions.into_iter().collect();
         if assessments.len() != rows {

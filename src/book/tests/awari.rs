@@ -82,10 +82,14 @@ fn bounds_of_awari_contain_the_score() {
     assert!(solved > all / 5, "{solved} of {all}");
 }
 
+/// The databases of books that grow.
+pub(super) const DATABASES: EndsAt = EndsAt(4);
+
+/// The limits of searches of books that grow.
+pub(super) const LIMITS: AssessmentLimits = AssessmentLimits::Nodes(20);
+
 pub(super) fn assess(key: u64) -> Assessed {
-    let databases = EndsAt(4);
-    let game = AwariGame::new(Rules::AWARI);
-    let assessor = Assessor::new(game, &databases, AssessmentLimits::Nodes(20)).unwrap();
+    let assessor = Assessor::new(AwariGame::new(Rules::AWARI), &DATABASES, LIMITS).unwrap();
     assessor.assess(key, &SearchStop::new()).unwrap()
 }
 

@@ -101,7 +101,7 @@ fn a_book_holds_a_proof() {
     assert_eq!(AwariGame::board(book.graph().node(book.roots()[0]).key), board);
     let check = check_book(&book, &databases, true);
     assert_eq!(check.wrong, Vec::<String>::new());
-    assert_eq!(check.certified.map(|bounds| (bounds.low, bounds.high)), Some((0, 0)));
+    assert_eq!(check.certificate.map(|found| (found.root.low, found.root.high)), Some((0, 0)));
 }
 
 /// Without a database that a capture leads to, a proof ends with an error that names the position.

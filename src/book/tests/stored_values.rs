@@ -7,7 +7,7 @@ use game::{Board, Rules};
 use std::path::Path;
 
 /// Opens a book for writing, and stores its values.
-fn store(path: &Path) {
+pub(super) fn store(path: &Path) {
     let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine()).unwrap();
     let book = file.load(DROP_OUT, BookSides::Both).unwrap();
     file.store_values(&book).unwrap();

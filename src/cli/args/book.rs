@@ -275,17 +275,23 @@ pub(crate) enum BookSeat {
 Examples:
   awari book verify --dir runs/quickstart
   awari book verify --dir runs/quickstart --certify
+  awari book verify --dir runs/quickstart --searches 1000
 
 Derives all values again by a slow method, and compares the scores of all databases with the book. \
---certify trusts no search: it derives the bounds of the root from databases and rules alone.")]
+--certify trusts no search: it derives bounds from databases and rules alone. --searches repeats searches, which must give what \
+the book has: those that this version of the program made with the same databases and a limit other than time. Ctrl-C ends it \
+early.")]
 pub(crate) struct BookVerifyArgs {
     #[command(flatten)]
     pub(crate) file: BookFileArgs,
     #[command(flatten)]
     pub(crate) databases: BookDatabasesArgs,
-    /// Derive the bounds of the root from databases and rules alone
+    /// Derive bounds from databases and rules alone
     #[arg(long)]
     pub(crate) certify: bool,
+    /// Repeat the searches of this number of positions, spread over the book; a large number repeats all
+    #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u64>(0..=u64::MAX))]
+    pub(crate) searches: u64,
 }
 
 #[derive(Debug, Args)]

@@ -1,14 +1,13 @@
-//! `awari book export`, `verify`, `stats` and `diagram`.
+//! `awari book export`, `stats` and `diagram`.
 
-use super::databases::DirectoryDatabases;
 use super::{expand, is_book_first, open};
-use crate::args::{BookDiagramArgs, BookFileArgs, BookPicture, BookVerifyArgs, DiagramFormat};
-use crate::error::{CliError, Result};
+use crate::args::{BookDiagramArgs, BookFileArgs, BookPicture, DiagramFormat};
+use crate::error::Result;
 use crate::output::print;
 use crate::quantity::{grouped, plural};
 use crate::screen::Width;
 use crate::table::TextTable;
-use book::{Assessment, AwariGame, BookCheck, book_ends, check_book, stones};
+use book::book_ends;
 use pipeline::Exit;
 
 pub(crate) fn export(args: &BookFileArgs) -> Result<Exit> {
@@ -62,38 +61,5 @@ pub(crate) fn diagram(args: &BookDiagramArgs) -> Result<Exit> {
         DiagramFormat::Svg => book::diagram(graph, root, is_book, args.omega),
         DiagramFormat::Csv => book::diagram_csv(&book_ends(graph, root, is_book)),
     })?;
-    Ok(Exit::Done)
-}
-
-pub(crate) fn verify(args: &BookVerifyArgs) -> Result<Exit> {
-    let (file, book) = open(&args.file)?;
-    let stored = file.check_values(&book)?;
-    let databases = DirectoryDatabases::open(&args.file, &args.databases)?.scores;
-    let found = check_book(&book, &databases, args.certify);
-    databases.failure()?;
-    let BookCheck { mut wrong, looked_up, certified } = found;
-    let is_stored = stored.is_some();
-    wrong.extend(stored.into_iter().flat_map(|(_, wrong)| wrong));
-    let wrong_count = wrong.len() as u64;
-    if let Some(wrong) = wrong.first() {
-        return Err(CliError::WrongBook { what: wrong.clone(), count: wrong_count });
-    }
-    let positions = plural(book.graph().len() as u64, "position");
-    print(&format!("{positions} verified, {} against databases\n", grouped(looked_up)))?;
-    if !is_stored {
-        print("values are not stored, or are those of fewer facts; `awari book expand` stores them when it ends\n")?;
-    }
-    if let Some(Assessment { low, high, .. }) = certified {
-        let text = AwariGame::board(book.graph().node(book.roots()[0]).key);
-        let position = game::notation::PositionText::of_board(text);
-        print(&match low == high {
-            true => format!("the value of {position} is {}, by databases and rules alone\n", stones(low)),
-            false => format!(
-                "the value of {position} is within {}..{}, by databases and rules alone\n",
-                stones(low),
-                stones(high)
-            ),
-        })?;
-    }
     Ok(Exit::Done)
 }
