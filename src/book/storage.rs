@@ -132,6 +132,15 @@ pub struct BookEngine {
     pub databases: String,
 }
 
+/// The results of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineResults {
+    /// The engine.
+    pub engine: BookEngine,
+    /// Positions, each with what was found of it.
+    pub results: Vec<(u64, Assessed)>,
+}
+
 /// An error of the file of a book.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
@@ -465,26 +474,26 @@ impl BookFile {
         })
     }
 
-    /// Returns what each engine found of positions.
+    /// Returns what each engine found.
     ///
     /// # Errors
-    /// What SQLite reports.
-    pub fn results(&self) -> Result<Vec<(BookEngine, Vec<(u64, Assessed)>)>, BookError> {
+    /// [`BookError::Damaged`] if a position has no engine, or what SQLite reports.
+    pub fn results(&self) -> Result<Vec<EngineResults>, BookError> {
         let _moment = self.moment()?;
-        let mut found: Vec<(BookEngine, Vec<(u64, Assessed)>)> =
-            self.engines()?.into_iter().map(|(engine, _)| (engine, Vec::new())).collect();
-        let places: HashMap<i64, usize> =
-            self.rows("SELECT id FROM engine ORDER BY id", |row| row.get(0))?.into_iter().zip(0..).collect();
+        let engines = self.engines()?.into_iter();
+        let mut found: Vec<EngineResults> =
+            engines.map(|(engine, _)| EngineResults { engine, results: Vec::new() }).collect();
+        let ids: Vec<i64> = self.rows("SELECT id FROM engine ORDER BY id", |row| row.get(0))?;
         let query = "SELECT pits, low, high, estimate, depth, nodes, engine FROM position";
         let rows = self.rows(query, |row| {
             let (depth, nodes) = (row.get(4)?, row.get::<_, i64>(5)?);
             let nodes = u64::try_from(nodes).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(5, nodes))?;
-            Ok((row.get(6)?, key_of(row)?, Assessed { assessment: assessment_of(row)?, depth, nodes }))
+            let assessed = Assessed { assessment: assessment_of(row)?, depth, nodes };
+            Ok((row.get::<_, i64>(6)?, (key_of(row)?, assessed)))
         })?;
-        for (engine, key, assessed) in rows {
-            let engine: i64 = engine;
-            let place = places.get(&engine).ok_or_else(|| self.damaged(format!("there is no engine {engine}")))?;
-            found[*place].1.push((key, assessed));
+        for (id, result) in rows {
+            let place = ids.binary_search(&id).map_err(|_| self.damaged(format!("there is no engine {id}")))?;
+            found[place].results.push(result);
         }
         Ok(found)
     }

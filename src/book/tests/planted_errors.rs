@@ -3,7 +3,7 @@
 use super::awari::{DATABASES, DROP_OUT, LIMITS, grow};
 use super::random::GameRandom;
 use super::stored_values::store;
-use crate::{AssessorPool, BookFile, BookSides, check_book, check_results};
+use crate::{AssessorPool, BookFile, BookSides, EngineResults, check_book, check_results};
 use game::Rules;
 use search::SearchStop;
 use std::error::Error;
@@ -17,19 +17,20 @@ fn check(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut wrong = check_book(&book, &DATABASES, true).wrong;
     wrong.extend(file.check_values(&book)?.into_iter().flat_map(|(_, wrong)| wrong));
     let pool = AssessorPool::new(*book.game(), &DATABASES, LIMITS, 1)?;
-    for (_, results) in file.results()? {
+    for EngineResults { results, .. } in file.results()? {
         wrong.extend(check_results(book.game(), &results, &pool, &SearchStop::new())?);
     }
     Ok(wrong)
 }
 
 /// Changes of one row: N is its place, and BY a number other than 0.
-const CHANGES: [&str; 15] = [
+const CHANGES: [&str; 16] = [
     "UPDATE position SET low = low + BY WHERE number = N",
     "UPDATE position SET high = high + BY WHERE number = N",
     "UPDATE position SET estimate = estimate + BY WHERE number = N",
     "UPDATE position SET depth = depth + BY WHERE number = N",
     "UPDATE position SET nodes = nodes + BY WHERE number = N",
+    "UPDATE position SET engine = engine + BY WHERE number = N",
     "UPDATE position SET pits = x'000001020304050607000000' WHERE number = N",
     "UPDATE position SET pits = (SELECT pits FROM position WHERE number = N + 1) WHERE number = N",
     "DELETE FROM position WHERE number = N",

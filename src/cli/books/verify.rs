@@ -9,8 +9,8 @@ use crate::quantity::{grouped, plural};
 use crate::signals;
 use crate::terminal::say;
 use book::{
-    Assessed, AssessmentLimits, AssessorPool, AwariGame, Book, BookCheck, BookEngine, BookFile, BuildError, check_book,
-    check_results, stones,
+    Assessed, AssessmentLimits, AssessorPool, AwariGame, Book, BookCheck, BookEngine, BookFile, BuildError,
+    EngineResults, check_book, check_results, stones,
 };
 use disk::{Stopwatch, SystemClock, clock};
 use game::notation::PositionText;
@@ -68,12 +68,12 @@ fn refuse(wrong: &[String]) -> Result<()> {
 /// Repeats searches, at most a number of them, and looks up again what no search found.
 fn repeat(file: &BookFile, book: &Book<AwariGame>, databases: &BookDatabases, wanted: u64) -> Result<Exit> {
     let results = file.results()?;
-    let all: u64 = results.iter().map(|(_, results)| searches(results)).sum();
+    let all: u64 = results.iter().map(|one| searches(&one.results)).sum();
     let wanted = wanted.min(all);
     let stop = signals::stop_flag()?;
     let mut progress = RepeatProgress { wanted, ..RepeatProgress::default() };
     let mut number = 0u64;
-    for (engine, results) in &results {
+    for EngineResults { engine, results } in &results {
         // Evenly spaced ones of all searches of the book.
         let mut is_chosen = |assessed: &Assessed| {
             if !assessed.is_searched() {
