@@ -76,10 +76,9 @@ fn root(settings: &Settings, request: &BookRequest) -> Board {
 /// Returns the roots: the first position, and those of the moves after it at which games begin.
 fn roots(settings: &Settings, request: &BookRequest) -> Vec<Board> {
     let root = root(settings, request);
-    let game = AwariGame::new(settings.rules);
-    let later = if request.plies > 0 { game.openings(&root, request.plies) } else { Vec::new() };
+    let openings = AwariGame::new(settings.rules).openings(&root, request.plies);
     let mut seen = HashSet::new();
-    [root].into_iter().chain(later).filter(|&board| seen.insert(board)).collect()
+    [root].into_iter().chain(openings).filter(|&board| seen.insert(board)).collect()
 }
 
 /// Returns the path of the book, beside the report of a stage.

@@ -69,7 +69,7 @@ struct BookCheckArguments {
     /// Book of choices, contests and opponents, made by `awari book expand`, instead of one with the limits above.
     #[arg(long)]
     book: Option<PathBuf>,
-    /// Let the database choose all moves of the book player in contests: so much can a book win at most.
+    /// Let the database choose all moves of the book player in contests, which is the most that a book can win.
     #[arg(long)]
     perfect: bool,
     /// Values of omega at which the growth of a book is followed, in hundredths of a ply a stone.
