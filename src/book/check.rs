@@ -61,7 +61,7 @@ pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: 
                 wrong.push(format!("{}: the value {} is not within {low}..{high}", text(id), crate::stones(score)));
             }
         }
-        certain.push(score.map_or(Assessment { low: -most, high: most, estimate: 0 }, Assessment::exact));
+        certain.push(score.map_or(Assessment::unknown(most), Assessment::exact));
     }
     let mut certificate = None;
     if certify {
@@ -84,8 +84,7 @@ pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: 
 
 /// Whether a result is that of a search, a database or the rules. Positions of proofs have bounds that say nothing.
 fn is_result(game: &AwariGame, key: u64, assessed: &Assessed) -> bool {
-    let most = game.value_max(key);
-    assessed.is_searched() || assessed.assessment != Assessment { low: -most, high: most, estimate: 0 }
+    assessed.is_searched() || assessed.assessment != Assessment::unknown(game.value_max(key))
 }
 
 /// Assesses positions again, and returns descriptions of those whose results are others. The assessors have the databases

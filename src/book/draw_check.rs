@@ -91,8 +91,8 @@ pub fn enter_proof(
             Some(_) if databases.knows(board.stones()) => databases.score(&board),
             Some(_) => None,
         };
-        let unknown = Assessment { low: -most, high: most, estimate: 0 };
-        let assessment = known.map_or(unknown, |score| Assessment::exact(AwariGame::hundredths(score.into())));
+        let assessment =
+            known.map_or(Assessment::unknown(most), |score| Assessment::exact(AwariGame::hundredths(score.into())));
         Assessed { assessment, depth: 0, nodes: 0 }
     };
     let Some(root) = sets.first().and_then(|set| set.first()) else { return Ok(0) };

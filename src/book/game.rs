@@ -56,6 +56,11 @@ impl Assessment {
         Assessment { low: value, high: value, estimate: value }
     }
 
+    /// Makes the assessment of a position of which nothing is known but the largest value.
+    pub fn unknown(most: Hundredths) -> Assessment {
+        Assessment { low: -most, high: most, estimate: 0 }
+    }
+
     /// Whether the value is known.
     pub fn is_exact(self) -> bool {
         self.low == self.high

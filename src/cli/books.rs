@@ -3,6 +3,7 @@
 mod databases;
 mod expand;
 mod play;
+mod progress;
 mod prove;
 mod reports;
 mod show;

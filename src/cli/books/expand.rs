@@ -2,6 +2,7 @@
 
 use super::databases::DirectoryDatabases;
 use super::path;
+use super::progress::ProgressLines;
 use crate::args::{BookExpandArgs, BookSide, BookStrategy};
 use crate::error::Result;
 use crate::quantity::{grouped, plural};
@@ -11,15 +12,12 @@ use book::{
     AssessmentLimits, AwariGame, Book, BookBuilder, BookEngine, BookFile, BookSettings, BookSides, DropOut, Strategy,
     drop_out_depths, stones,
 };
-use disk::{RealDisk, Stopwatch, SystemClock, clock};
+use disk::{RealDisk, clock};
 use game::Board;
 use game::notation::PositionText;
 use pipeline::Exit;
 use search::SearchStop;
 use std::sync::atomic::Ordering;
-
-/// The time between two lines of progress.
-const SECONDS_BETWEEN_LINES: f64 = 10.0;
 
 /// The number of positions that a search visits if nothing else is asked.
 const NODES: u64 = 20_000;
@@ -53,9 +51,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     if closed > 0 {
         say(format_args!("{} found in databases that the book did not have", plural(closed as u64, "position")));
     }
-    let clock = SystemClock;
-    let watch = Stopwatch::start(&clock);
-    let mut shown = 0.0;
+    let mut lines = ProgressLines::new();
     let exit = loop {
         if builder.book().graph().len() >= args.positions as usize {
             break Exit::Done;
@@ -69,11 +65,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
             say("nothing is left to expand");
             break Exit::Done;
         }
-        let seconds = watch.elapsed().as_secs_f64();
-        if seconds - shown >= SECONDS_BETWEEN_LINES {
-            shown = seconds;
-            say(line(builder.book()));
-        }
+        lines.show(|| line(builder.book()));
     };
     builder.store_values()?;
     say(line(builder.book()));

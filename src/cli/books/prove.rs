@@ -2,6 +2,7 @@
 
 use super::databases::DirectoryDatabases;
 use super::path;
+use super::progress::ProgressLines;
 use crate::args::BookProveArgs;
 use crate::error::{CliError, Result};
 use crate::output::print;
@@ -12,16 +13,13 @@ use book::{
     AwariGame, BookEngine, BookError, BookFile, BookSides, BuildError, DrawProgress, DrawProof, DrawVerdict,
     KeptPosition, ProofRole, Strategy, check_kept, enter_proof,
 };
-use disk::{RealDisk, Stopwatch, SystemClock};
+use disk::RealDisk;
 use game::Board;
 use game::notation::PositionText;
 use pipeline::Exit;
 use search::{ExactScores, SearchStop};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-
-/// The time between two lines of progress.
-const SECONDS_BETWEEN_LINES: f64 = 10.0;
 
 pub(crate) fn run(args: &BookProveArgs) -> Result<Exit> {
     let DirectoryDatabases { scores: databases, rules, opening } =
@@ -46,20 +44,14 @@ pub(crate) fn run(args: &BookProveArgs) -> Result<Exit> {
     let proof = DrawProof::new(rules, &databases, args.nodes, args.hash.bytes());
     let mut proof = proof.map_err(|error| CliError::BookBuild(BuildError::Memory(error)))?;
     let (stop, search_stop) = (signals::stop_flag()?, SearchStop::new());
-    let clock = SystemClock;
-    let watch = Stopwatch::start(&clock);
-    let mut shown = 0.0;
+    let mut lines = ProgressLines::new();
     let mut sets: Vec<Vec<KeptPosition>> = Vec::new();
     for (role, player) in [(ProofRole::Defender, "the player to move"), (ProofRole::Attacker, "the opponent")] {
         let mut progress = |progress: DrawProgress| {
             if stop.load(Ordering::Relaxed) {
                 search_stop.stop();
             }
-            let seconds = watch.elapsed().as_secs_f64();
-            if seconds - shown >= SECONDS_BETWEEN_LINES {
-                shown = seconds;
-                say(line(player, progress));
-            }
+            lines.show(|| line(player, progress));
         };
         let verdict = proof.prove(&root, role, args.positions as usize, &search_stop, &mut progress);
         // A database that cannot be read is the reason for a missing score.

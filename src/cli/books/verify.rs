@@ -2,6 +2,7 @@
 
 use super::databases::DirectoryDatabases;
 use super::open;
+use super::progress::ProgressLines;
 use crate::args::BookVerifyArgs;
 use crate::error::{CliError, Result};
 use crate::output::print;
@@ -12,15 +13,12 @@ use book::{
     Assessed, AssessmentLimits, AssessorPool, AwariGame, Book, BookCheck, BookEngine, BookFile, BuildError,
     EngineResults, check_book, check_results, stones,
 };
-use disk::{Stopwatch, SystemClock, clock};
+use disk::clock;
 use game::notation::PositionText;
 use pipeline::Exit;
 use search::SearchStop;
 use stages::BookDatabases;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The time between two lines of progress.
-const SECONDS_BETWEEN_LINES: f64 = 10.0;
 
 /// The searches that each thread makes between two looks at the clock and the stop flag.
 const SEARCHES_AT_ONCE: usize = 4;
@@ -134,9 +132,7 @@ impl RepeatProgress {
             return Ok(true);
         };
         let pool = AssessorPool::new(*book.game(), &named, limits, clock::cores()).map_err(BuildError::Memory)?;
-        let clock = SystemClock;
-        let watch = Stopwatch::start(&clock);
-        let mut shown = 0.0;
+        let mut lines = ProgressLines::new();
         for some in results.chunks(pool.threads() * SEARCHES_AT_ONCE) {
             if stop.load(Ordering::Relaxed) {
                 return Ok(false);
@@ -145,11 +141,7 @@ impl RepeatProgress {
             databases.failure()?;
             refuse(&wrong)?;
             self.repeated += searches(some);
-            let seconds = watch.elapsed().as_secs_f64();
-            if seconds - shown >= SECONDS_BETWEEN_LINES {
-                shown = seconds;
-                say(self.line(""));
-            }
+            lines.show(|| self.line(""));
         }
         Ok(true)
     }
