@@ -15,7 +15,7 @@ mpirun=${MPIRUN:-mpirun}
 for tool in ip ethtool python3 "$mpirun"; do
     command -v "$tool" >/dev/null || exit 77
 done
-"$mpirun" --version | grep -q HYDRA || exit 77
+"$mpirun" --version | grep HYDRA >/dev/null || exit 77
 if [ "$delay" = --check ]; then
     ip netns add "awari$$-check" 2>/dev/null && ip netns del "awari$$-check" || exit 77
     exit 0
