@@ -350,7 +350,9 @@ impl<'a> Browser<'a> {
     pub(crate) async fn until(&self, condition: &str) {
         let mut polls = Polls::new();
         while self.script(&format!("return Boolean({condition})")).await != true {
-            assert!(polls.pause().await, "{condition} never holds at {}", self.address().await);
+            if !polls.pause().await {
+                panic!("{condition} never holds at {}: {:?}", self.address().await, self.log("browser").await);
+            }
         }
     }
 
