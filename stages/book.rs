@@ -8,7 +8,10 @@
 use crate::book_databases::BookDatabases;
 use crate::distributed::BookRanks;
 use crate::{BuildContext, Result, files};
-use book::{AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths};
+use book::{
+    AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths,
+    engine_version,
+};
 use disk::{Digest, Staged};
 use game::Board;
 use game::notation::PositionText;
@@ -96,7 +99,8 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
     let report = context.output(&files::book_report(positions));
     let path = path(report.clone(), &request.name);
     let limits = of_book.limits.to_string();
-    let engine = BookEngine { version: env!("CARGO_PKG_VERSION").to_owned(), limits, databases: databases.text() };
+    let version = engine_version(&settings.rules).map_err(|error| failed_build(BuildError::Memory(error)))?;
+    let engine = BookEngine { version, limits, databases: databases.text() };
     if let Some(folder) = path.parent() {
         context.disk().create_dir_all(folder)?;
     }

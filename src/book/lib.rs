@@ -59,6 +59,6 @@ pub use partial_values::{PartialValue, partial_values};
 pub use pictures::{cycle, cycle_csv, depth_csv, depth_histogram, tree, tree_csv};
 pub use priorities::{DropOut, Priorities, Priority};
 pub use report::{BookTotals, DepthRow, diagram, diagram_csv, drop_out_depths, stones};
-pub use storage::{BOOK_VERSION, BookEngine, BookError, BookFile, EngineResults, SCHEMA};
+pub use storage::{BOOK_VERSION, BookEngine, BookError, BookFile, EngineResults, SCHEMA, engine_version};
 pub use strategy::{BookSides, Strategy};
 pub use table_game::{TableError, TableGame, TableMove};

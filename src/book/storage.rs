@@ -20,6 +20,7 @@ use disk::{Disk, DiskError, Lock};
 use game::{Board, Rules, STONES_MAX};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The version of the layout.
@@ -124,12 +125,20 @@ struct FactCounts {
 /// What assesses the positions that are entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookEngine {
-    /// The version of the program.
+    /// The version of the program: see [`engine_version`].
     pub version: String,
     /// The limits of a search.
     pub limits: String,
     /// The numbers of stones whose scores it looks up.
     pub databases: String,
+}
+
+/// Returns the version of this program as an engine, with the signature of its searches by the rules.
+///
+/// # Errors
+/// If the system refuses the memory of a small table.
+pub fn engine_version(rules: &Rules) -> io::Result<String> {
+    Ok(format!("{} {:08x}", env!("CARGO_PKG_VERSION"), search::signature(rules)?))
 }
 
 /// The results of an engine.

@@ -30,6 +30,7 @@ mod recent;
 mod report;
 mod sampling;
 mod searcher;
+mod signature;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub use limits::{SearchLimits, SearchStop};
 pub use report::{MoveEstimate, SearchReport, SearchedMove};
 pub use sampling::GameSampler;
 pub use searcher::{SearchRequest, Searcher};
+pub use signature::signature;
 pub use table::TranspositionTable;
 pub use training::Training;
 

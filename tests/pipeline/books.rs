@@ -1,5 +1,6 @@
 //! Books of manifests: what commands say of them, and books by other rules.
 
+use game::Rules;
 use tests::directory::TestDirectory;
 
 /// Status, run and report say what the book knows.
@@ -124,7 +125,8 @@ fn a_book_begins_with_openings() {
     }
 }
 
-/// Searches of a book give the same results again, all or some of them; but not by time, or without the databases that they used.
+/// Searches of a book give the same results again, all or some of them; but not by time, without the databases that they used,
+/// or by another program.
 #[test]
 fn searches_are_repeated() {
     let place = TestDirectory::built(3);
@@ -142,6 +144,17 @@ fn searches_are_repeated() {
     assert!(!verify("").contains("searched again"));
     let fewer = verify("--searches 1000000 --databases 2");
     assert!(fewer.contains("could not be searched again") && numbers(&fewer).0 < all.0, "{fewer}");
+
+    let path = place.path("run/books/opening.sqlite");
+    let signature = format!(" {:08x}", search::signature(&Rules::AWARI).unwrap()).into_bytes();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let of_engines = |bytes: &[u8]| bytes.windows(signature.len()).position(|window| window == signature);
+    while let Some(at) = of_engines(&bytes) {
+        bytes[at..at + signature.len()].copy_from_slice(b" 00000000");
+    }
+    std::fs::write(&path, bytes).unwrap();
+    let other = verify("--searches 1000000");
+    assert!(other.contains("by another program") && numbers(&other) == (0, all.1), "{other}");
 
     let book = "[book]\npositions = 100\nsearch = \"time=1 ms\"\n";
     place.manifest(&format!("[build]\nstones = \"0..3\"\nthreads = 1\n{book}[run]\ndir = \"timed\"\n"));

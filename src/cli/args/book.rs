@@ -279,7 +279,7 @@ Examples:
 
 Derives all values again by a slow method, and compares the scores of all databases with the book. \
 --certify trusts no search: it derives bounds from databases and rules alone. --searches repeats searches, which must give what \
-the book has: those that this version of the program made with the same databases and a limit other than time. Ctrl-C ends it \
+the book has: those of programs that search as this one does, with the same databases and a limit other than time. Ctrl-C ends it \
 early.")]
 pub(crate) struct BookVerifyArgs {
     #[command(flatten)]

@@ -9,8 +9,8 @@ use crate::quantity::{grouped, plural};
 use crate::signals;
 use crate::terminal::say;
 use book::{
-    AssessmentLimits, AwariGame, Book, BookBuilder, BookEngine, BookFile, BookSettings, BookSides, DropOut, Strategy,
-    drop_out_depths, stones,
+    AssessmentLimits, AwariGame, Book, BookBuilder, BookEngine, BookFile, BookSettings, BookSides, BuildError, DropOut,
+    Strategy, drop_out_depths, engine_version, stones,
 };
 use disk::{RealDisk, clock};
 use game::Board;
@@ -29,7 +29,8 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     let roots = roots.collect::<Result<Vec<Board>>>()?;
     let settings = settings(args);
     let limits = settings.limits.to_string();
-    let engine = BookEngine { version: env!("CARGO_PKG_VERSION").to_owned(), limits, databases: databases.text() };
+    let version = engine_version(&rules).map_err(BuildError::Memory)?;
+    let engine = BookEngine { version, limits, databases: databases.text() };
     let file = BookFile::create(&RealDisk::default(), &path(&args.file), &rules, &engine)?;
     if !file.has_settings(&settings.text())? {
         // A manifest refuses to go on with a book of several settings: its digests would depend on how it was made.

@@ -11,7 +11,7 @@ use crate::signals;
 use crate::terminal::say;
 use book::{
     AwariGame, BookEngine, BookError, BookFile, BookSides, BuildError, DrawProgress, DrawProof, DrawVerdict,
-    KeptPosition, ProofRole, Strategy, check_kept, enter_proof,
+    KeptPosition, ProofRole, Strategy, check_kept, engine_version, enter_proof,
 };
 use disk::RealDisk;
 use game::Board;
@@ -77,11 +77,9 @@ pub(crate) fn run(args: &BookProveArgs) -> Result<Exit> {
             DrawVerdict::Open => return Err(CliError::OpenProof { positions: args.positions.into() }),
         }
     }
-    let engine = BookEngine {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        limits: format!("nodes={}", args.nodes),
-        databases: databases.text(),
-    };
+    let limits = format!("nodes={}", args.nodes);
+    let version = engine_version(&rules).map_err(BuildError::Memory)?;
+    let engine = BookEngine { version, limits, databases: databases.text() };
     let mut file = BookFile::create(&RealDisk::default(), &path, &rules, &engine)?;
     if file.has_root()? {
         return Err(CliError::BookExists { path });

@@ -11,7 +11,7 @@ use crate::signals;
 use crate::terminal::say;
 use book::{
     Assessed, AssessmentLimits, AssessorPool, AwariGame, Book, BookCheck, BookEngine, BookFile, BuildError,
-    EngineResults, check_book, check_results, stones,
+    EngineResults, check_book, check_results, engine_version, stones,
 };
 use disk::clock;
 use game::notation::PositionText;
@@ -90,7 +90,8 @@ fn repeat(file: &BookFile, book: &Book<AwariGame>, databases: &BookDatabases, wa
     print(&format!("{repeated} of {} searched again, with the same results\n", grouped(all)))?;
     if progress.skipped > 0 {
         print(&format!(
-            "{} could not be searched again: they were by another version, by time, or with databases that are missing\n",
+            "{} could not be searched again: their searches were by another program, by time, or with databases that are \
+             missing\n",
             plural(progress.skipped, "position")
         ))?;
     }
@@ -126,7 +127,7 @@ impl RepeatProgress {
         stop: &AtomicBool,
     ) -> Result<bool> {
         let limits = engine.limits.parse::<AssessmentLimits>().ok().filter(|limits| limits.is_deterministic());
-        let is_same = engine.version == env!("CARGO_PKG_VERSION");
+        let is_same = engine.version == engine_version(book.game().rules()).map_err(BuildError::Memory)?;
         let (Some(limits), Some(named), true) = (limits, databases.named(&engine.databases), is_same) else {
             self.skipped += searches(results);
             return Ok(true);
