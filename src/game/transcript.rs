@@ -90,6 +90,16 @@ pub enum TranscriptError {
     TooLong,
 }
 
+/// A mistake in one of several games.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("game {number}: {error}")]
+pub struct BadTranscript {
+    /// The game, from 1.
+    pub number: usize,
+    /// The mistake.
+    pub error: TranscriptError,
+}
+
 /// The name of a player.
 pub fn side_name(side: Side) -> &'static str {
     match side {
@@ -106,29 +116,29 @@ fn pits(side: Side) -> &'static str {
 }
 
 impl Transcript {
-    /// Reads a game.
+    /// Reads a game: the first one of the text, up to its result.
     ///
     /// # Errors
     /// The first mistake, with the number of moves before it.
     pub fn parse(rules: Rules, text: &str) -> Result<Transcript, TranscriptError> {
-        let mut reader = TranscriptReader { text: text.trim_start_matches('\u{feff}') };
-        let mut tags = Vec::new();
-        let mut start = None;
-        while let Some((name, value)) = reader.tag() {
-            if name == "FEN" {
-                start = Some(value.parse::<PositionText>().map_err(TranscriptError::Start)?);
-            } else {
-                tags.push((name, value));
+        TranscriptReader::new(text).game(rules)
+    }
+
+    /// Reads the games of a text, one after the other. Each ends with its result, or before the tags of the next.
+    ///
+    /// # Errors
+    /// The first mistake, with the games before it.
+    pub fn parse_all(rules: Rules, text: &str) -> Result<Vec<Transcript>, BadTranscript> {
+        let mut reader = TranscriptReader::new(text);
+        let mut all = Vec::new();
+        while !reader.text.is_empty() {
+            let game = reader.game(rules).map_err(|error| BadTranscript { number: all.len() + 1, error })?;
+            // What follows the last result may be a comment.
+            if !game.tags.is_empty() || !game.game.turns().is_empty() {
+                all.push(game);
             }
         }
-        let mut game = start.map_or_else(|| Game::new(rules), |start| Game::from(rules, &start));
-        while let Some(word) = reader.word() {
-            if is_result(word) {
-                break;
-            }
-            play_all(&mut game, word)?;
-        }
-        Ok(Transcript { tags, game })
+        Ok(all)
     }
 
     /// Returns the rules that the tag Variant names. Abapa is another name of oware.
@@ -188,6 +198,31 @@ struct TranscriptReader<'a> {
 }
 
 impl<'a> TranscriptReader<'a> {
+    fn new(text: &'a str) -> TranscriptReader<'a> {
+        TranscriptReader { text: text.trim_start_matches('\u{feff}') }
+    }
+
+    /// Reads a game, up to its result or the tags of the next one.
+    fn game(&mut self, rules: Rules) -> Result<Transcript, TranscriptError> {
+        let mut tags = Vec::new();
+        let mut start = None;
+        while let Some((name, value)) = self.tag() {
+            if name == "FEN" {
+                start = Some(value.parse::<PositionText>().map_err(TranscriptError::Start)?);
+            } else {
+                tags.push((name, value));
+            }
+        }
+        let mut game = start.map_or_else(|| Game::new(rules), |start| Game::from(rules, &start));
+        while let Some(word) = self.word() {
+            if is_result(word) {
+                break;
+            }
+            play_all(&mut game, word)?;
+        }
+        Ok(Transcript { tags, game })
+    }
+
     /// Reads a tag, if one is next.
     fn tag(&mut self) -> Option<(String, String)> {
         let inside = self.text.trim_start().strip_prefix('[')?;
@@ -205,12 +240,13 @@ impl<'a> TranscriptReader<'a> {
         Some((name.to_owned(), value))
     }
 
-    /// Reads the next word, skipping numbers, comments and variations.
+    /// Reads the next word, skipping numbers, comments and variations; `None` at the end, or if a tag is next.
     fn word(&mut self) -> Option<&'a str> {
         loop {
             self.text = self.text.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == '.');
             let first = self.text.chars().next()?;
             match first {
+                '[' if TranscriptReader { text: self.text }.tag().is_some() => return None,
                 '{' => self.skip_behind('}'),
                 ';' => self.skip_behind('\n'),
                 '(' => self.skip_variation(),
@@ -398,6 +434,33 @@ mod tests {
         assert_eq!(tagged.tags[0], ("Event".to_owned(), "a \"b\" c".to_owned()));
         assert_eq!(parse(&tagged.text()).unwrap(), tagged);
         assert_eq!(moves(&parse("").unwrap()), "");
+    }
+
+    #[test]
+    fn several_games_are_read_in_order() {
+        let all = |text: &str| {
+            let games = Transcript::parse_all(Rules::AWARI, text);
+            games.map(|games| games.iter().map(moves).collect::<Vec<String>>()).map_err(|bad| bad.to_string())
+        };
+        let cases: [(&str, &[&str]); 7] = [
+            ("", &[]),
+            (" ; nothing\n{ }", &[]),
+            ("F f", &["Ff"]),
+            ("F f *\nE4 1-0 ; the end", &["Ff", "E"]),
+            ("[Round \"1\"]\n\nF f\n\n[Round \"2\"]\n\n1. E e {x} 1/2-1/2\n\n[Round \"3\"]\n*\n", &["Ff", "Ee", ""]),
+            ("\u{feff}[FEN \"4-4-4-4-4-4-4-4-4-4-4-4-0-0-N\"]\nf F [Round \"2\"] A", &["fF", "A"]),
+            ("1. F f 2. B d 1... 0-1 [Round \"2\"] [Site \"[]\"] B", &["FfBd", "B"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(all(text).unwrap(), expected, "{text}");
+        }
+        let written = ["F f", "E"].map(|text| parse(text).unwrap().text() + "*\n\n").concat();
+        assert_eq!(all(&written).unwrap(), ["Ff", "E"]);
+        for (text, expected) in
+            [("F f * F A *", "game 2: move 2"), ("[Event \"x\"] F [ f", "game 1: move 2"), ("* Z", "game 1: move 1")]
+        {
+            assert!(all(text).unwrap_err().starts_with(expected), "{text}");
+        }
     }
 
     #[test]
