@@ -121,7 +121,7 @@ fn file(arguments: &BookArguments) {
             Ok::<_, ()>(free(&game, key))
         });
         found.expect("the evaluator does not fail");
-        file.enter_expansion(key, 0, &entered).expect("the expansion");
+        file.enter_expansion(key, Some(0), &entered).expect("the expansion");
     }
     let seconds = cpu_seconds() - begun;
     let expanded = book.graph().interior_count();

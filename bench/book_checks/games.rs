@@ -3,6 +3,9 @@
 
 use crate::{BookCheckArguments, DatabasesUpTo, assessor, drop_out, even, expand, score, show};
 use book::{AssessmentLimits, AwariGame, Book, BookEdge, BookFile, BookGraph, NodeId, book_ends, drop_out_depth};
+use game::notation::PositionText;
+use game::play::Game;
+use game::transcript::Transcript;
 use game::{Board, Pit, Rules};
 use rayon::prelude::*;
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
@@ -214,7 +217,14 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         contest_game(arguments, &book, searcher, &databases, start, &mut random.branch(number as u64))
     };
     let played = starts.into_par_iter().enumerate().map_init(|| searcher(arguments), play);
-    let (results, in_book): (Vec<i32>, Vec<u32>) = played.unzip();
+    let played: Vec<ContestGame> = played.collect();
+    if let Some(path) = &arguments.out {
+        let text = |one: &ContestGame| Transcript { tags: Vec::new(), game: one.game.clone() }.text() + "*\n\n";
+        std::fs::write(path, played.iter().map(text).collect::<String>())
+            .expect("the file of the games can be written");
+    }
+    let results: Vec<i32> = played.iter().map(|one| one.ahead).collect();
+    let in_book: u32 = played.iter().map(|one| one.in_book).sum();
     let count = |is: &dyn Fn(i32) -> bool| results.iter().filter(|&&stones| is(stones)).count();
     let (wins, losses) = (count(&|stones| stones > 0), count(&|stones| stones < 0));
     let games = results.len() as f64;
@@ -227,7 +237,7 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         losses.to_string(),
         bench::ratio((games + wins as f64 - losses as f64) * 50.0, games, 1) + " %",
         bench::ratio(f64::from(results.iter().sum::<i32>()), games, 2),
-        bench::ratio(f64::from(in_book.iter().sum::<u32>()), games, 1),
+        bench::ratio(f64::from(in_book), games, 1),
         format!("{:.0e}", sign_test(wins, losses)),
     ]);
     let BookCheckArguments { stones, nodes, engine_nodes, .. } = arguments;
@@ -249,7 +259,15 @@ struct ContestStart {
     is_book_first: bool,
 }
 
-/// Plays a game. Returns the stones that the book player has more at its end, and its moves from the book.
+/// A game of a contest.
+struct ContestGame {
+    game: Game,
+    /// The stones that the book player has more at its end.
+    ahead: i32,
+    /// Its moves from the book.
+    in_book: u32,
+}
+
 fn contest_game(
     arguments: &BookCheckArguments,
     book: &Book<AwariGame>,
@@ -257,17 +275,20 @@ fn contest_game(
     databases: &DatabasesUpTo<'_>,
     start: ContestStart,
     random: &mut Random,
-) -> (i32, u32) {
+) -> ContestGame {
     let ContestStart { mut board, mut ahead, is_book_first: mut is_book } = start;
     let graph = book.graph();
     let (mut seen, mut in_book) = (HashSet::new(), 0);
+    let mut game = Game::from(Rules::AWARI, &PositionText::of_board(board));
     for _ in 0..PLIES_MAX {
         let sign = if is_book { 1 } else { -1 };
         if board.moves(&Rules::AWARI).next().is_none() {
-            return (ahead + sign * i32::from(Rules::AWARI.terminal_score(&board)), in_book);
+            ahead += sign * i32::from(Rules::AWARI.terminal_score(&board));
+            break;
         }
         if databases.knows(board.stones()) {
-            return (ahead + sign * score(databases, AwariGame::key(&board)) / 100, in_book);
+            ahead += sign * score(databases, AwariGame::key(&board)) / 100;
+            break;
         }
         if !seen.insert((board, is_book)) {
             break;
@@ -284,15 +305,15 @@ fn contest_game(
         };
         in_book += u32::from(from_book.is_some());
         let pit = from_book.unwrap_or_else(|| engine_move(searcher, &board, nodes, databases));
-        let played = board.play(&Rules::AWARI, pit).expect("the move is legal");
-        if played.captured > 0 {
+        let turn = game.play(pit).expect("the move is legal");
+        if turn.captured > 0 {
             seen.clear();
         }
-        ahead += sign * i32::from(played.captured);
-        (board, is_book) = (played.child, !is_book);
+        ahead += sign * i32::from(turn.captured);
+        (board, is_book) = (turn.after.board, !is_book);
     }
     // A repetition shares the rest, and so does a game without an end.
-    (ahead, in_book)
+    ContestGame { game, ahead, in_book }
 }
 
 pub(crate) fn opponents(arguments: &BookCheckArguments, truth: &dyn ExactScores) {

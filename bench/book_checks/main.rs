@@ -72,6 +72,9 @@ struct BookCheckArguments {
     /// Let the database choose all moves of the book player in contests, which is the most that a book can win.
     #[arg(long)]
     perfect: bool,
+    /// File for the games of contests, in the Oware Game Notation, as far as the databases.
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Values of omega at which the growth of a book is followed, in hundredths of a ply a stone.
     #[arg(long, value_delimiter = ',', default_values_t = [0, 50, 100, 200, 400, DropOut::OMEGA_MAX])]
     omega: Vec<u64>,

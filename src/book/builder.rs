@@ -2,7 +2,8 @@
 //!
 //! A queue holds the leaves chosen next, `look_ahead` of them. Their successors are assessed together, by all threads,
 //! and entered in the order of the queue. So the book depends on the look-ahead, and on neither threads nor
-//! interruptions: a book that is loaded again chooses the leaves of its queue once more.
+//! interruptions: a book that is loaded again chooses the leaves of its queue once more. After a position that is
+//! expanded on request, the leaves are chosen anew.
 
 use crate::{
     Assessed, Assessment, AssessmentError, AssessmentLimits, AssessorPool, AwariGame, Book, BookError, BookFile,
@@ -169,7 +170,7 @@ impl<'a> BookBuilder<'a> {
     /// # Errors
     /// [`BuildError`]; the expansion is not entered then.
     pub fn expand(&mut self) -> Result<bool, BuildError> {
-        self.expand_by(|builder, keys| Ok(builder.assessors.assess(keys, builder.stop)?))
+        self.expand_by(|builder, keys| builder.assess(keys))
     }
 
     /// Expands a leaf, whose successors `assess` assesses with those of the other leaves in the queue. It returns the
@@ -194,7 +195,30 @@ impl<'a> BookBuilder<'a> {
             let found = assess(self, &keys)?;
             self.results.extend(keys.into_iter().zip(found));
         }
-        Ok(self.enter(next).map(|()| true)?)
+        self.enter(next.leaf, Some(next.chosen))?;
+        self.queue.pop_front();
+        Ok(true)
+    }
+
+    /// Expands a position, if the book has it and it is neither expanded nor closed. Returns whether it did. The book is
+    /// then not one that a manifest makes.
+    ///
+    /// # Errors
+    /// [`BuildError`]; the expansion is not entered then.
+    pub fn expand_position(&mut self, board: &Board) -> Result<bool, BuildError> {
+        let graph = self.book.graph();
+        let is_open = |&id: &NodeId| !graph.is_interior(id) && !graph.is_closed(id);
+        let Some(leaf) = graph.find(AwariGame::key(board)).filter(is_open) else { return Ok(false) };
+        let missing: Vec<u64> = self.missing(leaf).collect();
+        let found = self.assess(&missing)?;
+        self.results.extend(missing.into_iter().zip(found));
+        self.file.set_settings(None)?;
+        self.enter(leaf, None)?;
+        Ok(true)
+    }
+
+    fn assess(&self, keys: &[u64]) -> Result<Vec<Assessed>, BuildError> {
+        Ok(self.assessors.assess(keys, self.stop)?)
     }
 
     /// Returns the successors of a leaf that are neither in the book nor assessed, ascending.
@@ -211,15 +235,19 @@ impl<'a> BookBuilder<'a> {
         keys
     }
 
-    /// Enters the expansion of the first leaf of the queue, whose successors are assessed.
-    fn enter(&mut self, next: QueuedLeaf) -> Result<(), BuildError> {
+    /// Enters the expansion of a leaf, whose successors are assessed. `chosen` is the number of positions that were expanded
+    /// when the strategy chose it.
+    fn enter(&mut self, leaf: NodeId, chosen: Option<u64>) -> Result<(), BuildError> {
         // Every successor was assessed.
         let result = |key: u64| self.results.get(&key).copied().ok_or(AssessmentError::Stopped);
-        let found = self.new_successors(next.leaf).into_iter().map(|key| Ok((key, result(key)?)));
+        let found = self.new_successors(leaf).into_iter().map(|key| Ok((key, result(key)?)));
         let found: Vec<(u64, Assessed)> = found.collect::<Result<_, AssessmentError>>()?;
-        self.file.enter_expansion(self.book.graph().node(next.leaf).key, next.chosen, &found)?;
-        self.book.expand(next.leaf, |key| result(key).map(|assessed| assessed.assessment))?;
-        self.queue.pop_front();
+        self.file.enter_expansion(self.book.graph().node(leaf).key, chosen, &found)?;
+        if chosen.is_none() {
+            self.book.release(self.queue.drain(..).map(|queued| queued.leaf));
+            self.book.wait_for([leaf]);
+        }
+        self.book.expand(leaf, |key| result(key).map(|assessed| assessed.assessment))?;
         for (key, _) in found {
             self.results.remove(&key);
         }

@@ -73,6 +73,14 @@ impl<G: BookGame> Book<G> {
         }
     }
 
+    /// Takes back choices of leaves whose expansion is not entered.
+    pub(crate) fn release(&mut self, leaves: impl IntoIterator<Item = NodeId>) {
+        let released: Vec<NodeId> = leaves.into_iter().filter(|leaf| self.waiting.remove(leaf)).collect();
+        self.chosen -= released.len() as u64;
+        let waiting = &self.waiting;
+        self.selector.update(&self.graph, &self.roots, &|id| waiting.contains(&id), released.into_iter());
+    }
+
     /// Adds a root.
     pub fn add_root(&mut self, key: u64, assessment: Assessment) -> NodeId {
         let id = self.graph.enter(&self.game, key, assessment);

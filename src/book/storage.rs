@@ -363,12 +363,17 @@ impl BookFile {
         self.enter_facts(|facts| facts.enter_root(key, assessed))
     }
 
-    /// Enters an expansion: the position, the number of expansions entered when it was chosen, and the results of its
-    /// new successors, which are all different.
+    /// Enters an expansion: the position, the number of expansions entered when the strategy chose it (`None` if it was
+    /// expanded on request), and the results of its new successors, which are all different.
     ///
     /// # Errors
     /// What SQLite reports.
-    pub fn enter_expansion(&mut self, key: u64, chosen: u64, successors: &[(u64, Assessed)]) -> Result<(), BookError> {
+    pub fn enter_expansion(
+        &mut self,
+        key: u64,
+        chosen: Option<u64>,
+        successors: &[(u64, Assessed)],
+    ) -> Result<(), BookError> {
         self.enter_facts(|facts| facts.enter_expansion(key, chosen, successors))
     }
 
@@ -387,7 +392,7 @@ impl BookFile {
         self.enter_facts(|facts| {
             facts.enter_root(root, assessed)?;
             for (key, successors) in expansions {
-                facts.enter_expansion(key, entered, &successors)?;
+                facts.enter_expansion(key, Some(entered), &successors)?;
                 entered += 1;
             }
             Ok(())
@@ -593,11 +598,17 @@ impl FactWriter<'_> {
 
     /// Numbers are those that the writer counts. So an expansion is not entered twice, also if its first transaction was
     /// committed in spite of an error.
-    fn enter_expansion(&mut self, key: u64, chosen: u64, successors: &[(u64, Assessed)]) -> rusqlite::Result<()> {
+    fn enter_expansion(
+        &mut self,
+        key: u64,
+        chosen: Option<u64>,
+        successors: &[(u64, Assessed)],
+    ) -> rusqlite::Result<()> {
         self.enter(successors)?;
         let mut statement = self.connection.prepare("INSERT INTO expansion VALUES (?1, ?2, ?3)")?;
         self.counts.expansions += 1;
-        statement.execute(params![self.counts.expansions, AwariGame::board(key).0, chosen as i64]).map(drop)
+        let (number, pits) = (self.counts.expansions, AwariGame::board(key).0);
+        statement.execute(params![number, pits, chosen.map(|chosen| chosen as i64)]).map(drop)
     }
 
     fn enter(&mut self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {

@@ -218,6 +218,9 @@ pub(crate) enum CliError {
         line: usize,
         what: String,
     },
+    /// A file of games is invalid.
+    #[error("{}: {what}", path.display())]
+    Games { path: PathBuf, what: String },
     /// An engine does not start.
     #[error("the engine `{command}` {what} before the match; it must answer `uci` with `uciok`")]
     Engine { command: String, what: String },
@@ -288,7 +291,8 @@ impl CliError {
             | CliError::NoGame(_)
             | CliError::TwoEngines { .. }
             | CliError::EngineCommand { .. }
-            | CliError::Opening { .. } => Exit::Usage,
+            | CliError::Opening { .. }
+            | CliError::Games { .. } => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
             CliError::NoMpi => Exit::Usage,
             CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,

@@ -125,6 +125,37 @@ fn a_book_begins_with_openings() {
     }
 }
 
+/// A book follows the games of a file, as far as it has their positions by then. Invalid games change nothing.
+#[test]
+fn a_book_follows_games() {
+    let place = TestDirectory::built(3);
+    let expand = "book expand --dir run --nodes 20 --threads 1";
+    place.awari(&format!("{expand} --positions 8")).is(0);
+    let shows = |line: &str| place.awari(&format!("book show --dir run {line}")).code == Some(0);
+    let lines = ["A a B b C c", "A a F f"];
+    assert!(lines.iter().all(|line| !shows(line)));
+    let write = |text: &str| std::fs::write(place.path("games.ogn"), text).unwrap();
+    let follow = |options: &str| place.awari(&format!("{expand} --follow games.ogn {options}"));
+    for (text, what) in [
+        ("A a *\n[Round \"2\"]\nA b F G", "games.ogn: game 2: move 4"),
+        ("A a *\n[Variant \"oware\"]\nA a", "game 2 has the rules oware, and the book those of awari"),
+    ] {
+        write(text);
+        follow("--positions 50").is(2).says(&[what]);
+    }
+    assert!(!shows("A a"));
+    // The third game comes from no root.
+    write("A a B b C c *\n[Round \"2\"]\n\n1. A a 2. F f\n\n[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"]\n\nB\n");
+    let followed = follow("--positions 30 --follow-moves 2").is(0).err;
+    assert!(followed.contains("1 position of 3 games expanded") && shows("A a") && !shows("A a B b"), "{followed}");
+    // Only what is missing is expanded, and then what the strategy chooses.
+    let followed = follow("--positions 100").is(0).err;
+    assert!(followed.contains("5 positions of 3 games expanded"), "{followed}");
+    assert!(lines.iter().all(|line| shows(line)));
+    place.awari("book verify --dir run --certify --searches 1000").is(0);
+    assert!(follow("--positions 110").is(0).err.contains("0 positions of 3 games expanded"));
+}
+
 /// Searches of a book give the same results again, all or some of them; but not by time, without the databases that they used,
 /// or by another program.
 #[test]

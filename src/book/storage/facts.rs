@@ -61,8 +61,8 @@ impl BookFile {
     /// positions that were expanded when each was chosen.
     ///
     /// A leaf is entered at most `look_ahead` expansions after it was chosen. So the choices of the queue are repeated
-    /// in the book as it was that many expansions ago. A book that was expanded with other settings makes others:
-    /// then its queue begins empty.
+    /// in the book as it was that many expansions ago, or after the last one on request, from which on leaves are chosen anew. A book
+    /// that was expanded with other settings makes others: then its queue begins empty.
     ///
     /// # Errors
     /// As [`load`](BookFile::load).
@@ -78,14 +78,16 @@ impl BookFile {
         }
         let facts = self.facts()?;
         let all = facts.expansions.len();
-        let first = all.saturating_sub(look_ahead - 1);
+        let near = all.saturating_sub(look_ahead - 1);
+        let on_request = facts.expansions[near..].iter().rposition(|(_, chosen)| chosen.is_none());
+        let first = on_request.map_or(near, |at| near + at + 1);
         let mut book = self.restored(&facts, strategy, sides, first, usize::MAX)?;
         let mut queue = VecDeque::new();
         for (key, chosen) in &facts.expansions[first..] {
-            match (chosen, book.graph().find(*key)) {
-                (Some(chosen), Some(leaf)) if *chosen < first as u64 => queue.push_back((leaf, *chosen)),
-                (Some(_), _) => {}
-                (None, _) => return Ok((whole, Vec::new())),
+            if let (Some(chosen), Some(leaf)) = (chosen, book.graph().find(*key))
+                && *chosen < first as u64
+            {
+                queue.push_back((leaf, *chosen));
             }
         }
         book.wait_for(queue.iter().map(|&(leaf, _)| leaf));

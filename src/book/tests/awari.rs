@@ -109,7 +109,7 @@ pub(super) fn grow(path: &Path, strategy: Strategy, expansions: usize) -> Book<A
             Ok::<_, ()>(assessed.assessment)
         })
         .unwrap();
-        file.enter_expansion(key, 0, &entered).unwrap();
+        file.enter_expansion(key, Some(0), &entered).unwrap();
     }
     book
 }
@@ -252,6 +252,64 @@ fn books_are_the_same_by_any_number_of_threads() {
             orders.push(texts[0].1.clone());
         }
         assert!(orders[0] != orders[1] || strategy == Strategy::BreadthFirst, "{strategy:?}");
+    }
+}
+
+/// Builds a book of which some positions are expanded on request, the rest by a strategy. It is opened again after every `part`
+/// expansions. Returns its text, and the expanded positions in order.
+fn build_on_request(folder: &Path, strategy: Strategy, look_ahead: usize, part: usize) -> (String, Vec<Board>) {
+    let (databases, stop) = (EndsAt(3), SearchStop::new());
+    let limits = AssessmentLimits::Nodes(40);
+    let settings = BookSettings { strategy, sides: BookSides::Both, limits, look_ahead, threads: 1 };
+    let root = Board([1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]);
+    // The first moves of a game, and another one after it.
+    let play = |board: &Board, at: usize| board.moves(&Rules::AWARI).nth(at).unwrap().1.child;
+    let first: Vec<Board> = std::iter::successors(Some(root), |board| Some(play(board, 0))).take(6).collect();
+    let second = play(&root, 1);
+    let path = folder.join("book.sqlite");
+    let mut builder = None;
+    for step in 0..40 {
+        if step % part == 0 {
+            drop(builder.take());
+        }
+        let builder = builder.get_or_insert_with(|| {
+            let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+            file.has_settings(&settings.text()).unwrap();
+            BookBuilder::new(file, &root, &settings, &databases, &stop).unwrap()
+        });
+        match step {
+            6..12 => drop(builder.expand_position(&first[step - 6]).unwrap()),
+            20 => drop(builder.expand_position(&second).unwrap()),
+            _ => assert!(builder.expand().unwrap()),
+        }
+        assert_true(builder.book());
+        if let Some(at) = step.checked_sub(6).filter(|&at| at < 6) {
+            let is_open = builder.expand_position(&first[at]).unwrap();
+            assert!(!is_open, "it is expanded, closed, or not in the book");
+        }
+    }
+    drop(builder);
+    let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+    assert!(!file.has_settings(&settings.text()).unwrap(), "no manifest makes it");
+    let book = file.load(strategy, BookSides::Both).unwrap();
+    assert!(book.expansions() > 30);
+    let file = rusqlite::Connection::open(path).unwrap();
+    let mut order = file.prepare("SELECT pits FROM expansion ORDER BY number").unwrap();
+    let order = order.query_map([], |row| row.get(0).map(Board)).unwrap().map(Result::unwrap).collect();
+    (book.export(), order)
+}
+
+/// Positions are expanded on request, and the strategy goes on from there. Interruptions change nothing.
+#[test]
+fn positions_are_expanded_on_request() {
+    for strategy in STRATEGIES {
+        for look_ahead in [1, 4] {
+            let built = [40, 7, 1].map(|part| {
+                let folder = tempfile::tempdir().unwrap();
+                build_on_request(folder.path(), strategy, look_ahead, part)
+            });
+            assert!(built.iter().all(|one| *one == built[0]), "{strategy:?}, {look_ahead} ahead");
+        }
     }
 }
 

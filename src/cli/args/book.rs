@@ -106,6 +106,8 @@ Examples:
   awari book expand --dir runs/quickstart --name twelve \\
     --root '1 1 1 1 1 1 1 1 1 1 1 1' --strategy proof \\
     --databases 10 --nodes 300 --positions 3000
+  awari book expand --dir runs/quickstart \\
+    --follow game.ogn --positions 400 --nodes 2000
 
 Expands leaves until the book has the wanted number of positions, or nothing is left to expand. Each new position is \
 looked up in the databases of the directory, or searched. The result does not depend on threads and interruptions, so \
@@ -121,6 +123,9 @@ Strategies:
   proof          a leaf that the proof of the value of the
                  root needs
 
+--follow is for games in which a player was out of the book too soon: the positions of their moves are expanded before all \
+others, in order, if the book has them by then. Games that come from no root add nothing.
+
 Ctrl-C ends after the current leaf; the same command goes on. A book that is expanded by one process can be read by \
 others.")]
 pub(crate) struct BookExpandArgs {
@@ -134,6 +139,12 @@ pub(crate) struct BookExpandArgs {
     /// openings of `awari match --plies`
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u32>(0..=4))]
     pub(crate) plies: u32,
+    /// Games that the book follows, in the Oware Game Notation, as `awari match --out` writes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) follow: Option<PathBuf>,
+    /// Number of moves of each game that the book follows [default: all]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", requires = "follow", value_parser = values::number::<u32>(1..=10_000))]
+    pub(crate) follow_moves: Option<u32>,
     /// Number of positions at which to end
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1_000,
         value_parser = values::number::<u32>(1..=100_000_000))]

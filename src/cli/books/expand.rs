@@ -4,7 +4,7 @@ use super::databases::DirectoryDatabases;
 use super::path;
 use super::progress::ProgressLines;
 use crate::args::{BookExpandArgs, BookSide, BookStrategy};
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::quantity::{grouped, plural};
 use crate::signals;
 use crate::terminal::say;
@@ -12,12 +12,19 @@ use book::{
     AssessmentLimits, AwariGame, Book, BookBuilder, BookEngine, BookFile, BookSettings, BookSides, BuildError, DropOut,
     Strategy, drop_out_depths, engine_version, stones,
 };
-use disk::{RealDisk, clock};
-use game::Board;
+use disk::{Disk, RealDisk, clock};
 use game::notation::PositionText;
+use game::play::Game;
+use game::transcript::Transcript;
+use game::{Board, Rules};
 use pipeline::Exit;
 use search::SearchStop;
+use std::iter;
+use std::path::Path;
 use std::sync::atomic::Ordering;
+
+/// The longest file of games.
+const GAMES_BYTES_MAX: u64 = 32 << 20;
 
 /// The number of positions that a search visits if nothing else is asked.
 const NODES: u64 = 20_000;
@@ -27,6 +34,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
         DirectoryDatabases::open(&args.file, &args.databases)?;
     let roots = args.root.iter().map(|text| Ok(text.parse::<PositionText>()?.board()));
     let roots = roots.collect::<Result<Vec<Board>>>()?;
+    let games = args.follow.as_deref().map_or(Ok(Vec::new()), |path| read_games(path, &rules))?;
     let settings = settings(args);
     let limits = settings.limits.to_string();
     let version = engine_version(&rules).map_err(BuildError::Memory)?;
@@ -52,6 +60,9 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     if closed > 0 {
         say(format_args!("{} found in databases that the book did not have", plural(closed as u64, "position")));
     }
+    let moves_max = args.follow_moves.map_or(usize::MAX, |moves| moves as usize);
+    let mut requested = games.iter().flat_map(|game| positions(game).take(moves_max));
+    let mut followed = 0u64;
     let mut lines = ProgressLines::new();
     let exit = loop {
         if builder.book().graph().len() >= args.positions as usize {
@@ -60,17 +71,44 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
         if stop.load(Ordering::Relaxed) {
             break Exit::Stopped;
         }
-        let is_expanded = builder.expand()?;
-        databases.failure()?;
-        if !is_expanded {
-            say("nothing is left to expand");
-            break Exit::Done;
+        match requested.next() {
+            Some(board) => followed += u64::from(builder.expand_position(&board)?),
+            None if builder.expand()? => {}
+            None => {
+                say("nothing is left to expand");
+                break Exit::Done;
+            }
         }
+        databases.failure()?;
         lines.show(|| line(builder.book()));
     };
     builder.store_values()?;
+    if !games.is_empty() {
+        let of = plural(games.len() as u64, "game");
+        say(format_args!("{} of {of} expanded", plural(followed, "position")));
+    }
     say(line(builder.book()));
     Ok(exit)
+}
+
+fn read_games(path: &Path, rules: &Rules) -> Result<Vec<Game>> {
+    let text = RealDisk::default().read(path, GAMES_BYTES_MAX)?;
+    let refused = |what| CliError::Games { path: path.to_owned(), what };
+    // Names of players may have any encoding; moves are ASCII.
+    let games = Transcript::parse_all(*rules, &String::from_utf8_lossy(&text));
+    let games = games.map_err(|error| refused(error.to_string()))?;
+    let other = |game: &Transcript| game.variant().filter(|variant| variant != rules);
+    if let Some((at, variant)) = games.iter().enumerate().find_map(|(at, game)| Some((at, other(game)?))) {
+        let (number, of_game, of_book) = (at + 1, variant.name, rules.name);
+        return Err(refused(format!("game {number} has the rules {of_game}, and the book those of {of_book}")));
+    }
+    Ok(games.into_iter().map(|transcript| transcript.game).collect())
+}
+
+/// Returns the positions in which the moves of a game were played.
+fn positions(game: &Game) -> impl Iterator<Item = Board> {
+    let after = game.turns().iter().map(|turn| turn.after);
+    iter::once(game.start()).chain(after).map(|situation| situation.board).take(game.turns().len())
 }
 
 /// Returns the settings of the command line.
