@@ -37,7 +37,7 @@ mod verify;
 
 pub use book_databases::{BookDatabases, NamedDatabases};
 
-use disk::{Digest, Disk, DiskError, heap};
+use disk::{Digest, Disk, DiskError, threads};
 use distributed::JobLeader;
 use engines::Tables;
 use game::Rules;
@@ -45,14 +45,25 @@ use pipeline::{
     ArtifactKind, ArtifactName, ArtifactSpec, Graph, Inspection, StageContext, StageError, StageReport, StageSpec, Work,
 };
 use planner::{BuildPlan, DatabasePlan, Settings};
+use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use stage_cache::StageCache;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use store::{FileKind, Identity, Scores, Shape, StoreError};
 
 /// The result of a stage, or of a part of one.
 pub type Result<T, E = StageError> = std::result::Result<T, E>;
+
+/// Makes a pool of threads, all of which run when it is returned.
+///
+/// # Errors
+/// If a thread cannot be started.
+pub fn thread_pool(threads: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
+    let spawn = |thread: ThreadBuilder| threads::spawn(thread::Builder::new(), || thread.run()).map(drop);
+    ThreadPoolBuilder::new().num_threads(threads).spawn_handler(spawn).build()
+}
 
 /// Upper bound on a file of statistics.
 const STATS_BYTES_MAX: u64 = 1 << 20;
@@ -288,9 +299,7 @@ impl Work for Awari {
     }
 
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> Result<StageReport> {
-        heap::room_for_threads(context.threads()).map_err(StageError::no_threads)?;
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(context.threads()).build().map_err(StageError::no_threads)?;
+        let pool = thread_pool(context.threads()).map_err(StageError::no_threads)?;
         let parameters = stage.name.parameters();
         let stones = parameters.first().copied().unwrap_or(0);
         if stage.name.kind() == "book" {

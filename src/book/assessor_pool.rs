@@ -1,11 +1,12 @@
 //! Assessors that share positions, a thread each.
 
 use crate::{Assessed, AssessmentError, AssessmentLimits, Assessor, AwariGame};
+use disk::threads;
 use search::{ExactScores, SearchStop};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Builder};
 
 /// Assessors, at least one.
 pub struct AssessorPool<'a>(Vec<Assessor<'a>>);
@@ -54,7 +55,7 @@ impl<'a> AssessorPool<'a> {
             for assessor in self.0.iter().skip(1).take(keys.len().saturating_sub(1)) {
                 let work = &work;
                 // Without a thread, the others have more to do.
-                let _ = thread::Builder::new().name("book".to_owned()).spawn_scoped(scope, move || work(assessor));
+                let _ = threads::spawn_scoped(scope, Builder::new().name("book".to_owned()), move || work(assessor));
             }
             work(&self.0[0]);
         });

@@ -4,7 +4,7 @@ use crate::args::{SearchArgs, TableArgs};
 use crate::databases::{UsedEvaluation, evaluation};
 use crate::error::{CliError, Result};
 use crate::terminal::say;
-use disk::{RealDisk, clock, heap};
+use disk::{RealDisk, clock, threads};
 use game::play::Game;
 use game::{Board, HALF_PITS, Rules};
 use oracle::{Bounds, Oracle};
@@ -57,7 +57,7 @@ impl Analyst {
         };
         let request =
             SearchRequest { before, lines, threads: self.table.threads(), ..SearchRequest::new(board, self.limits) };
-        heap::room_for_threads(request.threads).map_err(CliError::Thread)?;
+        threads::room_for_threads(request.threads).map_err(CliError::Thread)?;
         Ok(self.oracle.analyze(searcher, &request, &SearchStop::new(), &mut |_| {})?)
     }
 

@@ -7,7 +7,7 @@ use crate::request::refuse_file;
 use crate::shell::building;
 use crate::terminal::say;
 use check::Databases;
-use disk::{Disk, clock, heap};
+use disk::{Disk, clock};
 use exchange::Exported;
 use oracle::{Library, LibraryFile, Oracle};
 use pipeline::{ArtifactName, Exit, Plan};
@@ -193,8 +193,7 @@ fn name(text: String) -> ArtifactName {
 /// Makes a pool of threads; 0 is one per core.
 pub(crate) fn threads(requested: u16) -> Result<ThreadPool> {
     let threads = if requested == 0 { clock::cores() } else { usize::from(requested) };
-    heap::room_for_threads(threads).map_err(CliError::Thread)?;
-    Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
+    Ok(stages::thread_pool(threads)?)
 }
 
 /// Returns the size of a cache for decoded blocks: a quarter of the available memory, within limits.

@@ -22,7 +22,7 @@ use crate::opening_book::opening_book;
 use crate::output::print;
 use crate::play::RandomChoices;
 use crate::signals;
-use disk::{RealDisk, clock, heap};
+use disk::{RealDisk, clock, threads};
 use game::notation::MoveText;
 use game::play::Game;
 use game::transcript::{Transcript, TranscriptError};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     let book = EngineBook::new(opening_book(args.dir.as_deref(), &args.book, oracle.rules())?);
     let (sender, events) = sync_channel(EVENTS_MAX);
     let lines = sender.clone();
-    heap::room_for_threads(2).map_err(CliError::Thread)?;
+    threads::room_for_threads(2).map_err(CliError::Thread)?;
     signals::thread("stdin", move || read(&lines))?;
     let mut engine = EngineSession {
         game: Game::new(*oracle.rules()),
@@ -333,7 +333,7 @@ impl EngineSession {
         let (before, limits) = (positions_since_capture(&self.game), go.limits(now.seats.side));
         let stop = Arc::new(SearchStop::new());
         let (oracle, stopped, events) = (Arc::clone(&self.oracle), Arc::clone(&stop), self.events.clone());
-        heap::room_for_threads(threads + 1).map_err(CliError::Thread)?;
+        threads::room_for_threads(threads + 1).map_err(CliError::Thread)?;
         signals::thread("search", move || {
             let request = SearchRequest { board: now.board, before: &before, limits, lines, threads };
             let search = || {

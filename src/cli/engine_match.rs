@@ -19,7 +19,7 @@ use crate::terminal::say;
 use ::game::notation::Side;
 use ::game::play::Game;
 use ::game::transcript::{Transcript, side_name};
-use disk::{Disk, RealDisk, heap};
+use disk::{Disk, RealDisk, threads};
 use game::{FinishedGame, MoveLimits, lost, play};
 use pipeline::Exit;
 use process::{EngineFault, EngineProcess, NoReply, Patience};
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
     let openings = shuffled(openings(&disk, args)?, args.seed);
     let commands = [words(first)?, words(second)?];
     let stop = signals::quiet_stop_flag()?;
-    heap::room_for_threads(3 * args.concurrency).map_err(CliError::Thread)?;
+    threads::room_for_threads(3 * args.concurrency).map_err(CliError::Thread)?;
     let patience = Patience { margin: args.margin, stall: args.stall, stop: &stop };
     let Some(names) = names(args, &commands, patience)? else { return Ok(Exit::Stopped) };
     let pairs = args.games.map_or(openings.len(), |games| games.div_ceil(2) as usize);
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
         for worker in 0..args.concurrency.min(pairs) {
             let (sender, work) = (sender.clone(), &work);
             let spawned = thread::Builder::new().name(format!("games-{worker}"));
-            let begun = spawned.spawn_scoped(scope, move || work.play_pairs(patience, &sender));
+            let begun = threads::spawn_scoped(scope, spawned, move || work.play_pairs(patience, &sender));
             begun.map_err(CliError::Thread).inspect_err(|_| decided.store(true, Ordering::SeqCst))?;
         }
         drop(sender);

@@ -4,12 +4,14 @@
 use crate::error::{CliError, Result};
 use crate::terminal::say;
 use disk::machine::is_signal_ignored;
+use disk::threads;
 use pipeline::Exit;
 use signal_hook::consts::{SIGBUS, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 
 /// Returns the signals that request a stop; excludes SIGHUP under `nohup`.
 pub(crate) fn stop_signals() -> impl Iterator<Item = i32> {
@@ -62,5 +64,5 @@ pub(crate) fn quiet_stop_flag() -> Result<Arc<AtomicBool>> {
 
 /// Starts a detached thread.
 pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(CliError::Thread)
+    threads::spawn(Builder::new().name(name.to_owned()), work).map(drop).map_err(CliError::Thread)
 }

@@ -5,7 +5,7 @@
 //! thread carries it out itself: a read never waits for others, and none is lost where no thread can be started.
 //! Callers bound how many reads they start.
 
-use crate::heap::room_for_threads;
+use crate::threads;
 use crate::{DiskError, InputFile};
 use std::fmt;
 use std::ops::Deref;
@@ -224,20 +224,16 @@ impl ReaderThreads {
 fn start_readers(readers: usize) -> Sender<Arc<ReadJob>> {
     let (jobs, queue) = mpsc::channel();
     let queue = Arc::new(Mutex::new(queue));
-    if room_for_threads(readers).is_ok() {
-        for number in 0..readers {
-            let queue = Arc::clone(&queue);
-            let reader = thread::Builder::new().name(format!("reader {number}")).stack_size(STACK_BYTES);
-            if reader
-                .spawn(move || {
-                    while let Some(job) = next_job(&queue) {
-                        job.run()
-                    }
-                })
-                .is_err()
-            {
-                break;
+    for number in 0..readers {
+        let queue = Arc::clone(&queue);
+        let reader = thread::Builder::new().name(format!("reader {number}")).stack_size(STACK_BYTES);
+        let read = move || {
+            while let Some(job) = next_job(&queue) {
+                job.run()
             }
+        };
+        if threads::spawn(reader, read).is_err() {
+            break;
         }
     }
     jobs

@@ -1,8 +1,6 @@
 //! The allocator: glibc's malloc, tuned to return memory, and an exit with a message when memory is exhausted.
 
-use memmap2::MmapOptions;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::io;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The system allocator. When memory is exhausted it ends the process with a message and an exit code, where the
@@ -39,15 +37,6 @@ unsafe impl GlobalAlloc for Heap {
         // SAFETY: as above.
         some(unsafe { System.realloc(address, layout, bytes) }, bytes)
     }
-}
-
-/// Address space of a thread: its stack, and another one for signals.
-const THREAD_BYTES: usize = (2 << 20) + (256 << 10);
-
-/// Checks that there is address space for `threads` more threads. Without it, the standard library panics in a new
-/// thread that cannot map its signal stack.
-pub fn room_for_threads(threads: usize) -> io::Result<()> {
-    MmapOptions::new().len(threads.saturating_mul(THREAD_BYTES)).no_reserve_swap().map_anon().map(drop)
 }
 
 #[inline(always)]

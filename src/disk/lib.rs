@@ -38,6 +38,7 @@ mod memory;
 mod real;
 mod sigbus;
 mod staged;
+pub mod threads;
 mod traffic;
 
 pub use ahead::{PendingRead, ReadBytes};

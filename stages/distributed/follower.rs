@@ -4,8 +4,8 @@ use super::FollowerRank;
 use super::agreement::{RankFailure, RankResult, agree};
 use super::order::JobOrder;
 use super::{book, bounds, capture, solve, stats, verify};
-use crate::Result;
-use disk::{Disk, heap};
+use crate::{Result, thread_pool};
+use disk::Disk;
 use engines::Tables;
 use messaging::Communicator;
 use pipeline::StageError;
@@ -30,10 +30,7 @@ pub fn follow(
         }
         let followed = match &plan {
             Ok(plan) => {
-                let threads = plan.settings().threads;
-                heap::room_for_threads(threads).map_err(StageError::no_threads)?;
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                let pool = pool.map_err(StageError::no_threads)?;
+                let pool = thread_pool(plan.settings().threads).map_err(StageError::no_threads)?;
                 let follower = FollowerRank { plan, disk, stop };
                 pool.install(|| follower.obey(order, &mut kept, communicator))
             }

@@ -2,12 +2,14 @@
 
 use super::order::JobOrder;
 use crate::Result;
+use disk::threads;
 use messaging::Communicator;
 use pipeline::StageError;
 use planner::Settings;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Interval at which the leader handles messages while it does other work.
@@ -34,7 +36,7 @@ impl JobLeader {
         let ranks = communicator.size();
         let communicator = Arc::new(Mutex::new(communicator));
         let weak = Arc::downgrade(&communicator);
-        std::thread::Builder::new().name("pulse".to_owned()).spawn(move || poll_until_dropped(&weak))?;
+        threads::spawn(Builder::new().name("pulse".to_owned()), move || poll_until_dropped(&weak))?;
         Ok(JobLeader { communicator, ranks, lost: AtomicUsize::new(0) })
     }
 

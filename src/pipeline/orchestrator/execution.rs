@@ -9,9 +9,10 @@ use crate::observer::{Event, Observer};
 use crate::report::StageError;
 use crate::stage::StageSpec;
 use crate::work::{StageContext, Work};
-use disk::{Digest, clock, heap};
+use disk::{Digest, clock, heap, threads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Time between samples of the resident memory.
@@ -139,7 +140,7 @@ pub(crate) fn execute(
                 });
             }
         };
-        std::thread::Builder::new().spawn_scoped(scope, show).map_err(StageError::no_threads)?;
+        threads::spawn_scoped(scope, Builder::new(), show).map_err(StageError::no_threads)?;
         work.run(stage, context)
     })?;
     let written = std::mem::take(&mut report.written);
