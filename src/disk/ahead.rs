@@ -5,8 +5,7 @@
 //! thread carries it out itself: a read never waits for others, and none is lost where no thread can be started.
 //! Callers bound how many reads they start.
 
-use crate::threads;
-use crate::{DiskError, InputFile};
+use crate::{DiskError, InputFile, threads};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
