@@ -69,7 +69,8 @@ fn repeat(file: &BookFile, book: &Book<AwariGame>, databases: &BookDatabases, wa
     let all: u64 = results.iter().map(|one| searches(&one.results)).sum();
     let wanted = wanted.min(all);
     let stop = signals::stop_flag()?;
-    let mut progress = RepeatProgress { wanted, ..RepeatProgress::default() };
+    let version = engine_version(book.game().rules()).map_err(BuildError::Memory)?;
+    let mut progress = RepeatProgress { version, wanted, repeated: 0, skipped: 0 };
     let mut number = 0u64;
     for EngineResults { engine, results } in &results {
         // Evenly spaced ones of all searches of the book.
@@ -103,8 +104,9 @@ fn searches(results: &[(u64, Assessed)]) -> u64 {
 }
 
 /// How far the repetition of searches is.
-#[derive(Default)]
 struct RepeatProgress {
+    /// The version of this program as an engine: searches of others cannot be repeated.
+    version: String,
     /// The number of searches to repeat.
     wanted: u64,
     repeated: u64,
@@ -127,7 +129,7 @@ impl RepeatProgress {
         stop: &AtomicBool,
     ) -> Result<bool> {
         let limits = engine.limits.parse::<AssessmentLimits>().ok().filter(|limits| limits.is_deterministic());
-        let is_same = engine.version == engine_version(book.game().rules()).map_err(BuildError::Memory)?;
+        let is_same = engine.version == self.version;
         let (Some(limits), Some(named), true) = (limits, databases.named(&engine.databases), is_same) else {
             self.skipped += searches(results);
             return Ok(true);
