@@ -7,12 +7,12 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
-//! | 8 | 4 | version: 1, or 2 if the codec is zstd or rans, with floors or without, or 3 if it is a plane of codec zstd, or 5 if it has pairs |
+//! | 8 | 4 | version, 1 to 5: the first one that has the forms of the codec, or pairs |
 //! | 12 | 4 | `header_bytes` |
 //! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane, 5 to 7 as 1 to 3 with pairs |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
 //! | 18 | 1 | stones, at most 48 |
-//! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd, 4 rans, 5 rans with floors |
+//! | 19 | 1 | codec: 1 raw, 2 packed, 3 zstd, 4 rans, 5 rans with floors, 6 zstd of sparse |
 //! | 20 | 1 | least value, signed |
 //! | 21 | 1 | greatest value, signed |
 //! | 22 | 1 | of a plane, what its bits say: 1 to 6, in the order of [`Role`](crate::Role); else 0 |
@@ -41,7 +41,7 @@
 //! |---|---|---|
 //! | 0 | 8 | offset of the block in the file |
 //! | 8 | 4 | its bytes |
-//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames, 5 strips, 6 strips with floors, 7 sparse; raw and packed files have no other than theirs, zstd files 2 to 4 and 7, rans files 2 and 5, those with floors 2 and 6 |
+//! | 12 | 1 | its form: 1 raw, 2 packed, 3 one frame, 4 frames, 5 strips, 6 strips with floors, 7 sparse, 8 frame of sparse; raw and packed files have no other than theirs, zstd files 2 to 4 and 7, rans files 2 and 5, those with floors 2 and 6, those of zstd of sparse 2, 7 and 8 |
 //! | 13 | 3 | zero |
 //! | 16 | 8 | checksum of its bytes; of strips, of the head alone |
 //!
@@ -61,7 +61,7 @@
 //! 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a block in the place of another is detected.
 //!
 //! Version history. 1: the first. 2: blocks of several frames, so that a probe decodes an eighth of a block, and of
-//! strips. 3: planes of codec zstd have sparse blocks. 5: pairs. All versions are read, and a file is written in the first
+//! strips. 3: planes of codec zstd have sparse blocks. 4: planes of codec zstd of sparse. 5: pairs. All versions are read, and a file is written in the first
 //! version that has its forms.
 
 use crate::checksum;
@@ -394,5 +394,50 @@ fn name_at(bytes: &[u8], at: usize, field_bytes: usize) -> Result<String, Decode
     match str::from_utf8(name) {
         Ok(text) if padded && is_name(name, field_bytes) => Ok(text.to_owned()),
         _ => Err(DecodeError::new("a name", field.escape_ascii())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// The guide and the comment of this module list what the code writes.
+    #[test]
+    fn descriptions_list_every_codec_form_and_version() {
+        let guide = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats.md")).unwrap();
+        let codecs: Vec<Codec> = (1..).map_while(Codec::of_tag).collect();
+        let forms: Vec<Form> = (1..).map_while(Form::of_tag).collect();
+        for (name, text) in [("guide", &*guide), ("comment", include_str!("format.rs"))] {
+            let text = text.replace('`', "");
+            let row = |start: &str| {
+                let row = text.lines().find(|line| line.trim_start_matches("//! ").starts_with(start));
+                row.unwrap_or_else(|| panic!("the {name} has no row {start}"))
+            };
+            assert!(row("| 8 | 4 | version").contains(&format!("version, 1 to {VERSION}")), "{name}");
+            for codec in &codecs {
+                let listed = format!("{} {codec}", codec.tag());
+                assert!(row("| 19 | 1 | codec").contains(&listed), "the {name} lacks the codec {listed}");
+            }
+            for form in &forms {
+                let listed = format!("{} ", form.tag());
+                assert!(row("| 12 | 1 |").contains(&listed), "the {name} lacks the form {form:?}");
+            }
+            let next = format!("{} ", forms.len() + 1);
+            assert!(!row("| 12 | 1 |").contains(&next), "the {name} has a form that the code lacks");
+        }
+        let guide = guide.replace('`', "");
+        for codec in codecs {
+            let row = guide.lines().find(|line| line.starts_with(&format!("| {codec} | "))).unwrap();
+            let version = forms.iter().filter(|form| form.is_of(codec)).map(|form| form.version()).max().unwrap();
+            assert!(
+                row.split('|').nth(3).unwrap().contains(&version.to_string()),
+                "version {version} of {codec}: {row}"
+            );
+        }
+        let history = guide.split("## Version history").nth(1).unwrap();
+        for version in 1..=VERSION {
+            assert!(history.contains(&format!("| {version} | ")), "version {version} has no row in the history");
+        }
     }
 }
