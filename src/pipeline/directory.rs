@@ -1,12 +1,13 @@
 //! The run directory: file names, ownership and content.
 //!
-//! [`Directory`] holds the lock and the journal. The submodules own one kind of file each, or a question about the
+//! [`Directory`] holds the lock and the journal. The other submodules own one kind of file each, or a question about the
 //! whole directory: whether a run may use it (`claim`), which artifacts exist (`survey`), how much space they take
 //! (`space`).
 
 mod claim;
 mod heartbeat;
 mod layout;
+mod locked;
 mod snapshots;
 mod space;
 mod stop;
@@ -16,77 +17,10 @@ pub(crate) use claim::{Claim, MANIFEST_MARK, claim, holds_artifacts, is_leftover
 pub use heartbeat::Heartbeat;
 pub use layout::{RUN_LOG, journal_path, log_path, manifest_path};
 pub(crate) use layout::{heartbeat_path, lock_path, snapshots_path, stop_path};
+pub use locked::Directory;
 pub use snapshots::Snapshots;
 pub(crate) use snapshots::is_snapshots;
 pub use space::Space;
 pub use stop::StopRequest;
 pub use survey::Inspections;
 pub(crate) use survey::{inspect_artifact, survey};
-
-use crate::directory::claim::{keep_others, lock_is_of_others};
-use crate::error::{PipelineError, Result, unusable};
-use crate::journal::{Journal, JournalError};
-use disk::{Disk, DiskError, Lock};
-use std::path::Path;
-use std::time::Duration;
-
-/// A run directory locked for writing.
-pub struct Directory<'d> {
-    // Declared before the lock: the journal is closed before the lock is released.
-    journal: Journal<'d>,
-    _lock: Lock,
-}
-
-impl<'d> Directory<'d> {
-    /// Takes the lock and opens the journal, truncating a torn end. Creates the directory if it is absent. `command` is
-    /// written into the lock. `holds_artifacts` is called if neither lock nor journal show that the directory belongs
-    /// to a run.
-    ///
-    /// # Errors
-    /// [`PipelineError::Locked`], or [`PipelineError::Preflight`] if the directory cannot be used. Nothing is changed
-    /// if it holds only foreign files.
-    pub fn open(
-        disk: &'d dyn Disk,
-        path: &Path,
-        command: &str,
-        holds_artifacts: &dyn Fn() -> Result<bool>,
-    ) -> Result<Self> {
-        claim(disk, path, holds_artifacts)?;
-        let lock_path = lock_path(path);
-        let lock_is_of_others = lock_is_of_others(disk, path);
-        let lock = match disk.lock(&lock_path, command) {
-            Err(DiskError::Locked { .. }) => {
-                // A process that queries the holder takes the lock briefly, so a failed attempt is repeated.
-                std::thread::sleep(Duration::from_millis(100));
-                disk.lock(&lock_path, command)
-            }
-            other => other,
-        };
-        let lock = lock.map_err(|error| match error {
-            DiskError::Locked { holder, .. } => PipelineError::Locked { directory: path.to_path_buf(), holder },
-            source => unusable(path, source),
-        })?;
-        if lock_is_of_others {
-            tracing::warn!("{} was not written by awari: it is renamed and kept", lock_path.display());
-        }
-        keep_others(disk, path).map_err(|source| unusable(path, source))?;
-        let journal = Journal::open(disk, &journal_path(path)).map_err(|error| match error {
-            JournalError::Disk(source) => unusable(path, source),
-            other => other.into(),
-        })?;
-        Ok(Directory { journal, _lock: lock })
-    }
-
-    /// Checks that a directory is a run directory, or holds nothing that a run would replace. Writes nothing.
-    ///
-    /// # Errors
-    /// [`PipelineError::Preflight`] if it holds foreign files, or cannot be read.
-    pub fn check(disk: &dyn Disk, path: &Path, holds_artifacts: &dyn Fn() -> Result<bool>) -> Result<()> {
-        claim(disk, path, holds_artifacts).map(|_| ())
-    }
-
-    /// Returns the journal.
-    pub fn journal(&mut self) -> &mut Journal<'d> {
-        &mut self.journal
-    }
-}

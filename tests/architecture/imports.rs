@@ -1,8 +1,8 @@
 //! The imports between the files of one crate, and the cycles among them.
 //!
 //! An import is any path that names an item of another file: in a `use`, in code, in the arguments of a macro. It is
-//! resolved through re-exports to the file that declares the item. A file may import from the modules above it. Items
-//! under `#[cfg(test)]` are left out.
+//! resolved through re-exports to the file that declares the item; a file that re-exports names and also declares items
+//! is imported itself. A file may import from the modules above it. Items under `#[cfg(test)]` are left out.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -32,6 +32,18 @@ struct Module {
     globs: Vec<Vec<String>>,
     /// Everything but the modules in it.
     items: Vec<Item>,
+}
+
+impl Module {
+    /// Whether a name in the module is that of an item of another.
+    fn re_exports(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|meanings| meanings.iter().any(|one| matches!(one, Name::Alias(_))))
+    }
+
+    /// Whether the module has nothing but modules and names of theirs.
+    fn is_face(&self) -> bool {
+        self.items.iter().all(|item| matches!(item, Item::Use(_)))
+    }
 }
 
 enum Name {
@@ -168,6 +180,15 @@ impl Tree {
             for path in paths.found {
                 let is_glob = path.last().is_some_and(|last| last == "*");
                 let steps = if is_glob { &path[..path.len() - 1] } else { &path[..] };
+                for (length, name) in steps.iter().enumerate().skip(1) {
+                    for passed in self.resolve(id, &steps[..length], &mut Vec::new()) {
+                        let PathTarget::Module(passed) = passed else { continue };
+                        let passed = &self.modules[passed];
+                        if passed.re_exports(name) && !passed.is_face() {
+                            self.add_import(&mut imports, module.file, passed.file, "a name through it");
+                        }
+                    }
+                }
                 for found in self.resolve(id, steps, &mut Vec::new()) {
                     let (file, name) = match found {
                         PathTarget::Item { file, name } => (file, name),
@@ -175,13 +196,18 @@ impl Tree {
                         // What is used of it follows in a path of its own.
                         PathTarget::Module(_) => continue,
                     };
-                    if !self.files[module.file].module_path.starts_with(&self.files[file].module_path) {
-                        imports.entry((module.file, file)).or_default().insert(name);
-                    }
+                    self.add_import(&mut imports, module.file, file, name);
                 }
             }
         }
         imports
+    }
+
+    /// Adds an import between two files, unless the second one is of a module above the first.
+    fn add_import<'a>(&self, imports: &mut Imports<'a>, from: usize, to: usize, name: &'a str) {
+        if !self.files[from].module_path.starts_with(&self.files[to].module_path) {
+            imports.entry((from, to)).or_default().insert(name);
+        }
     }
 
     /// What a path in a module leads to; nothing where it leads out of the crate.
