@@ -487,7 +487,7 @@ fn recorded(dir: &Path) -> (Settings, Run) {
 
 fn add(run: &mut Run, settings: &Settings, stage: &StageName, measured: &Measured) {
     let stones = stage.parameters()[0];
-    let part = StageClass::of(stage.kind(), DatabasePlan::new(settings, stones).method());
+    let part = stages::kinds::class(stage, DatabasePlan::new(settings, stones).method());
     let part = part.expect("each kind of stage is part of a build");
     let none = PartUsage { cpu_seconds: 0.0, wall_seconds: 0.0, read_bytes: 0.0, written_bytes: 0.0, memory_bytes: 0 };
     let taken = run.entry((part, stones)).or_insert(none);
@@ -503,7 +503,7 @@ fn memory_bytes(awari: &Awari, part: StageClass, stones: u32) -> u64 {
     let method = awari.plan().database(stones).method();
     let stages = pipeline::Work::graph(awari).stages().iter();
     let of = stages.filter(|stage| {
-        stage.name.parameters()[0] == stones && StageClass::of(stage.name.kind(), method) == Some(part)
+        stage.name.parameters()[0] == stones && stages::kinds::class(&stage.name, method) == Some(part)
     });
     of.map(|stage| stage.cost.memory_bytes).max().unwrap_or(0)
 }

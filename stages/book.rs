@@ -5,9 +5,15 @@
 //! positions knows and a digest of it. It depends on the databases and the settings of the book alone, unless searches
 //! are limited by time or the book was begun with fewer databases.
 
-use crate::book_databases::BookDatabases;
-use crate::distributed::BookRanks;
-use crate::{BuildContext, Result, files};
+mod databases;
+mod ranks;
+
+pub use databases::{BookDatabases, NamedDatabases};
+
+use crate::build_context::BuildContext;
+use crate::distributed::{FollowerRank, RankResult, StageOrder};
+use crate::files;
+use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use book::{
     AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths,
     engine_version,
@@ -15,8 +21,13 @@ use book::{
 use disk::{Digest, Staged};
 use game::Board;
 use game::notation::PositionText;
-use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
-use planner::{BookRequest, BuildPlan, Settings};
+use messaging::Communicator;
+use pipeline::{
+    ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageResult as Result,
+    StageSpec,
+};
+use planner::{BookRequest, BuildPlan, Method, Settings, StageClass};
+use ranks::BookRanks;
 use search::SearchStop;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -24,9 +35,6 @@ use std::path::PathBuf;
 
 /// Version of the report, raised when the same inputs give another one.
 const VERSION: u32 = 1;
-
-/// Content of the report of a milestone, by which its file is inspected.
-pub(crate) const CONTENT: &str = "book";
 
 /// What a book of a number of positions knows.
 #[derive(Debug, Serialize)]
@@ -45,20 +53,88 @@ struct BookMilestone {
     digest: String,
 }
 
+/// Reports of milestones: `books/K.json`.
+static REPORTS: FileFamily = FileFamily {
+    folder: "books",
+    has: |file| is_numbered(file, "json"),
+    // Without the book its report is of no use.
+    content: FamilyContent::Report(|artifact, report| Some(path(report.to_path_buf(), artifact.identity.get("name")?))),
+};
+
+const KIND: &str = "book";
+
+/// The kind `book:K`.
+pub(crate) struct BookStage;
+
+impl StageKind for BookStage {
+    fn word(&self) -> &'static str {
+        KIND
+    }
+
+    fn parameters(&self) -> &'static [&'static str] {
+        &["K"]
+    }
+
+    fn stones(&self, settings: &Settings, _: &[u32]) -> u32 {
+        settings.stones_max()
+    }
+
+    /// Whether a file belongs to a book: `books/NAME.sqlite`, its lock, and its log.
+    fn is_kept(&self, name: &ArtifactName) -> bool {
+        let file = name.as_str().strip_prefix("books/").and_then(|file| file.split_once('.'));
+        file.is_some_and(|(_, rest)| matches!(rest, "sqlite" | "sqlite-wal" | "sqlite-shm" | "sqlite-journal" | "lock"))
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Book
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        None
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&REPORTS)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        build.settings().book().map_or_else(Vec::new, |request| declare(build, request))
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        build.forget_tables();
+        run(build, parameters[0], context)
+    }
+
+    fn follow(
+        &self,
+        rank: &mut FollowerRank<'_>,
+        order: &StageOrder,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<()> {
+        ranks::follow(rank, order, communicator)
+    }
+}
+
+/// Returns the name of the report of a book of some positions.
+fn report_of(positions: u32) -> ArtifactName {
+    files::name(format!("books/{positions}.json"))
+}
+
 /// Declares the stages: each reads all databases, and the report of the stage before it.
-pub(crate) fn declare(plan: &BuildPlan, request: &BookRequest) -> Vec<(StageSpec, Vec<ArtifactSpec>)> {
+fn declare(plan: &BuildPlan, request: &BookRequest) -> Vec<Declaration> {
     let settings = plan.settings();
     let mut before = None;
     let declare = |positions: u32| {
-        let name = files::book_report(positions);
+        let name = report_of(positions);
         let inputs = settings.stones().map(files::database).chain(before.replace(name.clone())).collect();
         let stage = StageSpec {
             inputs,
             outputs: vec![name.clone()],
             cost: plan.book_cost(positions),
-            ..StageSpec::new(StageName::new("book", &[positions]))
+            ..StageSpec::new(StageName::new(KIND, &[positions]))
         };
-        let report = ArtifactSpec::new(name, ArtifactKind::Report, CONTENT)
+        let report = ArtifactSpec::new(name, ArtifactKind::Report, KIND)
             .version(VERSION)
             .identity("rules", settings.rules.name)
             .identity("positions", settings.set)
@@ -67,7 +143,7 @@ pub(crate) fn declare(plan: &BuildPlan, request: &BookRequest) -> Vec<(StageSpec
             .identity("settings", request.settings.text())
             .identity("ends", positions);
         let report = if request.plies > 0 { report.identity("plies", request.plies) } else { report };
-        (stage, vec![report])
+        Declaration { stage, artifacts: vec![report] }
     };
     request.milestones().into_iter().map(declare).collect()
 }
@@ -85,18 +161,18 @@ fn roots(settings: &Settings, request: &BookRequest) -> Vec<Board> {
 }
 
 /// Returns the path of the book, beside the report of a stage.
-pub(crate) fn path(report: PathBuf, name: &str) -> PathBuf {
+fn path(report: PathBuf, name: &str) -> PathBuf {
     report.with_file_name(format!("{name}.sqlite"))
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let request = settings.book().expect("a build with the stage has a book");
     // The settings have the threads of the manifest, the context those of this run.
     let of_book = book::BookSettings { threads: context.threads(), ..request.settings };
     let databases = BookDatabases::of_build(settings, context.disk(), |name| context.input(name))?;
-    let report = context.output(&files::book_report(positions));
+    let report = context.output(&report_of(positions));
     let path = path(report.clone(), &request.name);
     let limits = of_book.limits.to_string();
     let version = engine_version(&settings.rules).map_err(|error| failed_build(BuildError::Memory(error)))?;
@@ -142,7 +218,7 @@ pub(crate) fn run(build: &BuildContext, positions: u32, context: &StageContext) 
     let (wanted, had) = (positions as usize, builder.book().graph().len());
     context.progress().begin(positions.into(), "positions");
     context.progress().advance(had.min(wanted) as u64);
-    let mut ranks = match &build.job {
+    let mut ranks = match build.job() {
         Some(job) if had < wanted => Some(BookRanks::new(settings, of_book.limits, job, context)?),
         _ => None,
     };
@@ -193,7 +269,7 @@ fn of(book: &Book<AwariGame>) -> BookMilestone {
 
 fn publish(positions: u32, milestone: &BookMilestone, context: &StageContext) -> Result<StageReport> {
     let text = serde_json::to_string_pretty(milestone).map_err(StageError::failed)? + "\n";
-    let name = files::book_report(positions);
+    let name = report_of(positions);
     let mut staged = Staged::create(context.disk(), &context.output(&name), text.len() as u64)?;
     staged.write(text.as_bytes())?;
     staged.publish()?;

@@ -4,14 +4,22 @@
 //! does not depend on n except for the tables. If the solver keeps the captures, they stay in memory. If the cache is too
 //! small, smaller databases are read sequentially, for all captures or for one stripe at a time.
 
+mod ranks;
+
+use crate::build_context::BuildContext;
+use crate::declaration;
+use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::engine_progress::EngineProgress;
-use crate::{BuildContext, Result, declaration, files};
+use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
+use crate::stage_cache::CacheUse;
+use crate::{files, verify};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows};
 use game::{Index, Score, Slab};
-use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageSpec};
-use planner::{CaptureMemory, DatabasePlan, Settings, Verify};
+use messaging::Communicator;
+use pipeline::{ArtifactKind, StageContext, StageError, StageReport, StageResult as Result, StageSpec};
+use planner::{BuildPlan, CaptureMemory, DatabasePlan, Method, Settings, StageClass};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,21 +29,78 @@ use store::{BlockCache, CachedScores, PendingRange, RangeDecoder, Scores, StoreE
 /// Version of capture databases, raised when the same inputs give another content.
 const VERSION: u32 = 1;
 
-/// Declares the stage: it reads the smaller databases and makes the captures.
-pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
-    let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
-    let smaller = settings.smaller(stones).map(files::database).collect();
-    let before = settings.stones().rev().find(|&before| before < stones).filter(|_| settings.verify != Verify::None);
-    let stage = StageSpec {
-        after: before.map(|before| StageName::new("verify", &[before])).into_iter().collect(),
-        ..declaration::stage(plan, "capture", None, smaller, vec![captures.clone()])
-    };
-    let captures = declaration::artifact(settings, stones, captures, ArtifactKind::Intermediate, "capture");
-    (stage, vec![captures.version(VERSION)])
+const KIND: &str = "capture";
+
+/// Capture databases: `captures/NN.cap`.
+static CAPTURES: FileFamily = FileFamily {
+    folder: "captures",
+    has: |file| is_numbered(file, "cap"),
+    content: FamilyContent::Values(|_, rules| files::capture_kind(rules)),
+};
+
+/// The kind `capture:n`.
+pub(crate) struct CaptureStage;
+
+impl StageKind for CaptureStage {
+    fn word(&self) -> &'static str {
+        KIND
+    }
+
+    fn cache_use(&self, _: &DatabasePlan) -> CacheUse {
+        CacheUse { databases: true, ..CacheUse::default() }
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Captures
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Capture)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&CAPTURES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        declaration::of_databases(self, build, |settings, plan| self.declare_for(settings, plan))
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        let stones = parameters[0];
+        match build.job_that_shares(stones) {
+            Some(job) => ranks::run(build, job, stones, context),
+            None => run(build, stones, context),
+        }
+    }
+
+    fn follow(
+        &self,
+        rank: &mut FollowerRank<'_>,
+        order: &StageOrder,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<()> {
+        ranks::follow(rank, order, communicator)
+    }
+}
+
+impl CaptureStage {
+    /// Declares the stage of a database: it reads the smaller databases and makes the captures.
+    fn declare_for(&self, settings: &Settings, plan: &DatabasePlan) -> Declaration {
+        let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
+        let smaller = settings.smaller(stones).map(files::database).collect();
+        let before = settings.stones().rev().find(|&before| before < stones);
+        let stage = StageSpec {
+            after: before.and_then(|before| verify::stage_of(settings, before)).into_iter().collect(),
+            ..declaration::stage(self, plan, None, smaller, vec![captures.clone()])
+        };
+        let captures = declaration::artifact(settings, stones, captures, ArtifactKind::Intermediate, KIND);
+        Declaration { stage, artifacts: vec![captures.version(VERSION)] }
+    }
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let (settings, plan) = (build.settings(), build.plan(stones));
     let index = Index::new(stones, settings.set);
     let cache_bytes = build.stage_cache().cache_bytes(plan);

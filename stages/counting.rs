@@ -3,22 +3,80 @@
 //! Between bounds the stage saves a snapshot at the interval of the manifest, and on a stop request. The output does
 //! not depend on the number of threads of this process or of the one that wrote the snapshot.
 
-use crate::database_file::DatabaseWriter;
+use crate::build_context::BuildContext;
+use crate::distributed::{self, FollowerRank, RankResult, StageOrder};
 use crate::engine_progress::EngineProgress;
+use crate::files;
 use crate::files::CountsFormat;
+use crate::kind::{Declaration, FileFamily, Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, Result, files, sweep};
+use crate::solver::{self, DATABASES, DatabaseWriter};
+use crate::stage_cache::CacheUse;
 use engines::Bytes;
 use engines::counting::{CountingError, Distribution, counting};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
+use messaging::Communicator;
+use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
+use planner::{BuildPlan, DatabasePlan, Method, StageClass};
 use store::{FileKind, Shape};
 
-/// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+const KIND: &str = "counting";
+
+/// The kind `counting:n`.
+pub(crate) struct CountingStage;
+
+impl StageKind for CountingStage {
+    fn word(&self) -> &'static str {
+        KIND
+    }
+
+    fn cache_use(&self, _: &DatabasePlan) -> CacheUse {
+        CacheUse { captures: true, databases: true, arrays: false }
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Solving
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        &[Method::Counting]
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Counting)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&DATABASES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        solver::declare(self, build)
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        let stones = parameters[0];
+        match build.job() {
+            Some(job) => distributed::solve(KIND, build, job, stones, context),
+            None => run(build, stones, context),
+        }
+    }
+
+    fn follow(
+        &self,
+        rank: &mut FollowerRank<'_>,
+        order: &StageOrder,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<()> {
+        distributed::follow_solver(rank, order, communicator)
+    }
+}
+
+/// Runs the stage on this machine.
+fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
-    let (captures, _) = sweep::read_captures(build, &index, context)?;
+    let (captures, _) = solver::read_captures(build, &index, context)?;
     let format = CountsFormat::new(settings.rules.name, &index);
     // Counts are in the order of captures.
     let shape = files::shape(&index, FileKind::Capture);

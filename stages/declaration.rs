@@ -1,18 +1,35 @@
 //! Declarations of stages and artifacts of one database.
 
+use crate::kind::{Declaration, StageKind};
 use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageName, StageSpec};
-use planner::{DatabasePlan, Settings};
+use planner::{BuildPlan, DatabasePlan, Settings};
+
+/// Declares one stage for each database whose method needs the kind.
+pub(crate) fn of_databases(
+    kind: &dyn StageKind,
+    build: &BuildPlan,
+    mut declare: impl FnMut(&Settings, &DatabasePlan) -> Declaration,
+) -> Vec<Declaration> {
+    plans(kind, build).map(|plan| declare(build.settings(), plan)).collect()
+}
+
+/// Returns the plans of the databases whose method needs the kind.
+pub(crate) fn plans<'b>(kind: &dyn StageKind, build: &'b BuildPlan) -> impl Iterator<Item = &'b DatabasePlan> {
+    let methods = kind.methods();
+    build.databases().iter().filter(move |plan| methods.contains(&plan.method()))
+}
 
 /// Returns a stage of a database, with its planned cost.
 pub(crate) fn stage(
+    kind: &dyn StageKind,
     plan: &DatabasePlan,
-    kind: &str,
     bound: Option<u32>,
     inputs: Vec<ArtifactName>,
     outputs: Vec<ArtifactName>,
 ) -> StageSpec {
     let parameters: Vec<u32> = std::iter::once(plan.stones()).chain(bound).collect();
-    StageSpec { inputs, outputs, cost: plan.cost(kind), ..StageSpec::new(StageName::new(kind, &parameters)) }
+    let class = kind.class(plan.method()).expect("stages of databases have a class");
+    StageSpec { inputs, outputs, cost: plan.cost(class), ..StageSpec::new(StageName::new(kind.word(), &parameters)) }
 }
 
 /// Returns an artifact of the database of `stones`.

@@ -3,15 +3,19 @@
 //! Positions come from games of the engine. All of them but one in [`LEFT_OUT`] are fitted to; the others give the error by
 //! number of stones. The files depend on the databases and on the settings alone, not on threads.
 
-use crate::{BuildContext, Result, declaration, files};
+use crate::build_context::BuildContext;
+use crate::declaration;
+use crate::files;
+use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind};
 use disk::{Digest, Staged};
 use game::{Board, Index, Orientation, Score};
-use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
-use planner::{DatabasePlan, EvaluationFit, Settings};
+use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
+use planner::{BuildPlan, EvaluationFit, Method, Settings, StageClass};
 use rayon::prelude::*;
 use search::{Evaluation, GameSampler, Training};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use store::{CachedScores, FileKind};
 
 /// Version of evaluations, raised when the same databases give another one.
@@ -29,24 +33,69 @@ const GAMES_A_ROUND: u64 = 512;
 /// Positions whose scores a thread reads at a time. They are sorted, so that each block is decoded by one thread.
 const POSITIONS_A_READ: usize = 4096;
 
-/// Declares the stage: it reads all databases, and makes an evaluation and its errors.
-pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan, fit: EvaluationFit) -> (StageSpec, Vec<ArtifactSpec>) {
-    let stones = plan.stones();
-    let outputs = [(files::evaluation(), "evaluation"), (files::evaluation_errors(), "evaluation-errors")];
-    let databases = settings.stones().map(files::database).collect();
-    let stage =
-        declaration::stage(plan, "evaluation", None, databases, outputs.iter().map(|(name, _)| name.clone()).collect());
-    let artifact = |(name, content)| {
-        declaration::artifact(settings, stones, name, ArtifactKind::Report, content)
-            .version(VERSION)
-            .identity("games", fit.games)
-            .identity("rounds", fit.rounds)
-    };
-    (stage, outputs.map(artifact).into())
+const NETWORK: &str = "network.bin";
+const ERRORS: &str = "errors.json";
+
+/// The evaluation and its errors.
+static EVALUATIONS: FileFamily =
+    FileFamily { folder: "evaluation", has: |file| [NETWORK, ERRORS].contains(&file), content: FamilyContent::REPORT };
+
+fn network() -> ArtifactName {
+    files::name(format!("{}/{NETWORK}", EVALUATIONS.folder))
+}
+
+fn network_errors() -> ArtifactName {
+    files::name(format!("{}/{ERRORS}", EVALUATIONS.folder))
+}
+
+/// Returns the path of the evaluation of the engine in a run directory.
+pub fn evaluation_path(directory: &Path) -> PathBuf {
+    network().below(directory)
+}
+
+/// The kind `evaluation:n`.
+pub(crate) struct EvaluationStage;
+
+impl StageKind for EvaluationStage {
+    fn word(&self) -> &'static str {
+        "evaluation"
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Evaluation
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Evaluation)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&EVALUATIONS)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        let (settings, largest) = (build.settings(), build.databases().last());
+        let (Some(fit), Some(plan)) = (settings.evaluation, largest) else { return Vec::new() };
+        let outputs = [(network(), "evaluation"), (network_errors(), "evaluation-errors")];
+        let databases = settings.stones().map(files::database).collect();
+        let names = outputs.iter().map(|(name, _)| name.clone()).collect();
+        let artifact = |(name, content)| {
+            declaration::artifact(settings, plan.stones(), name, ArtifactKind::Report, content)
+                .version(VERSION)
+                .identity("games", fit.games)
+                .identity("rounds", fit.rounds)
+        };
+        let stage = declaration::stage(self, plan, None, databases, names);
+        vec![Declaration { stage, artifacts: outputs.map(artifact).into() }]
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        run(build, parameters[0], context)
+    }
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let fit = settings.evaluation.expect("a build without this setting has no such stage");
     let played = play(settings, stones, fit.games, context)?;
@@ -74,8 +123,8 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let error = errors.network();
     let text = serde_json::to_string(&errors).expect("numbers and lists of them are JSON") + "\n";
     let report = StageReport::new(positions).with("error", error).with("left out", left_out.len() as u64);
-    let report = publish(context, report, files::evaluation(), &evaluation.to_bytes())?;
-    publish(context, report, files::evaluation_errors(), text.as_bytes())
+    let report = publish(context, report, network(), &evaluation.to_bytes())?;
+    publish(context, report, network_errors(), text.as_bytes())
 }
 
 /// A position of a game.

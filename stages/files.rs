@@ -1,9 +1,8 @@
 //! The files of a run: names, identities, and opening and writing them.
 
-use crate::{Result, declaration};
 use disk::{Digest, Disk};
 use game::{Index, PositionSet, Rules, Slab};
-use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageError};
+use pipeline::{ArtifactName, StageError, StageResult as Result};
 use planner::Settings;
 use std::path::Path;
 use store::{
@@ -21,81 +20,8 @@ pub(crate) fn capture(stones: u32) -> ArtifactName {
     name(format!("captures/{stones:02}.cap"))
 }
 
-/// Returns `stats/NN.json`.
-pub(crate) fn stats(stones: u32) -> ArtifactName {
-    name(format!("stats/{stones:02}.json"))
-}
-
-/// Returns the name of the evaluation of the engine.
-pub(crate) fn evaluation() -> ArtifactName {
-    name(EVALUATION.to_owned())
-}
-
-/// Returns the name of its errors.
-pub(crate) fn evaluation_errors() -> ArtifactName {
-    name(EVALUATION_ERRORS.to_owned())
-}
-
-/// The evaluation of the engine, relative to the run directory.
-pub const EVALUATION: &str = "evaluation/network.bin";
-const EVALUATION_ERRORS: &str = "evaluation/errors.json";
-
-/// Returns `books/K.json`, the report of a book of K positions.
-pub(crate) fn book_report(positions: u32) -> ArtifactName {
-    name(format!("books/{positions}.json"))
-}
-
-/// Returns the name of the fact that a database was verified.
-pub(crate) fn verification(stones: u32) -> ArtifactName {
-    name(format!("verified/{stones:02}"))
-}
-
-/// Version of databases, raised when the same captures give other scores.
-const DATABASE_VERSION: u32 = 1;
-
-/// Declares the database that a plan makes.
-pub(crate) fn declare_database(settings: &Settings, stones: u32) -> ArtifactSpec {
-    let name = database(stones);
-    let database = declaration::artifact(settings, stones, name, ArtifactKind::Target, "database");
-    let database = database.version(DATABASE_VERSION);
-    match settings.set.opening(stones) {
-        Some(opening) => database.identity("opening", opening.pit_stones()),
-        None => database,
-    }
-}
-
-/// Whether a build can make a file of this name.
-pub(crate) fn is_name(name: &ArtifactName) -> bool {
-    let mut parts = name.as_str().split('/');
-    let (folder, mut rest) = (parts.next().unwrap_or_default(), parts);
-    let is_number = |text: &str| text.len() >= 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let numbered = |extension: &str, file: Option<&str>| {
-        file.and_then(|file| file.split_once('.')).is_some_and(|(stem, rest)| is_number(stem) && rest == extension)
-    };
-    let is_file = match folder {
-        "databases" => numbered("awari", rest.next()),
-        "captures" => numbered("cap", rest.next()),
-        "stats" | "books" => numbered("json", rest.next()),
-        "evaluation" => return [EVALUATION, EVALUATION_ERRORS].contains(&name.as_str()),
-        "planes" => {
-            let is_stones = rest.next().is_some_and(is_number);
-            let file = rest.next();
-            is_stones
-                && (["seed", "won", "lost", "plane"].iter().any(|extension| numbered(extension, file))
-                    || ["win.seeds", "candidate.seeds"].iter().any(|name| file == Some(name)))
-        }
-        _ => false,
-    };
-    is_file && rest.next().is_none()
-}
-
-/// Whether a file belongs to a book: `books/NAME.sqlite`, its lock, and its log.
-pub(crate) fn is_book(name: &ArtifactName) -> bool {
-    let file = name.as_str().strip_prefix("books/").and_then(|file| file.split_once('.'));
-    file.is_some_and(|(_, rest)| matches!(rest, "sqlite" | "sqlite-wal" | "sqlite-shm" | "sqlite-journal" | "lock"))
-}
-
-fn name(text: String) -> ArtifactName {
+/// Returns the name of an artifact.
+pub(crate) fn name(text: String) -> ArtifactName {
     ArtifactName::new(text).expect("names of artifacts are made of letters, digits and slashes")
 }
 

@@ -4,11 +4,12 @@
 //! capture nothing are in the same database, and their scores are taken from it while it is written. Captures lead to
 //! smaller databases, of which one score each is read. The opening of awari has no captures.
 
-use crate::{Result, files};
+use crate::files;
 use disk::Disk;
 use engines::ChoiceCounts;
 use game::{Index, Orientation, PositionSet, Rules, Score};
 use pipeline::ArtifactName;
+use pipeline::StageResult as Result;
 use planner::Settings;
 use std::path::PathBuf;
 

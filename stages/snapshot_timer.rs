@@ -1,8 +1,8 @@
 //! Snapshots of a long stage, at the interval of the manifest.
 
-use crate::Result;
 use disk::Stopwatch;
 use pipeline::StageContext;
+use pipeline::StageResult as Result;
 use std::fmt;
 use std::time::Duration;
 

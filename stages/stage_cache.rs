@@ -4,15 +4,26 @@
 //! of files, so they equal what the files hold. Large arrays are reused from database to database, because clearing
 //! their pages anew takes as long as a pass of a kernel.
 
-use crate::Result;
 use check::Histogram;
 use disk::Digest;
 use engines::{Bytes, ChoiceCounts, ScoreRows};
 use game::Index;
-use pipeline::{StageError, StageSpec};
+use pipeline::StageError;
+use pipeline::StageResult as Result;
 use planner::{BuildPlan, DatabasePlan, StageMemory};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a stage uses of the stage cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CacheUse {
+    /// The captures of its database.
+    pub(crate) captures: bool,
+    /// Solved databases, instead of decoded blocks.
+    pub(crate) databases: bool,
+    /// Spare arrays, which its planned memory includes.
+    pub(crate) arrays: bool,
+}
 
 /// Cache that the stages of a build share.
 #[derive(Default)]
@@ -47,27 +58,27 @@ impl CacheContent {
 }
 
 impl StageCache {
-    /// Drops what the next stage does not need, and spare arrays that do not fit its budget.
-    pub(crate) fn begin(&self, stage: &StageSpec, plan: &DatabasePlan) {
+    /// Drops what the next stage does not use, and spare arrays that do not fit the budget beside its memory.
+    pub(crate) fn begin(&self, cache_use: CacheUse, stage_bytes: u64, plan: &DatabasePlan) {
         let mut content = self.content();
-        let is_solved_here = matches!(stage.name.kind(), "sweep" | "counting");
-        if !is_solved_here && let Some((_, captures)) = content.captures.take() {
+        if !cache_use.captures
+            && let Some((_, captures)) = content.captures.take()
+        {
             content.spare.push(captures);
         }
         // The plans of other stages have no cache of blocks.
-        if !matches!(stage.name.kind(), "capture" | "sweep" | "counting" | "verify" | "stats") {
+        if !cache_use.databases {
             content.databases.clear();
         }
         // No stage of a bound method takes a spare array.
         if plan.method().has_bounds() {
             content.spare.clear();
         }
-        let StageMemory { arena_bytes, cache_bytes, budget_bytes, .. } = *plan.memory();
-        // A sweep in memory takes these arrays, which its plan includes.
-        if stage.name.kind() == "sweep" && arena_bytes.is_none() {
+        if cache_use.arrays {
             return;
         }
-        while stage.cost.memory_bytes + content.memory_bytes(cache_bytes) > budget_bytes {
+        let StageMemory { cache_bytes, budget_bytes, .. } = *plan.memory();
+        while stage_bytes + content.memory_bytes(cache_bytes) > budget_bytes {
             if content.spare.pop().is_none() && content.databases.pop_first().is_none() {
                 break;
             }
@@ -197,7 +208,7 @@ impl StageCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pipeline::{Cost, Manifest, StageName};
+    use pipeline::Manifest;
     use planner::{Settings, schema};
 
     fn plan() -> BuildPlan {
@@ -205,10 +216,8 @@ mod tests {
         BuildPlan::new(Settings::new(&Manifest::parse(text, "m.toml", &schema(), &[]).unwrap()))
     }
 
-    fn stage(kind: &str, memory_bytes: u64) -> StageSpec {
-        let name = StageName::new(kind, &[12]);
-        StageSpec { cost: Cost { memory_bytes, ..Cost::default() }, ..StageSpec::new(name) }
-    }
+    const SOLVER: CacheUse = CacheUse { captures: true, databases: true, arrays: true };
+    const CHECK: CacheUse = CacheUse { captures: false, databases: true, arrays: false };
 
     #[test]
     fn captures_are_kept_for_the_solver_by_digest() {
@@ -217,13 +226,13 @@ mod tests {
         let cache = StageCache::default();
         let keep = || cache.keep_captures(right, cache.array(&plan, &index).unwrap());
         keep();
-        cache.begin(&stage("sweep", 0), plan.database(12));
+        cache.begin(SOLVER, 0, plan.database(12));
         assert_eq!(cache.captures(right).unwrap().len() as u64, index.positions());
         assert!(cache.captures(right).is_none(), "they were taken");
         keep();
         assert!(cache.captures(wrong).is_none());
         keep();
-        cache.begin(&stage("verify", 0), plan.database(12));
+        cache.begin(CHECK, 0, plan.database(12));
         assert!(cache.captures(right).is_none());
         assert_eq!(cache.content().spare.len(), 1, "the array is reused");
     }
@@ -241,11 +250,11 @@ mod tests {
         assert_eq!(cache.database(10, digest).unwrap().len() as u64, game::PositionSet::All.positions(10));
         assert!(cache.database(11, digest).is_none(), "no capture of up to 12 stones leads there");
         assert!(cache.database(10, Digest::of(b"other")).is_none());
-        cache.begin(&stage("stats", 8 << 20), plan.database(12));
+        cache.begin(CHECK, 8 << 20, plan.database(12));
         assert!(!cache.content().spare.is_empty() && cache.has_databases());
-        cache.begin(&stage("stats", 64 << 20), plan.database(12));
+        cache.begin(CHECK, 64 << 20, plan.database(12));
         assert!(cache.content().spare.is_empty() && cache.has_databases(), "databases are within the cache");
-        cache.begin(&stage("process", 0), plan.database(12));
+        cache.begin(CacheUse::default(), 0, plan.database(12));
         assert!(!cache.has_databases());
     }
 

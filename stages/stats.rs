@@ -3,14 +3,22 @@
 //! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read but the
 //! scores of the opening position and of its captures.
 
+mod ranks;
+
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
-use crate::{BuildContext, Result, declaration, files, opening};
+use crate::build_context::BuildContext;
+use crate::declaration;
+use crate::distributed::{FollowerRank, RankResult, StageOrder};
+use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
+use crate::stage_cache::CacheUse;
+use crate::{files, opening};
 use check::{CaptureStatistics, Histogram, PairStatistics, Statistics};
 use disk::{Digest, Disk, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
-use pipeline::{ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageReport, StageSpec};
-use planner::{DatabasePlan, Settings};
+use messaging::Communicator;
+use pipeline::{ArtifactKind, ArtifactName, StageContext, StageReport, StageResult as Result};
+use planner::{BuildPlan, DatabasePlan, Method, Settings, StageClass};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
@@ -27,17 +35,76 @@ const PAIRS_AT_ONCE: u64 = 1 << 20;
 /// Version of statistics, raised when the same databases give other figures.
 const VERSION: u32 = 1;
 
-/// Declares the stage: it reads captures and scores, and makes the statistics.
-pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> (StageSpec, Vec<ArtifactSpec>) {
-    let (stones, stats) = (plan.stones(), files::stats(plan.stones()));
-    let inputs = StatsInputs::names(plan).into_iter().chain(opening::inputs(settings, stones)).collect();
-    let stage = declaration::stage(plan, "stats", None, inputs, vec![stats.clone()]);
-    let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
-    (stage, vec![stats.version(VERSION)])
+const KIND: &str = "stats";
+
+/// Statistics: `stats/NN.json`.
+static STATISTICS: FileFamily =
+    FileFamily { folder: "stats", has: |file| is_numbered(file, "json"), content: FamilyContent::REPORT };
+
+/// The kind `stats:n`.
+pub(crate) struct StatsStage;
+
+impl StageKind for StatsStage {
+    fn word(&self) -> &'static str {
+        KIND
+    }
+
+    fn cache_use(&self, _: &DatabasePlan) -> CacheUse {
+        CacheUse { databases: true, ..CacheUse::default() }
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Statistics
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Stats)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&STATISTICS)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        declaration::of_databases(self, build, |settings, plan| self.declare_for(settings, plan))
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        let stones = parameters[0];
+        match build.job_that_shares(stones) {
+            Some(job) => ranks::run(build, job, stones, context),
+            None => run(build, stones, context),
+        }
+    }
+
+    fn follow(
+        &self,
+        rank: &mut FollowerRank<'_>,
+        order: &StageOrder,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<()> {
+        ranks::follow(rank, order, communicator)
+    }
+}
+
+impl StatsStage {
+    /// Declares the stage of a database: it reads captures and scores, and makes the statistics.
+    fn declare_for(&self, settings: &Settings, plan: &DatabasePlan) -> Declaration {
+        let (stones, stats) = (plan.stones(), statistics_of(plan.stones()));
+        let inputs = StatsInputs::names(plan).into_iter().chain(opening::inputs(settings, stones)).collect();
+        let stage = declaration::stage(self, plan, None, inputs, vec![stats.clone()]);
+        let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
+        Declaration { stage, artifacts: vec![stats.version(VERSION)] }
+    }
+}
+
+/// Returns `stats/NN.json`.
+fn statistics_of(stones: u32) -> ArtifactName {
+    files::name(format!("stats/{stones:02}.json"))
 }
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let (settings, plan) = (build.settings(), build.plan(stones));
     let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| context.input(name))?;
@@ -185,7 +252,7 @@ pub(crate) fn publish(
     let choice = CaptureStatistics { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let statistics = Statistics::new(index.stones(), histogram, choice);
     let text = pairs.into_iter().fold(statistics, Statistics::with_pairs).json() + "\n";
-    let name = files::stats(index.stones());
+    let name = statistics_of(index.stones());
     let path = context.output(&name);
     let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;
     staged.write(text.as_bytes())?;

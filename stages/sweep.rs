@@ -3,24 +3,86 @@
 //! Between passes the stage saves a snapshot of the scores at the interval of the manifest, and when it is asked to stop.
 //! Any mixture of passes converges to the same scores.
 
-use crate::database_file::DatabaseWriter;
+mod guarantees;
+mod on_disk;
+
+use crate::build_context::BuildContext;
+use crate::distributed::{self, FollowerRank, RankResult, StageOrder};
 use crate::engine_progress::EngineProgress;
+use crate::files;
+use crate::kind::{Declaration, FileFamily, Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, Result, files};
-use disk::Digest;
-use engines::{Bytes, DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
+use crate::solver::{self, DATABASES, DatabaseWriter, read_captures};
+use crate::stage_cache::CacheUse;
+use engines::{DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
+use messaging::Communicator;
+use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
+use planner::{BuildPlan, DatabasePlan, Method, StageClass};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Codec, FileKind};
 
 /// Upper bound on the passes from a snapshot. A valid one needs no more passes than zeros do, which is some tens; other
 /// data may never converge.
-pub(crate) const PASSES_MAX: u64 = 1000;
+const PASSES_MAX: u64 = 1000;
 
-/// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+const KIND: &str = "sweep";
+
+/// The kind `sweep:n`.
+pub(crate) struct SweepStage;
+
+impl StageKind for SweepStage {
+    fn word(&self) -> &'static str {
+        KIND
+    }
+
+    fn cache_use(&self, plan: &DatabasePlan) -> CacheUse {
+        CacheUse { captures: true, databases: true, arrays: plan.memory().arena_bytes.is_none() }
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Solving
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        &[Method::Sweep]
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Sweep)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&DATABASES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        solver::declare(self, build)
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        let stones = parameters[0];
+        match build.job() {
+            Some(job) => distributed::solve(KIND, build, job, stones, context),
+            None if !build.settings().rules.has_scores() => guarantees::run(build, stones, context),
+            None if build.plan(stones).memory().arena_bytes.is_some() => on_disk::run(build, stones, context),
+            None => run(build, stones, context),
+        }
+    }
+
+    fn follow(
+        &self,
+        rank: &mut FollowerRank<'_>,
+        order: &StageOrder,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<()> {
+        distributed::follow_solver(rank, order, communicator)
+    }
+}
+
+/// Runs the stage, with all scores in memory.
+fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let (captures, captures_digest) = read_captures(build, &index, context)?;
@@ -65,30 +127,14 @@ pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
         .with("resumed", u64::from(resumed)))
 }
 
-/// Returns the captures of an index and their digest, from the stage cache or from the file, with every block checked. The
-/// file is not mapped: pages of a map would count as memory.
-pub(crate) fn read_captures(build: &BuildContext, index: &Index, context: &StageContext) -> Result<(Bytes, Digest)> {
-    let (settings, stage_cache) = (build.settings(), build.stage_cache());
-    let name = files::capture(index.stones());
-    let damaged = |error| files::unreadable(&name, error);
-    let path = context.input(&name);
-    let file = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, index).map_err(damaged)?;
-    if let Some(captures) = stage_cache.captures(file.digest()) {
-        return Ok((captures, file.digest()));
-    }
-    let mut captures = stage_cache.array(build.plans(), index)?;
-    file.read_into(&mut captures).map_err(damaged)?;
-    Ok((captures, file.digest()))
-}
-
 /// Progress that also stops an engine after a number of passes.
-pub(crate) struct PassLimit<'a> {
-    pub(crate) watch: &'a EngineProgress<'a>,
-    pub(crate) passes: AtomicU64,
+struct PassLimit<'a> {
+    watch: &'a EngineProgress<'a>,
+    passes: AtomicU64,
 }
 
 impl PassLimit<'_> {
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.passes.load(Ordering::Relaxed) == 0
     }
 }

@@ -4,6 +4,7 @@ use crate::quantity::grouped;
 use pipeline::Counter;
 use pipeline::journal::Measured;
 use pipeline::status::Status;
+use stages::{Phase, kinds};
 use std::fmt;
 
 /// What the book of a manifest knew when its last stage ended.
@@ -21,7 +22,7 @@ pub(crate) struct BookSummary {
 impl BookSummary {
     /// Makes the summary from the measured stages; `None` if no stage of a book is done.
     pub(crate) fn new(status: &Status) -> Option<BookSummary> {
-        let done = status.stages.iter().filter(|stage| stage.stage.kind() == "book");
+        let done = status.stages.iter().filter(|stage| kinds::phase(&stage.stage) == Some(Phase::Book));
         let done = done.filter_map(|stage| stage.measured.as_ref());
         done.max_by_key(|measured| measured.report.positions).and_then(BookSummary::of)
     }

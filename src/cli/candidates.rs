@@ -7,24 +7,23 @@ use game::STONES_MAX;
 use pipeline::manifest::MANIFEST_BYTES_MAX;
 use pipeline::{Manifest, Work};
 use planner::{Settings, schema};
-use stages::Awari;
+use stages::{Awari, kinds};
 use std::path::PathBuf;
-
-/// The kinds of stages of every method.
-const KINDS: [&str; 5] = ["capture", "sweep", "verify", "stats", "evaluation"];
 
 /// Returns the kernels that this processor supports.
 pub(crate) fn kernels() -> Vec<CompletionCandidate> {
     Kernel::available().map(|kernel| CompletionCandidate::new(kernel.to_string())).collect()
 }
 
-/// Returns the stages of the manifest on the command line; without one, common stages.
+/// Returns the stages of the manifest on the command line; without one, those of which a database has one of a kind.
 pub(crate) fn stages() -> Vec<CompletionCandidate> {
     let words = std::env::args_os().skip(1).map(PathBuf::from);
     let manifests = words.filter(|word| word.extension().is_some_and(|extension| extension == "toml"));
     let mut names = manifests.filter_map(stage_names).next();
     let names = names.get_or_insert_with(|| {
-        KINDS.iter().flat_map(|kind| (0..=STONES_MAX).map(move |stones| format!("{kind}:{stones}"))).collect()
+        kinds::of_one_database()
+            .flat_map(|kind| (0..=STONES_MAX).map(move |stones| format!("{kind}:{stones}")))
+            .collect()
     });
     names.iter().enumerate().map(|(at, name)| CompletionCandidate::new(name).display_order(Some(at))).collect()
 }

@@ -11,10 +11,9 @@ use disk::{Disk, clock};
 use exchange::Exported;
 use oracle::{Library, LibraryFile, Oracle};
 use pipeline::{ArtifactName, Exit, Plan};
-use planner::Method;
 use rayon::ThreadPool;
 use search::Evaluation;
-use stages::files::EVALUATION;
+use stages::kinds;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -102,7 +101,7 @@ pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>) -> Result<Oracle> {
 
 /// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the program contains.
 pub(crate) fn evaluation(disk: &dyn Disk, dir: Option<&Path>) -> Result<UsedEvaluation> {
-    let path = dir.map(|dir| dir.join(EVALUATION));
+    let path = dir.map(stages::evaluation_path);
     let read = path.as_ref().map(|path| disk.read(path, Evaluation::FILE_BYTES + 1));
     match (path, read) {
         (Some(path), Some(Ok(bytes))) => match Evaluation::from_bytes(&bytes) {
@@ -205,7 +204,6 @@ pub(crate) fn cache_bytes() -> u64 {
 
 /// Returns the stones of the databases that a plan solves.
 pub(crate) fn solved(plan: &Plan) -> Vec<u32> {
-    let solves = |kind: &str| kind == "merge" || Method::ALL.iter().any(|method| method.word() == kind);
-    let solved = plan.steps.iter().filter(|step| solves(step.stage.kind()));
+    let solved = plan.steps.iter().filter(|step| kinds::makes_database(&step.stage));
     solved.filter_map(|step| step.stage.parameters().first().copied()).collect()
 }

@@ -54,7 +54,7 @@ fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &Atomic
     if let Ok(settings) = &settings {
         disk.set_threads(settings.threads);
     }
-    let done = stages::distributed::follow(settings, &disk, &mut *communicator, stop);
+    let done = stages::follow(settings, &disk, &mut *communicator, stop);
     let rank = communicator.rank();
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
     // Only rank 0 exits with the outcome of the run: some launchers kill all ranks when one fails, before rank 0 could

@@ -6,9 +6,10 @@ use crate::table::TextTable;
 use check::{Histogram, Published};
 use game::{PositionSet, Rules};
 use pipeline::journal::Measured;
-use pipeline::status::{StageState, Status};
+use pipeline::status::{StageState, StageStatus, Status};
 use pipeline::{Budget, StageName};
 use planner::{Method, Settings, Verify};
+use stages::{Phase, kinds};
 
 /// The databases of a build.
 pub(crate) struct DatabaseSummary<'a> {
@@ -180,21 +181,15 @@ impl SummaryRow {
     }
 }
 
-/// The stages that compute a database bound after bound.
-const OF_BOUNDS: [&str; 5] = ["seeds", "preprocess", "process", "postprocess", "merge"];
-
 /// Adds up the stages that compute a database; `None` unless all of them were measured.
 fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<BuildCost> {
     let maker = maker?;
-    let kinds: &[&str] = if maker.kind() == "merge" { &OF_BOUNDS } else { &[maker.kind()] };
     let mut made = BuildCost { method: method(status, maker, stones), ..BuildCost::default() };
     for stage in &status.stages {
-        let (kind, parameters) = (stage.stage.kind(), stage.stage.parameters());
-        if parameters.first() != Some(&stones) || kind != "capture" && !kinds.contains(&kind) {
-            continue;
-        }
+        let phase = kinds::phase(&stage.stage).filter(|_| stage.stage.parameters().first() == Some(&stones));
+        let Some(phase @ (Phase::Captures | Phase::Solving)) = phase else { continue };
         let Some(measured) = &stage.measured else {
-            if kind == "capture" {
+            if phase == Phase::Captures {
                 continue;
             }
             return None;
@@ -210,20 +205,25 @@ fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<Build
 
 /// Returns the method by which a database was computed.
 fn method(status: &Status, maker: &StageName, stones: u32) -> &'static str {
-    let bits = measured(status, &StageName::new("process", &[stones, 1])).and_then(|of| counter(of, "bits in memory"));
-    let of_bounds = match bits {
+    let of_database = status.stages.iter().filter(|stage| stage.stage.parameters().first() == Some(&stones));
+    let mut bits = of_database.filter_map(|stage| counter(stage.measured.as_ref()?, "bits in memory"));
+    // All bounds by the same method.
+    let of_bounds = match bits.next_back() {
         Some(2) => Some(Method::TwoBit),
         Some(1) => Some(Method::OneBit),
         Some(0) => Some(Method::OneBitDual),
         _ => None,
     };
-    let named = Method::ALL.into_iter().find(|method| method.word() == maker.kind());
-    named.or(of_bounds).map_or("", Method::word)
+    kinds::method(maker).or(of_bounds).map_or("", Method::word)
 }
 
 fn checked(status: &Status, stones: u32) -> SummaryCheck {
-    let name = StageName::new("verify", &[stones]);
-    let stage = status.stages.iter().find(|stage| stage.stage == name && stage.state == StageState::Done);
+    let is_done = |stage: &&StageStatus| {
+        kinds::phase(&stage.stage) == Some(Phase::Verification)
+            && stage.stage.parameters().first() == Some(&stones)
+            && stage.state == StageState::Done
+    };
+    let stage = status.stages.iter().find(is_done);
     let count = |name| stage.and_then(|stage| counter(stage.measured.as_ref()?, name));
     SummaryCheck { positions: count("checked").unwrap_or(0), matches: count("published") == Some(1) }
 }

@@ -52,6 +52,6 @@ pub use orchestrator::{HeartbeatObserver, Orchestrator, RunOptions, RunSummary};
 pub use path_text::PathText;
 pub use plan::{Keep, Plan, PlanOptions, Reason, StageCounts, Standing};
 pub use progress::{ProgressReading, StageProgress};
-pub use report::{Counter, StageError, StageReport};
+pub use report::{Counter, StageError, StageReport, StageResult};
 pub use stage::{Cost, StageName, StageSpec};
 pub use work::{StageContext, Work};

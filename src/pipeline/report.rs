@@ -75,6 +75,9 @@ fn real_or_zero<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(0.0))
 }
 
+/// The result of a stage, or of a part of one.
+pub type StageResult<T, E = StageError> = std::result::Result<T, E>;
+
 /// The reason why a stage did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -161,12 +161,8 @@ impl DatabasePlan {
         &self.memory
     }
 
-    /// Returns the predicted cost of one stage, by its kind.
-    ///
-    /// # Panics
-    /// If no build has stages of this kind.
-    pub fn cost(&self, kind: &str) -> Cost {
-        let class = StageClass::of(kind, self.method()).expect("every kind of stage belongs to a class");
+    /// Returns the predicted cost of one stage of a class.
+    pub fn cost(&self, class: StageClass) -> Cost {
         self.stages[class as usize]
     }
 

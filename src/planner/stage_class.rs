@@ -39,27 +39,6 @@ impl StageClass {
     /// All classes.
     pub const ALL: &[StageClass] = <StageClass as strum::VariantArray>::VARIANTS;
 
-    /// Returns the class of the stages of a kind, for a database that is solved by a method.
-    pub fn of(kind: &str, method: Method) -> Option<StageClass> {
-        Some(match (kind, method) {
-            ("capture", _) => StageClass::Capture,
-            ("counting", _) => StageClass::Counting,
-            ("sweep", _) => StageClass::Sweep,
-            ("seeds", _) => StageClass::Seeds,
-            ("preprocess", Method::TwoBit) => StageClass::PreprocessTwoBit,
-            ("preprocess", _) => StageClass::PreprocessOneBit,
-            ("process", Method::TwoBit) => StageClass::ProcessTwoBit,
-            ("process", Method::OneBit) => StageClass::ProcessOneBit,
-            ("process", _) => StageClass::ProcessOneBitDual,
-            ("postprocess", _) => StageClass::Postprocess,
-            ("merge", _) => StageClass::Merge,
-            ("verify", _) => StageClass::Verify,
-            ("stats", _) => StageClass::Stats,
-            ("evaluation", _) => StageClass::Evaluation,
-            _ => return None,
-        })
-    }
-
     /// Whether nearly all of its traffic is with scratch files.
     pub(crate) const fn is_scratch(self) -> bool {
         matches!(
@@ -118,16 +97,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_and_methods_determine_classes() {
+    fn classes_are_in_the_order_of_their_numbers() {
         for (at, class) in StageClass::ALL.iter().enumerate() {
             assert_eq!(*class as usize, at, "rates are looked up by index");
         }
-        for method in Method::ALL {
-            let kinds = ["seeds", "preprocess", "process", "postprocess", "merge"];
-            let kinds = if method.has_bounds() { &kinds[..] } else { &[method.word()] };
-            let classes: Vec<_> = kinds.iter().map(|kind| StageClass::of(kind, method).unwrap()).collect();
-            assert_eq!(classes, StageClass::solving(method));
-        }
-        assert_eq!(StageClass::of("cook", Method::Sweep), None);
     }
 }

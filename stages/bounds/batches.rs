@@ -1,7 +1,7 @@
 //! Parallel work on portions of a plane that are read and written in order.
 
 use super::planes::{PlanePortion, UnitGroup};
-use crate::Result;
+use pipeline::StageResult as Result;
 use rayon::prelude::*;
 use std::mem::swap;
 use std::ops::Range;

@@ -2,13 +2,18 @@
 //!
 //! A position won at bound b scores b, one lost at b scores -b, and an undecided one 0.
 
+use super::declaration::{self, BOUND_METHODS};
 use super::planes::{PlaneFile, PlaneReader};
-use super::state::stop;
-use crate::database_file::DatabaseWriter;
-use crate::{BuildContext, Result, files};
+use super::state::{slot, stop};
+use crate::build_context::BuildContext;
+use crate::files;
+use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::opening;
+use crate::solver::{self, DATABASES, DatabaseWriter};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
+use planner::{BuildPlan, Method, StageClass};
 use rayon::prelude::*;
 use std::mem::swap;
 
@@ -18,9 +23,51 @@ const READ_BYTES: u64 = 8 << 20;
 /// Units of work for each thread in a unit of planes.
 const UNITS_A_THREAD: usize = 4;
 
+/// The kind `merge:n`.
+pub(crate) struct MergeStage;
+
+impl StageKind for MergeStage {
+    fn word(&self) -> &'static str {
+        "merge"
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Solving
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        BOUND_METHODS
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Merge)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&DATABASES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        crate::declaration::of_databases(self, build, |settings, plan| {
+            let stones = plan.stones();
+            let inputs = (1..=stones).flat_map(|bound| [PlaneFile::Won(bound), PlaneFile::Decided(bound)]);
+            let Declaration { mut stage, mut artifacts } =
+                declaration::of_planes(self, settings, plan, None, inputs.collect(), &[]);
+            stage.inputs.extend(opening::inputs(settings, stones));
+            stage.outputs.push(files::database(stones));
+            artifacts.push(solver::declare_database(settings, stones));
+            Declaration { stage, artifacts }
+        })
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        run(build, parameters[0], context)
+    }
+}
+
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
-    build.slot().clear();
+fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+    slot(build).clear();
     // Drops the tables for pushing wins, which are large and which this stage does not need, and returns the memory of both.
     build.forget_tables();
     let settings = build.settings();

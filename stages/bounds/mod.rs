@@ -12,6 +12,8 @@
 
 mod batches;
 mod bound_solver;
+mod bound_task;
+mod declaration;
 mod merge;
 mod plane_storage;
 mod planes;
@@ -20,76 +22,17 @@ mod postprocess;
 mod preprocess;
 mod previous_plane;
 mod process;
+mod ranks;
 mod seed_captures;
 mod seeds;
 mod state;
 mod transpose;
+mod wins_by_capture;
 
-pub(crate) use planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter, SeedsReader, UnitGroup};
-pub(crate) use planes_above::{CandidatesReader, UnionReader};
-pub(crate) use preprocess::{ReadGroup, WritePortion, find_wins};
+pub(crate) use merge::MergeStage;
+pub(crate) use planes::{PlaneFile, PlaneReader};
+pub(crate) use postprocess::PostprocessStage;
+pub(crate) use preprocess::PreprocessStage;
+pub(crate) use process::ProcessStage;
 pub(crate) use seed_captures::{SEEDS, SeedCaptures};
-pub(crate) use state::{StateSlot, stop};
-
-use crate::{BuildContext, Result, declaration, files, opening};
-use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageReport, StageSpec};
-use planner::{DatabasePlan, Settings};
-
-/// Version of planes, raised when the same inputs give another content.
-const VERSION: u32 = 1;
-
-/// Declares the stages of a database, and the artifacts that each makes.
-pub(crate) fn declare(settings: &Settings, plan: &DatabasePlan) -> Vec<(StageSpec, Vec<ArtifactSpec>)> {
-    use PlaneFile::{CandidateSeeds, Decided, Lost, Seed, WinSeeds, Won};
-    let stones = plan.stones();
-    let stage = |kind: &str, bound: Option<u32>, inputs: Vec<PlaneFile>, outputs: &[PlaneFile]| {
-        let inputs = inputs.into_iter().map(|plane| plane.name(stones)).collect();
-        let produced = outputs.iter().map(|plane| plane.name(stones)).collect();
-        let stage = StageSpec {
-            folder: Some(PlaneFile::folder(stones)),
-            ..declaration::stage(plan, kind, bound, inputs, produced)
-        };
-        let artifact = |plane: &PlaneFile| {
-            declaration::artifact(settings, stones, plane.name(stones), ArtifactKind::Intermediate, plane.content())
-                .version(VERSION)
-                .identity("bound", plane.bound())
-        };
-        (stage, outputs.iter().map(artifact).collect::<Vec<_>>())
-    };
-    let mut stages = Vec::new();
-    if stones > 0 {
-        let (mut seeds, planes) = stage("seeds", None, Vec::new(), &[WinSeeds, CandidateSeeds]);
-        seeds.inputs.push(files::capture(stones));
-        // Their space is reserved before they are written.
-        seeds.folder = None;
-        stages.push((seeds, planes));
-    }
-    for bound in (1..=stones).rev() {
-        // The state follows from the planes of the bounds above.
-        let above = || (bound + 1..=stones).rev().flat_map(|above| [Won(above), Decided(above)]);
-        let inputs = [WinSeeds, CandidateSeeds].into_iter().chain(above()).collect();
-        stages.push(stage("preprocess", Some(bound), inputs, &[Seed(bound)]));
-        let inputs = [CandidateSeeds, Seed(bound)].into_iter().chain(above()).collect();
-        stages.push(stage("process", Some(bound), inputs, &[Won(bound), Lost(bound)]));
-        stages.push(stage("postprocess", Some(bound), vec![Lost(bound)], &[Decided(bound)]));
-    }
-    let inputs = (1..=stones).flat_map(|bound| [Won(bound), Decided(bound)]).collect();
-    let (mut merge, mut artifacts) = stage("merge", None, inputs, &[]);
-    merge.inputs.extend(opening::inputs(settings, stones));
-    merge.outputs.push(files::database(stones));
-    artifacts.push(files::declare_database(settings, stones));
-    stages.push((merge, artifacts));
-    stages
-}
-
-/// Runs a stage of a bound method.
-pub(crate) fn run(build: &BuildContext, kind: &str, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
-    match (kind, parameters) {
-        ("seeds", &[stones]) => seeds::run(build, stones, context),
-        ("preprocess", &[stones, bound]) => preprocess::run(build, stones, bound, context),
-        ("process", &[stones, bound]) => process::run(build, stones, bound, context),
-        ("postprocess", &[stones, bound]) => postprocess::run(build, stones, bound, context),
-        ("merge", &[stones]) => merge::run(build, stones, context),
-        _ => unreachable!("the graph has no such stage: {kind} {parameters:?}"),
-    }
-}
+pub(crate) use seeds::SeedsStage;

@@ -1,7 +1,7 @@
 //! Storage of the planes of a state: memory, a scratch file, or a page cache over one.
 
 use super::bound_solver::{BoundSolver, HasPageCounts};
-use crate::BuildContext;
+use crate::build_context::BuildContext;
 use disk::{Disk, DiskError, ScratchFile};
 use engines::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,

@@ -4,10 +4,11 @@
 //! seeds has one plane for each bound, interleaved by groups of units: slabs, groups in a slab, descending bounds in a
 //! group.
 
-use crate::{Result, files};
+use crate::files;
 use disk::{Digest, Disk, signed_of};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
+use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageContext};
 use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;

@@ -2,9 +2,10 @@
 
 use super::planes::{PlaneFile, PlaneReader, SeedsReader};
 use super::transpose::TransposedReader;
-use crate::{Result, files};
+use crate::files;
 use engines::bounds::PlaneLayout;
 use game::{Index, Orientation};
+use pipeline::StageResult as Result;
 use std::ops::{Range, RangeInclusive};
 
 /// Reader of the union of the planes of several bounds.

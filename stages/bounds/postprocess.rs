@@ -1,24 +1,66 @@
 //! The stage `postprocess:n:b`: the positions lost at bound b, transposed into the orientation of the database.
 
+use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::{PlaneFile, PlaneReader, PlaneWriter};
-use super::state::stop;
+use super::state::{slot, stop};
 use super::transpose::TransposedRows;
-use crate::{BuildContext, Result, files};
+use crate::build_context::BuildContext;
+use crate::files;
+use crate::kind::{Declaration, FileFamily, Phase, StageKind};
 use engines::bounds::PlaneLayout;
 use game::Index;
-use pipeline::{StageContext, StageReport};
+use pipeline::{StageContext, StageReport, StageResult as Result};
+use planner::{BuildPlan, Method, StageClass};
 use std::mem::swap;
 use std::time::{Duration, Instant};
 
+/// The kind `postprocess:n:b`.
+pub(crate) struct PostprocessStage;
+
+impl StageKind for PostprocessStage {
+    fn word(&self) -> &'static str {
+        "postprocess"
+    }
+
+    fn parameters(&self) -> &'static [&'static str] {
+        declaration::PARAMETERS
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Solving
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        BOUND_METHODS
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Postprocess)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&PLANES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        declaration::of_bounds(self, build, |_, bound| (vec![PlaneFile::Lost(bound)], vec![PlaneFile::Decided(bound)]))
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        let (stones, bound) = declaration::stones_and_bound(parameters);
+        run(build, stones, bound, context)
+    }
+}
+
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let start = Instant::now();
     let lost = PlaneFile::Lost(bound);
     let mut reader = PlaneReader::input(context, settings, &index, lost)?.with_long_reads();
     // The file is not read if the state has the plane in memory.
-    let state = build.slot().take_lost(stones, bound, reader.digest());
+    let state = slot(build).take_lost(stones, bound, reader.digest());
     let mut writer = PlaneWriter::output(context, settings, &index, PlaneFile::Decided(bound))?;
     let layout = PlaneLayout::new(&index, lost.orientation());
     let transposed_layout = PlaneLayout::new(&index, PlaneFile::Decided(bound).orientation());
@@ -48,9 +90,9 @@ pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &Stage
     }
     writer.finish()?;
     if let Some(state) = state {
-        build.slot().put(state);
+        slot(build).put(state);
     }
-    let [before, solving] = build.slot().times(stones, bound);
+    let [before, solving] = slot(build).times(stones, bound);
     let mut report = StageReport::new(index.positions());
     // The times are known only if one process ran all three stages of the bound.
     if before > Duration::ZERO && solving > Duration::ZERO {

@@ -1,59 +1,69 @@
 //! The stage `preprocess:n:b`: the positions that a capture wins at bound b and nothing won at higher bounds.
 
-use super::planes::{PlaneFile, PlanePortion, PlaneWriter, SeedsReader, UnitGroup};
-use super::state::{BoundState, stop};
-use super::transpose::TransposedReader;
-use crate::{BuildContext, Result};
-use engines::bounds::{BitKernel, PlaneLayout};
+use super::declaration::{self, BOUND_METHODS, PLANES};
+use super::planes::PlaneFile::{CandidateSeeds, Seed, WinSeeds};
+use super::ranks;
+use super::state::{BoundState, slot};
+use super::wins_by_capture::find_wins;
+use crate::build_context::BuildContext;
+use crate::kind::{Declaration, FileFamily, Phase, StageKind};
 use game::Index;
-use pipeline::{StageContext, StageReport};
+use pipeline::{StageContext, StageReport, StageResult as Result};
+use planner::{BuildPlan, Method, StageClass};
 use std::time::Instant;
 
-/// Reads the winning captures of a group of units, and returns whether there may be any.
-pub(crate) type ReadGroup<'a> = &'a mut (dyn FnMut(&UnitGroup, &mut [u64]) -> Result<bool> + Send);
+/// The kind `preprocess:n:b`.
+pub(crate) struct PreprocessStage;
 
-/// Writes the next words of a plane.
-pub(crate) type WritePortion<'a> = &'a mut (dyn FnMut(PlanePortion<'_>) -> Result<()> + Send);
+impl StageKind for PreprocessStage {
+    fn word(&self) -> &'static str {
+        "preprocess"
+    }
+
+    fn parameters(&self) -> &'static [&'static str] {
+        declaration::PARAMETERS
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Solving
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        BOUND_METHODS
+    }
+
+    fn class(&self, method: Method) -> Option<StageClass> {
+        Some(if method == Method::TwoBit { StageClass::PreprocessTwoBit } else { StageClass::PreprocessOneBit })
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&PLANES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        declaration::of_bounds(self, build, |stones, bound| {
+            let seeds = [WinSeeds, CandidateSeeds].into_iter();
+            (seeds.chain(declaration::decided_above(stones, bound)).collect(), vec![Seed(bound)])
+        })
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        let (stones, bound) = declaration::stones_and_bound(parameters);
+        match ranks::job(build, stones) {
+            Some(_) => ranks::preprocess(build, stones, bound, context),
+            None => run(build, stones, bound, context),
+        }
+    }
+}
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let start = Instant::now();
     let mut state = BoundState::done_above(build, &index, bound, context)?;
     let report =
         find_wins(build, &index, bound, context, |wins, new| state.seed(build, &index, bound, context, wins, new))?;
-    build.slot().note(stones, bound, 0, start.elapsed());
-    build.slot().put(state);
+    slot(build).note(stones, bound, 0, start.elapsed());
+    slot(build).put(state);
     Ok(report)
-}
-
-/// Writes the wins by captures that are new at `bound`. `seed` reads the winning captures and writes those of them that
-/// were not won at a higher bound.
-pub(crate) fn find_wins(
-    build: &BuildContext,
-    index: &Index,
-    bound: u32,
-    context: &StageContext,
-    seed: impl FnOnce(ReadGroup, WritePortion) -> Result<()>,
-) -> Result<StageReport> {
-    let settings = build.settings();
-    let transposed_bytes = build.plan(index.stones()).memory().transposed_bytes as usize;
-    let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
-    let transposed_layout = PlaneLayout::new(index, PlaneFile::Seed(bound).orientation());
-    let groups = PlaneFile::WinSeeds.groups(index);
-    let seeds = SeedsReader::input(context, settings, index, PlaneFile::WinSeeds, &groups)?;
-    let mut transposed = TransposedReader::new(layout, transposed_layout, transposed_bytes);
-    let mut writer = PlaneWriter::output(context, settings, index, PlaneFile::Seed(bound))?;
-    let (mut seeded, kernel) = (0u64, BitKernel::detect());
-    let mut wins = |group: &UnitGroup, words: &mut [u64]| {
-        let read = |words, into: &mut [u64]| Ok(seeds.read_on(bound, words, into)?.contains(&true));
-        transposed.read(group.slab, group.rows.clone(), words, || stop(context), read)
-    };
-    let mut new = |portion: PlanePortion| {
-        seeded += portion.count(kernel);
-        writer.append(portion)
-    };
-    seed(&mut wins, &mut new)?;
-    writer.finish()?;
-    Ok(StageReport::new(index.positions()).with("won by captures", seeded))
 }

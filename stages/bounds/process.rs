@@ -2,22 +2,88 @@
 //!
 //! Between passes the stage saves a snapshot at the interval of the manifest, and when it is asked to stop.
 
+use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
-use super::state::{BoundProgress, BoundState};
+use super::ranks;
+use super::state::{BoundProgress, BoundState, slot};
+use crate::build_context::BuildContext;
+use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::engine_progress::EngineProgress;
+use crate::files;
+use crate::kind::{Declaration, FileFamily, Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, Result, files};
 use engines::bounds::{BitKernel, SolverError};
 use game::Index;
-use pipeline::{StageContext, StageError, StageReport};
-use planner::Method;
+use messaging::Communicator;
+use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
+use planner::{BuildPlan, Method, StageClass};
+
+const KIND: &str = "process";
+
+/// The kind `process:n:b`.
+pub(crate) struct ProcessStage;
+
+impl StageKind for ProcessStage {
+    fn word(&self) -> &'static str {
+        KIND
+    }
+
+    fn parameters(&self) -> &'static [&'static str] {
+        declaration::PARAMETERS
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Solving
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        BOUND_METHODS
+    }
+
+    fn class(&self, method: Method) -> Option<StageClass> {
+        Some(match method {
+            Method::TwoBit => StageClass::ProcessTwoBit,
+            Method::OneBit => StageClass::ProcessOneBit,
+            _ => StageClass::ProcessOneBitDual,
+        })
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&PLANES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        declaration::of_bounds(self, build, |stones, bound| {
+            let inputs = [PlaneFile::CandidateSeeds, PlaneFile::Seed(bound)].into_iter();
+            let inputs = inputs.chain(declaration::decided_above(stones, bound));
+            (inputs.collect(), vec![PlaneFile::Won(bound), PlaneFile::Lost(bound)])
+        })
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        let (stones, bound) = declaration::stones_and_bound(parameters);
+        match ranks::job(build, stones) {
+            Some(job) => ranks::process(KIND, build, job, stones, bound, context),
+            None => run(build, stones, bound, context),
+        }
+    }
+
+    fn follow(
+        &self,
+        rank: &mut FollowerRank<'_>,
+        order: &StageOrder,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<()> {
+        ranks::follow(rank, order, communicator)
+    }
+}
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let mut timer = SnapshotTimer::start(context);
-    let mut state = match build.slot().take(stones, BoundProgress::Seeded(bound)) {
+    let mut state = match slot(build).take(stones, BoundProgress::Seeded(bound)) {
         Some(state) => state,
         None => {
             let mut state = BoundState::done_above(build, &index, bound, context)?;
@@ -75,8 +141,8 @@ pub(crate) fn run(build: &BuildContext, stones: u32, bound: u32, context: &Stage
     let (won, lost) = rayon::join(|| won.finish(), || lost.finish());
     won?;
     state.note_lost(lost?);
-    build.slot().note(stones, bound, 1, timer.elapsed());
-    build.slot().put(state);
+    slot(build).note(stones, bound, 1, timer.elapsed());
+    slot(build).put(state);
     let bits = match build.plan(stones).method() {
         Method::TwoBit => 2u64,
         Method::OneBit => 1,

@@ -1,9 +1,9 @@
 //! Captures, restored from the seeds that were made from them.
 
 use super::planes::{PlaneFile, PlaneReader, SeedsReader, UnitGroup};
-use crate::Result;
 use engines::bounds::{BitKernel, PlaneLayout};
 use game::{Index, Score};
+use pipeline::StageResult as Result;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use store::PendingRun;

@@ -4,12 +4,16 @@
 //! -b: from the bound that is its best capture, negated, or from n if it has none. So a position is in one plane of win
 //! seeds or of candidate seeds at most, and all bounds together read each plane once.
 
+use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
 use super::state::stop;
-use crate::{BuildContext, Result, files};
+use crate::build_context::BuildContext;
+use crate::files;
+use crate::kind::{Declaration, FileFamily, Phase, StageKind};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
-use pipeline::{StageContext, StageReport};
+use pipeline::{StageContext, StageReport, StageResult as Result};
+use planner::{BuildPlan, DatabasePlan, Method, StageClass};
 use rayon::prelude::*;
 use std::mem::swap;
 use store::FileKind;
@@ -17,8 +21,50 @@ use store::FileKind;
 /// Units of work for each thread in a group.
 const UNITS_A_THREAD: usize = 4;
 
+/// The kind `seeds:n`.
+pub(crate) struct SeedsStage;
+
+impl StageKind for SeedsStage {
+    fn word(&self) -> &'static str {
+        "seeds"
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Solving
+    }
+
+    fn methods(&self) -> &'static [Method] {
+        BOUND_METHODS
+    }
+
+    fn class(&self, _: Method) -> Option<StageClass> {
+        Some(StageClass::Seeds)
+    }
+
+    fn files(&self) -> Option<&'static FileFamily> {
+        Some(&PLANES)
+    }
+
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+        let declare = |plan: &DatabasePlan| {
+            let outputs = [PlaneFile::WinSeeds, PlaneFile::CandidateSeeds];
+            let Declaration { mut stage, artifacts } =
+                declaration::of_planes(self, build.settings(), plan, None, Vec::new(), &outputs);
+            stage.inputs.push(files::capture(plan.stones()));
+            // Their space is reserved before they are written.
+            stage.folder = None;
+            Declaration { stage, artifacts }
+        };
+        crate::declaration::plans(self, build).filter(|plan| plan.stones() > 0).map(declare).collect()
+    }
+
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        run(build, parameters[0], context)
+    }
+}
+
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     // Neither this stage nor the bounds need them.
     build.forget_captures();
     let settings = build.settings();

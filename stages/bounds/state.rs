@@ -6,16 +6,17 @@ use super::plane_storage;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, SeedsReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
 use super::previous_plane::PreviousPlane;
-use crate::{BuildContext, Result};
+use crate::build_context::BuildContext;
 use disk::Digest;
 use engines::bounds::PlaneLayout;
 use game::{Index, Orientation};
+use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Last step that a state includes.
@@ -44,6 +45,11 @@ pub(crate) struct BoundState {
     lost: Option<Digest>,
     groups: Vec<UnitGroup>,
     wins_groups: Vec<UnitGroup>,
+}
+
+/// Returns the slot of a build.
+pub(super) fn slot(build: &BuildContext) -> Arc<StateSlot> {
+    build.kept()
 }
 
 /// Slot for the state between stages, and their times.
@@ -97,7 +103,7 @@ impl StateSlot {
 impl BoundState {
     /// Returns the state after the bounds above `bound`, from the slot, else from the planes.
     pub(crate) fn done_above(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<Self> {
-        match build.slot().take(index.stones(), BoundProgress::Done(bound + 1)) {
+        match slot(build).take(index.stones(), BoundProgress::Done(bound + 1)) {
             Some(state) => Ok(state),
             None => BoundState::load(build, index, bound, context),
         }

@@ -1,9 +1,9 @@
 //! Transposition of planes from one orientation into the other, some rows at a time.
 
 use super::planes::PlanePortion;
-use crate::Result;
 use engines::WordArray;
 use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
+use pipeline::StageResult as Result;
 use rayon::prelude::*;
 use std::mem::swap;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! Agreement of all ranks on whether a step succeeded.
 
 use super::message;
-use crate::Result;
 use engines::distributed::JobError;
 use messaging::{CommunicationError, Communicator};
+use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageError};
 use serde::{Deserialize, Serialize};
 

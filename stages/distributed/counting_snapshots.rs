@@ -8,14 +8,14 @@
 //! positions do not depend on the distribution, so any number of ranks can resume.
 
 use super::agreement::{RankResult, agree};
+use super::limits::{PROCESSORS_MAX, RANKS_MAX};
 use super::message;
-use super::{PROCESSORS_MAX, RANKS_MAX};
-use crate::Result;
 use crate::files::{self, CountsFormat};
 use disk::{Disk, DiskError, clock, is_leftover};
 use engines::counting::distributed::{RankValues, runs};
 use game::Index;
 use messaging::Communicator;
+use pipeline::StageResult as Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

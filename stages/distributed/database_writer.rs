@@ -6,11 +6,12 @@
 
 use super::agreement::{RankResult, agree};
 use super::job::is_shared;
+use crate::files;
 use crate::opening::OpeningSolver;
-use crate::{Result, files};
 use disk::{Disk, DiskError, Edge, Joint, Region, ScratchFile, edges_of};
 use game::{Index, Score};
 use messaging::{CommunicationError, Communicator};
+use pipeline::StageResult as Result;
 use planner::Settings;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};

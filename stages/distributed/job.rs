@@ -1,10 +1,11 @@
 //! The job as controlled by its leader, rank 0.
 
-use super::order::JobOrder;
-use crate::Result;
+use super::message;
+use super::order::{JobOrder, StageOrder, StageTask};
 use disk::threads;
 use messaging::Communicator;
 use pipeline::StageError;
+use pipeline::StageResult as Result;
 use planner::Settings;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,10 +61,11 @@ impl JobLeader {
         self.lost.store(rank, Ordering::Relaxed);
     }
 
-    /// Sends an order to all ranks, and returns the communicator to carry it out with.
-    pub(crate) fn order(&self, order: &JobOrder) -> Result<MutexGuard<'_, Box<dyn Communicator>>> {
+    /// Sends the task of a kind of stage to all ranks, and returns the communicator to carry it out with.
+    pub(crate) fn order(&self, kind: &str, task: &impl StageTask) -> Result<MutexGuard<'_, Box<dyn Communicator>>> {
         match self.lost.load(Ordering::Relaxed) {
-            0 => self.send(order),
+            // A path that is not UTF-8 cannot be sent.
+            0 => self.send(&JobOrder::Stage(StageOrder::new(kind, task).map_err(StageError::failed)?)),
             rank => Err(StageError::failed(format!(
                 "rank {rank} did not answer while the book was expanded: end the job and run it again, which goes on here"
             ))),
@@ -71,8 +73,7 @@ impl JobLeader {
     }
 
     fn send(&self, order: &JobOrder) -> Result<MutexGuard<'_, Box<dyn Communicator>>> {
-        // A path that is not UTF-8 cannot be sent.
-        let message = serde_json::to_vec(order).map_err(StageError::failed)?;
+        let message = message::encode(order);
         let mut communicator = self.communicator.lock().unwrap_or_else(PoisonError::into_inner);
         communicator.broadcast(0, Some(message)).map_err(StageError::failed)?;
         Ok(communicator)

@@ -6,25 +6,25 @@
 //! for as many positions, so that few positions are assessed twice. A result that comes twice must be the same.
 
 use super::message;
-use crate::Result;
 use book::{Assessed, Assessment, AwariGame, BookGame};
 use disk::Clock;
 use messaging::Communicator;
 use pipeline::StageError;
+use pipeline::StageResult as Result;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::thread;
 use std::time::Duration;
 
 /// The results of a lease, or why there are none.
-pub(super) type LeaseAnswer = Result<Vec<LeaseResult>, String>;
+pub(crate) type LeaseAnswer = Result<Vec<LeaseResult>, String>;
 
 /// The result of a position in a message: bounds and estimate in hundredths of a stone, depth and nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LeaseResult(i16, i16, i16, u32, u64);
+pub(crate) struct LeaseResult(i16, i16, i16, u32, u64);
 
 impl LeaseResult {
-    pub(super) fn new(found: &Assessed) -> LeaseResult {
+    pub(crate) fn new(found: &Assessed) -> LeaseResult {
         let Assessment { low, high, estimate } = found.assessment;
         LeaseResult(low, high, estimate, found.depth, found.nodes)
     }
@@ -47,7 +47,7 @@ const AGE_FACTOR: u32 = 20;
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// The leases of all other ranks.
-pub(super) struct Leases<'a> {
+pub(crate) struct Leases<'a> {
     clock: &'a dyn Clock,
     game: AwariGame,
     /// Whether equal searches give equal results.
@@ -95,7 +95,7 @@ impl Wanted<'_> {
 
 impl<'a> Leases<'a> {
     /// Makes leases for ranks 1 to `ranks - 1`, of `threads` threads each.
-    pub(super) fn new(
+    pub(crate) fn new(
         clock: &'a dyn Clock,
         game: AwariGame,
         is_deterministic: bool,
@@ -108,13 +108,13 @@ impl<'a> Leases<'a> {
     }
 
     /// Returns the number of ranks that answer, rank 0 included.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let answers = |other: &&LeasedRank| other.lease.as_ref().is_none_or(|lease| !lease.is_overdue);
         self.others.iter().filter(answers).count() + 1
     }
 
     /// Returns the number of results that came twice.
-    pub(super) fn repeated(&self) -> u64 {
+    pub(crate) fn repeated(&self) -> u64 {
         self.repeated
     }
 
@@ -122,7 +122,7 @@ impl<'a> Leases<'a> {
     ///
     /// # Errors
     /// Those of `own` and of other ranks; impossible results, and those that differ from others of the same position.
-    pub(super) fn assess(
+    pub(crate) fn assess(
         &mut self,
         communicator: &mut dyn Communicator,
         keys: &[u64],
@@ -260,7 +260,7 @@ impl<'a> Leases<'a> {
 
     /// Ends the leases: sends all ranks an empty one, and waits a while for ranks that are overdue. Returns a rank whose
     /// answer is still to come.
-    pub(super) fn end(&mut self, communicator: &mut dyn Communicator) -> Option<usize> {
+    pub(crate) fn end(&mut self, communicator: &mut dyn Communicator) -> Option<usize> {
         let end = message::encode(&Vec::<u64>::new());
         for other in &self.others {
             // A rank that has left needs no message.

@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Encodes a message without paths.
-pub(super) fn encode(message: &impl Serialize) -> Vec<u8> {
+pub(crate) fn encode(message: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(message).expect("numbers, text and lists of them are JSON")
 }
 
 /// Decodes the message of a rank.
-pub(super) fn decode<T: DeserializeOwned>(
+pub(crate) fn decode<T: DeserializeOwned>(
     bytes: &[u8],
     rank: usize,
     expected: &str,

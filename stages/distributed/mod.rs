@@ -1,61 +1,33 @@
-//! Stages that all ranks of a job work on.
+//! What several ranks of a job need besides the stages themselves.
 //!
 //! Rank 0 leads: only this rank runs the pipeline, writes the journal and publishes files. The others follow: each
-//! waits for a [`JobOrder`](order::JobOrder) and does its share. All ranks see the run directory and read their inputs
-//! there.
+//! waits for a [`JobOrder`] and does its share. All ranks see the run directory and read their inputs there. An error on
+//! one rank is reported to all, so that all leave the stage together ([`agree`]).
 //!
-//! * `capture:n`: each rank captures for some rows of each slab and sends them to rank 0 ([`capture`]).
-//! * `sweep:n`, `counting:n`: each rank solves its part ([`solve`]), with snapshots on a local disk if it has one
-//!   ([`local_scratch`]), and writes a part of the database ([`database_writer`]).
-//! * `process:n:b` of two-bit: each rank solves its part, and rank 0 writes ([`bounds`]).
-//! * `verify:n`, `stats:n`: each rank checks or counts a part ([`verify`], [`stats`]).
-//! * `book:K`: each rank assesses a share of the positions, and rank 0 enters them ([`book`]).
-//!
-//! An error on one rank is reported to all, so that all leave the stage together ([`agreement::agree`]).
+//! * [`job`] and [`order`]: what rank 0 asks of the others; [`follower_rank`]: what they keep in between.
+//! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.
+//! * [`solve`]: scores by sweep or counting, with snapshots on a local disk if there is one ([`local_scratch`]). Each rank
+//!   writes a part of the database ([`database_writer`]).
 
 mod agreement;
-mod book;
-mod bound_task;
-mod bounds;
-mod capture;
 mod counting_snapshots;
 mod database_writer;
-mod follower;
+mod follower_rank;
 mod job;
 mod leases;
+mod limits;
 mod local_scratch;
-mod message;
+pub(crate) mod message;
 mod order;
 mod rank_load;
 mod solve;
 mod solve_task;
-mod stats;
-mod verify;
 
-pub(crate) use book::BookRanks;
-pub(crate) use bounds::{BoundsOfLeader, is_distributed, preprocess, process};
-pub(crate) use capture::run as capture;
-pub use follower::follow;
+pub(crate) use agreement::{RankFailure, RankResult, agree};
+pub(crate) use follower_rank::FollowerRank;
 pub use job::JobLeader;
+pub(crate) use leases::{LeaseAnswer, LeaseResult, Leases};
 pub(crate) use local_scratch::name_of;
-pub(crate) use solve::run as solve;
-pub(crate) use stats::run as stats;
-pub(crate) use verify::run as verify;
-
-use disk::Disk;
-use planner::BuildPlan;
-use std::sync::atomic::AtomicBool;
-
-/// Upper bound on the ranks of a job.
-const RANKS_MAX: usize = 1 << 16;
-
-/// Upper bound on the logical processors of a rank.
-const PROCESSORS_MAX: usize = 1 << 16;
-
-/// Environment of a rank other than 0.
-struct FollowerRank<'a> {
-    plan: &'a BuildPlan,
-    disk: &'a dyn Disk,
-    /// Set by a signal that requests a stop.
-    stop: &'a AtomicBool,
-}
+pub(crate) use order::{JobOrder, ReadTask, StageOrder, StageTask};
+pub(crate) use rank_load::{LoadMeter, RankLoads, gather as gather_loads};
+pub(crate) use solve::{follow as follow_solver, run as solve};

@@ -5,19 +5,20 @@
 //! exist. Snapshots of `counting` must be taken at the same time, see
 //! [`counting_snapshots`](super::counting_snapshots).
 
-use super::FollowerRank;
-use super::RANKS_MAX;
 use super::agreement::{RankResult, agree};
 use super::counting_snapshots::{ResumePlan, SnapshotSeries};
 use super::database_writer::{DatabaseOutput, ScoreSink};
+use super::follower_rank::FollowerRank;
 use super::job::JobLeader;
+use super::limits::RANKS_MAX;
 use super::local_scratch::LocalScratch;
-use super::order::JobOrder;
+use super::order::StageOrder;
 use super::rank_load::{self, RankLoads};
 use super::solve_task::{DistributedMethod, SolveTask};
+use crate::build_context::BuildContext;
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
-use crate::{BuildContext, Result, files, opening};
+use crate::{files, opening};
 use disk::Disk;
 use engines::counting::UPDATE_BYTES;
 use engines::counting::distributed::{DistributedCountingReport, RankValues, counting, processors_a_rank};
@@ -26,6 +27,7 @@ use engines::sweep::distributed::{DistributedSweepReport, RankCaptures, RankScor
 use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
 use messaging::{Communicator, MessageTraffic};
+use pipeline::StageResult as Result;
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
 use planner::{Method, Settings};
 use rayon::prelude::*;
@@ -44,15 +46,15 @@ const WORTH_A_SNAPSHOT_POSITIONS: u64 = 50_000_000;
 const SNAPSHOT_COLUMNS: u32 = 1 << 16;
 
 /// Runs the stage on a rank other than 0.
-pub(super) fn follow(
-    follower: &FollowerRank,
-    task: &SolveTask,
-    tables: &Tables,
+pub(crate) fn follow(
+    follower: &mut FollowerRank,
+    order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
-    let FollowerRank { plan, disk, stop } = *follower;
+    let (task, tables): (SolveTask, _) = (order.task()?, follower.tables());
+    let FollowerRank { plan, disk, stop, .. } = *follower;
     let settings = plan.settings();
-    let member = SolveRank::new(settings, disk, tables, task, communicator)?;
+    let member = SolveRank::new(settings, disk, &tables, &task, communicator)?;
     let observer = SolveObserver { rank: &member, stop, leader: None };
     let (solved, _) = member.solve(communicator, &observer)?;
     member.write(&solved, communicator)?;
@@ -60,8 +62,14 @@ pub(super) fn follow(
     Ok(())
 }
 
-/// Runs the stage, on rank 0.
-pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
+/// Runs a stage of the kind, on rank 0.
+pub(crate) fn run(
+    kind: &str,
+    build: &BuildContext,
+    job: &JobLeader,
+    stones: u32,
+    context: &StageContext,
+) -> Result<StageReport> {
     let settings = build.settings();
     let by = match build.plan(stones).method() {
         Method::Counting => DistributedMethod::Counting { processors: context.threads() },
@@ -87,7 +95,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     };
     let opening_capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name), 0)?;
     let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch, opening_capture };
-    let mut communicator = job.order(&JobOrder::Solve(task.clone()))?;
+    let mut communicator = job.order(kind, &task)?;
     let tables = build.tables();
     let member = SolveRank::new(settings, context.disk(), &tables, &task, &mut **communicator)?;
     context.progress().begin(index.slab_positions(), "positions");

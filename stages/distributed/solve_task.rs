@@ -1,8 +1,9 @@
 //! The task to solve a database by sweep or counting.
 
-use super::PROCESSORS_MAX;
 use super::counting_snapshots::ResumePlan;
+use super::limits::PROCESSORS_MAX;
 use super::local_scratch::LocalScratch;
+use super::order::StageTask;
 use game::Score;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -31,8 +32,8 @@ pub(crate) enum DistributedMethod {
     },
 }
 
-impl SolveTask {
-    pub(super) fn is_valid(&self) -> bool {
+impl StageTask for SolveTask {
+    fn is_valid(&self) -> bool {
         let is_method = match self.by {
             DistributedMethod::Sweep => true,
             DistributedMethod::Counting { processors } => (1..=PROCESSORS_MAX).contains(&processors),

@@ -392,7 +392,7 @@ fn links_of_the_guide_lead_to_files_and_headings() {
 }
 
 /// Names of the planner that decide or predict. A stage reads its plan.
-const DECISIONS: [&str; 6] = ["CostModel", "Load", "Rates", "StageClass", "DatabasePlan::by", "by_each_method"];
+const DECISIONS: [&str; 5] = ["CostModel", "Load", "Rates", "DatabasePlan::by", "by_each_method"];
 
 #[test]
 fn no_stage_asks_the_cost_model() {
@@ -405,6 +405,40 @@ fn no_stage_asks_the_cost_model() {
         };
         assert_eq!(DECISIONS.iter().find(asks), None, "{path}: stages read a plan, and never decide");
     }
+}
+
+/// Text that asks for the kind of a stage, or makes the name of one.
+const USES_OF_KINDS: [&str; 3] = ["kind()", "StageName::new(", "kind ="];
+
+/// A kind of stage is known by its name in one module of `stages` only.
+#[test]
+fn no_file_names_a_kind_of_another_module() {
+    let words: Vec<String> =
+        stages::kinds::patterns().map(|pattern| pattern.split(':').next().unwrap_or_default().to_owned()).collect();
+    assert!(words.len() > 10, "the kinds");
+    let mut modules = BTreeMap::new();
+    for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {
+        let is_program = path.starts_with("stages/") || path.starts_with("src/");
+        let is_toy = path.starts_with("src/pipeline/toy.rs") || path.starts_with("src/python");
+        if !is_program || is_toy {
+            continue;
+        }
+        let text = read(&root().join(&path));
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for word in &words {
+            let literal = format!("\"{word}\"");
+            if text.contains(&format!("const KIND: &str = {literal}"))
+                || text.contains(&format!("&'static str {{\n        {literal}"))
+            {
+                assert_eq!(modules.insert(word.clone(), path.clone()), None, "{word} has two modules");
+                continue;
+            }
+            let mut lines = text.lines().filter(|line| line.contains(&literal));
+            let line = lines.find(|line| USES_OF_KINDS.iter().any(|text| line.contains(text)));
+            assert_eq!(line, None, "{path}: ask `stages::kinds`, which knows stages by name");
+        }
+    }
+    assert_eq!(modules.len(), words.len(), "modules of kinds: {modules:?}");
 }
 
 /// A test that returns early without its [`tests::needs::Need`] would be missing from the closing summary.

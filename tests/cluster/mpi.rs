@@ -80,7 +80,7 @@ impl MpiBuild {
     fn files(&self) -> Files {
         let mut files = Files::new();
         let planes = (0..=self.stones).map(|stones| format!("planes/{stones:02}"));
-        for folder in ["captures", "databases", "stats"].map(str::to_owned).into_iter().chain(planes) {
+        for folder in stages::kinds::folders().into_iter().map(str::to_owned).chain(planes) {
             let Ok(entries) = fs::read_dir(self.run().join(folder)) else { continue };
             for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
                 files.insert(path.strip_prefix(self.run()).unwrap().to_owned(), fs::read(&path).unwrap());

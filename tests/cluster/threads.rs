@@ -4,16 +4,13 @@ use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use messaging::{NetworkFaults, ThreadCommunicator};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
 use planner::{Settings, schema};
-use stages::Awari;
-use stages::distributed::follow;
+use stages::{Awari, follow, kinds};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tests::stored_scores::StoredScores;
 use tests::torture::by_ranks;
-
-const FOLDERS: [&str; 3] = ["captures", "databases", "stats"];
 
 /// More stones than any build here has.
 const STONES_MAX: u32 = 16;
@@ -39,7 +36,7 @@ fn options() -> RunOptions {
 fn files(disk: &dyn Disk) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let planes = (0..=STONES_MAX).map(|stones| format!("planes/{stones:02}"));
-    for folder in FOLDERS.map(str::to_owned).into_iter().chain(planes) {
+    for folder in kinds::folders().into_iter().map(str::to_owned).chain(planes) {
         for path in disk.list(&Path::new("run").join(folder)).unwrap() {
             let bytes = disk.read(&path, 1 << 24).unwrap();
             found.insert(path, bytes);

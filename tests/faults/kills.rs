@@ -10,9 +10,6 @@ use tests::awari;
 use tests::directory::{CommandResult, TestDirectory, ended_child, signal};
 use tests::torture::{Kills, Storms};
 
-/// The folders whose bytes depend on the manifest alone.
-const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
-
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 struct KilledBuild {
@@ -46,7 +43,7 @@ impl KilledBuild {
     /// Files by their paths below the run directory.
     fn files(&self) -> Files {
         let run = self.place.path("run");
-        let all = FOLDERS.into_iter().flat_map(|folder| self.place.files(&format!("run/{folder}")));
+        let all = stages::kinds::folders().into_iter().flat_map(|folder| self.place.files(&format!("run/{folder}")));
         all.map(|(path, bytes)| (path.strip_prefix(&run).unwrap().to_owned(), bytes)).collect()
     }
 }

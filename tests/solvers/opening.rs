@@ -9,9 +9,6 @@ use std::fs;
 use std::path::PathBuf;
 use tests::directory::{TestDirectory, ended_child, signal};
 
-/// Captures, databases, statistics and planes.
-const FOLDERS: [&str; 4] = ["captures", "databases", "stats", "planes"];
-
 /// A directory with the manifest of a whole game.
 fn game(pit_stones: u32, more: &str) -> TestDirectory {
     let place = TestDirectory::new(0);
@@ -51,7 +48,7 @@ fn exported(place: &TestDirectory, stones: u32) -> Vec<i8> {
 /// Files below a run directory that depend on the manifest alone.
 fn files(place: &TestDirectory, run: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let root = place.path(run);
-    let all = FOLDERS.iter().flat_map(|folder| place.files(&format!("{run}/{folder}")));
+    let all = stages::kinds::folders().into_iter().flat_map(|folder| place.files(&format!("{run}/{folder}")));
     all.map(|(path, bytes)| (path.strip_prefix(&root).unwrap().to_owned(), bytes)).collect()
 }
 

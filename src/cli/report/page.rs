@@ -13,6 +13,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pipeline::Budget;
 use pipeline::journal::{Contents, History, Measured, RunEnd, RunSpan, StageOutcome, StageSpan};
 use pipeline::status::RunState;
+use stages::{Phase, kinds};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -163,28 +164,16 @@ fn done(history: &History) -> impl Iterator<Item = (&StageSpan, &Measured)> {
     })
 }
 
-/// Returns the part of the build to which a kind of stage belongs, an index of [`PARTS`].
-fn part(kind: &str) -> usize {
-    match kind {
-        "capture" => 0,
-        "verify" => 2,
-        "stats" => 3,
-        // Not a part of a database.
-        "evaluation" => PARTS.len(),
-        _ => 1,
-    }
-}
-
-const PARTS: [&str; 4] = ["captures", "solving", "verification", "statistics"];
-
 fn charts(history: &History) -> Markup {
     let stones_of = |stage: &StageSpan| stage.stage.parameters().first().map(|&stones| stones as usize);
-    let done = |history| done(history).filter(|(stage, _)| stage.stage.kind() != "book");
+    let phases: Vec<Phase> = Phase::ALL.iter().copied().filter(|phase| phase.is_of_databases()).collect();
+    let is_of = |stage: &StageSpan, phase| kinds::phase(&stage.stage) == Some(phase);
+    let done = |history| done(history).filter(|(stage, _)| !is_of(stage, Phase::Book));
     let count = done(history).filter_map(|(stage, _)| stones_of(stage)).max().map_or(0, |stones| stones + 1);
-    // Sums over the stages of a part, including repeated ones.
-    let sums = |part_of: usize, of: &dyn Fn(&Measured) -> f64| {
+    // Sums over the stages of a phase, including repeated ones.
+    let sums = |phase: Phase, of: &dyn Fn(&Measured) -> f64| {
         let mut sums = vec![None; count];
-        for (stage, measured) in done(history).filter(|(stage, _)| part(stage.stage.kind()) == part_of) {
+        for (stage, measured) in done(history).filter(|(stage, _)| is_of(stage, phase)) {
             if let Some(stones) = stones_of(stage) {
                 *sums[stones].get_or_insert(0.0) += of(measured);
             }
@@ -192,17 +181,17 @@ fn charts(history: &History) -> Markup {
         sums
     };
     let series = |of: &dyn Fn(&Measured) -> f64| -> Vec<ChartSeries> {
-        (0..PARTS.len()).map(|part| ChartSeries { name: PARTS[part], values: sums(part, of) }).collect()
+        phases.iter().map(|&phase| ChartSeries { name: phase.word(), values: sums(phase, of) }).collect()
     };
     // The positions of a database count once, however many passes its stages make.
-    let rate = |part_of: usize| -> Vec<Option<f64>> {
+    let rate = |phase: Phase| -> Vec<Option<f64>> {
         let mut most = vec![0u64; count];
-        for (stage, measured) in done(history).filter(|(stage, _)| part(stage.stage.kind()) == part_of) {
+        for (stage, measured) in done(history).filter(|(stage, _)| is_of(stage, phase)) {
             if let Some(stones) = stones_of(stage) {
                 most[stones] = most[stones].max(measured.report.positions);
             }
         }
-        let seconds = sums(part_of, &|measured| measured.wall_seconds);
+        let seconds = sums(phase, &|measured| measured.wall_seconds);
         let rate = |(most, seconds): (u64, Option<f64>)| seconds.filter(|s| *s > 0.0).map(|s| most as f64 / s);
         most.into_iter().zip(seconds).map(rate).collect()
     };
@@ -217,7 +206,8 @@ fn charts(history: &History) -> Markup {
     let highest = peaks.iter().flatten().copied().fold(0.0, f64::max);
     let budget = budget.filter(|budget| *budget <= 4.0 * highest);
     let bytes = |value: f64| Budget::show(value as u64);
-    let rates: Vec<ChartSeries> = (0..3).map(|part| ChartSeries { name: PARTS[part], values: rate(part) }).collect();
+    let rated = phases.iter().filter(|&&phase| phase != Phase::Statistics);
+    let rates: Vec<ChartSeries> = rated.map(|&phase| ChartSeries { name: phase.word(), values: rate(phase) }).collect();
     let traffic = |name, of: fn(&Measured) -> Option<u64>| {
         let mut values = vec![None; count];
         for (stage, measured) in done(history) {

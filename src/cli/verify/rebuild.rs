@@ -16,7 +16,7 @@ use game::{PositionSet, Rules};
 use pipeline::journal::{Contents, JournalState};
 use pipeline::{Budget, Keep, Manifest, Orchestrator, RunOptions};
 use planner::{Method, Settings};
-use stages::Awari;
+use stages::{Awari, kinds};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -199,10 +199,9 @@ pub(crate) fn built_alike(disk: &dyn Disk, dir: &Path, method: Method, stones: &
         return Vec::new();
     };
     let state = JournalState::replay(&journal.entries);
-    let last_stage = if method.has_bounds() { "merge" } else { method.word() };
     let is_same = |stones: &&u32| {
         let maker = state.built(&artifact(**stones)).and_then(|built| built.stage.as_ref());
-        maker.is_some_and(|stage| stage.kind() == last_stage)
+        maker.is_some_and(|stage| kinds::makes_database_by(stage, method))
     };
     stones.iter().filter(is_same).copied().collect()
 }

@@ -8,7 +8,7 @@ use pipeline::journal::{Journal, Record};
 use pipeline::status::{Status, status};
 use pipeline::{ArtifactName, Exit, Orchestrator, PipelineError, Plan, RunOptions, RunSummary, StageSpec, Work};
 use planner::Settings;
-use stages::Awari;
+use stages::{Awari, kinds};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -237,8 +237,7 @@ pub(super) fn is_temporary(path: &Path) -> bool {
 }
 
 fn is_artifact(path: &Path) -> bool {
-    let folders = ["databases", "captures", "planes", "stats"];
-    folders.iter().any(|folder| path.starts_with(SmallBuild::path(folder))) && !is_temporary(path)
+    kinds::folders().into_iter().any(|folder| path.starts_with(SmallBuild::path(folder))) && !is_temporary(path)
 }
 
 /// Replaces a file of a run directory. The first bytes choose the build, the file, and whether checksums are put right. A run

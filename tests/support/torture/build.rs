@@ -11,17 +11,14 @@ use pipeline::{
     StopRequest,
 };
 use planner::{Settings, schema};
-use stages::Awari;
-use stages::distributed::{JobLeader, follow};
+use stages::distributed::JobLeader;
+use stages::{Awari, follow, kinds};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// The folders whose bytes depend on the manifest alone.
-pub(crate) const FOLDERS: [&str; 4] = ["databases", "captures", "planes", "stats"];
 
 /// A process that builds a manifest. Its memory is not shared with other processes.
 pub struct DisturbedBuild {
@@ -247,9 +244,9 @@ impl Observer for Seldom<'_> {
     }
 }
 
-/// Databases, captures, planes and statistics that have a final name.
+/// Files of stages that have a final name.
 pub fn artifacts(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
-    let folders = FOLDERS.map(|folder| Path::new(DIRECTORY).join(folder));
+    let folders: Vec<PathBuf> = kinds::folders().iter().map(|folder| Path::new(DIRECTORY).join(folder)).collect();
     let inside = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder)) && !is_leftover(path);
     let found = disk.paths().into_iter().filter(inside);
     found.filter_map(|path| disk.peek(&path).map(|bytes| (path, bytes))).collect()

@@ -1,6 +1,5 @@
 //! The program itself, killed with SIGKILL.
 
-use super::build::FOLDERS;
 use super::each;
 use crate::Random;
 use crate::directory::walk;
@@ -212,7 +211,7 @@ impl<'a> KillDirectory<'a> {
         let mut files = Files::new();
         let run = self.run();
         let mut failed = Ok(());
-        for folder in FOLDERS {
+        for folder in stages::kinds::folders() {
             walk(&run.join(folder), &mut |path| {
                 if disk::is_leftover(path) {
                     return;

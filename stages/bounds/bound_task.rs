@@ -1,6 +1,7 @@
 //! The task to solve one bound of a database.
 
-use crate::bounds::PlaneFile;
+use super::planes::PlaneFile;
+use crate::distributed::StageTask;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -24,14 +25,16 @@ impl BoundTask {
         [PlaneFile::CandidateSeeds, PlaneFile::Seed(bound)].into_iter().chain(above)
     }
 
-    pub(super) fn is_valid(&self) -> bool {
-        let &BoundTask { stones, bound, ref paths } = self;
-        let is_bound = stones <= game::STONES_MAX && (1..=stones).contains(&bound);
-        is_bound && BoundTask::planes(stones, bound).count() == paths.len()
-    }
-
     /// Whether this is the last bound of the database.
     pub(crate) fn is_last(&self) -> bool {
         self.bound == 1
+    }
+}
+
+impl StageTask for BoundTask {
+    fn is_valid(&self) -> bool {
+        let &BoundTask { stones, bound, ref paths } = self;
+        let is_bound = stones <= game::STONES_MAX && (1..=stones).contains(&bound);
+        is_bound && BoundTask::planes(stones, bound).count() == paths.len()
     }
 }

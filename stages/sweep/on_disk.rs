@@ -3,13 +3,15 @@
 //! The file is always a valid snapshot: the next run resumes from any state that a kill or a power loss leaves. Its
 //! cells have checksums; see `engines::sweep::disk`.
 
-use crate::database_file::DatabaseWriter;
+use crate::build_context::BuildContext;
 use crate::engine_progress::EngineProgress;
-use crate::{BuildContext, Result, files};
+use crate::files;
+use crate::solver::DatabaseWriter;
 use disk::{Digest, RUN_BYTES_MAX, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
 use engines::Kernel;
 use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
 use game::Index;
+use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::Settings;
 use std::path::PathBuf;
@@ -25,7 +27,7 @@ const VERSION: u32 = 3;
 const _: () = assert!(RUN_BYTES <= RUN_BYTES_MAX, "runs of cells are read many at once");
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+pub(super) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     // Drops the shared tables: this stage builds the tables of one slab at a time.
     build.forget_tables();

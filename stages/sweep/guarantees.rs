@@ -4,14 +4,16 @@
 //! All is in memory, two bytes a position for bounds and two for captures. Between passes the stage saves a snapshot of
 //! both bounds; any that narrowing has reached are a start.
 
+use super::{PASSES_MAX, PassLimit};
+use crate::build_context::BuildContext;
 use crate::engine_progress::EngineProgress;
+use crate::files;
 use crate::opening::{self, OpeningSolver};
 use crate::snapshot_timer::SnapshotTimer;
-use crate::sweep::{PASSES_MAX, PassLimit};
-use crate::{BuildContext, Result, files};
 use engines::sweep::{BoundCaptures, Guarantees};
 use engines::{Bytes, Kernel};
 use game::Index;
+use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Codec, FileKind};
@@ -19,7 +21,7 @@ use store::{Codec, FileKind};
 const SNAPSHOT: &str = "bounds";
 
 /// Runs the stage.
-pub(crate) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+pub(super) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let [low, high] = read_captures(build, &index, context)?;

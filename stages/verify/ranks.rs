@@ -3,17 +3,15 @@
 //!
 //! Positions are derived in rounds, after each of which the ranks agree whether to continue.
 
-use super::FollowerRank;
-use super::agreement::{RankResult, agree};
-use super::job::JobLeader;
-use super::message;
-use super::order::{JobOrder, ReadTask};
-use super::rank_load::{LoadMeter, RankLoads};
-use crate::verify::{VerifyInputs, counted, extent, report, with_smaller, wrong};
-use crate::{BuildContext, Result, files};
+use super::{KIND, VerifyInputs, counted, extent, report, with_smaller, wrong};
+use crate::build_context::BuildContext;
+use crate::distributed::message;
+use crate::distributed::{FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, StageOrder, agree};
+use crate::files;
 use check::{CheckError, DatabasePortion, Extent, Histogram, PortionFindings};
 use disk::Disk;
 use messaging::Communicator;
+use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageReport};
 use planner::{DatabasePlan, Settings};
 use std::collections::BTreeMap;
@@ -28,7 +26,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let settings = build.settings();
     let paths = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones)));
     let task = ReadTask { stones, threads: context.threads(), files: paths.collect() };
-    let mut communicator = job.order(&JobOrder::Verify(task.clone()))?;
+    let mut communicator = job.order(KIND, &task)?;
     context.progress().begin(extent(settings).count(settings.set.positions(stones)), "positions");
     // All ranks derive about the same number of positions.
     let advance = |more| context.progress().advance(more * job.ranks() as u64);
@@ -43,11 +41,16 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
 }
 
 /// Runs the stage on a rank other than 0.
-pub(super) fn follow(follower: &FollowerRank, task: &ReadTask, communicator: &mut dyn Communicator) -> RankResult<()> {
-    let FollowerRank { plan, disk, stop } = *follower;
+pub(super) fn follow(
+    follower: &FollowerRank,
+    order: &StageOrder,
+    communicator: &mut dyn Communicator,
+) -> RankResult<()> {
+    let task: ReadTask = order.task()?;
+    let FollowerRank { plan, disk, stop, .. } = *follower;
     let settings = plan.settings();
     let plan = plan.database(task.stones);
-    VerifyRank { settings, plan, disk, task, stop, advance: &|_| () }.take_part(communicator).map(drop)
+    VerifyRank { settings, plan, disk, task: &task, stop, advance: &|_| () }.take_part(communicator).map(drop)
 }
 
 /// Inputs of one rank.

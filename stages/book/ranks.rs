@@ -1,23 +1,40 @@
 //! Assessments of a book by all ranks of a job. Rank 0 keeps the book: it chooses leaves and enters results.
 //!
-//! Rank 0 leases each rank a share of the positions that wait for a result ([`super::leases`]). A rank that has left, or
+//! Rank 0 leases each rank a share of the positions that wait for a result ([`Leases`]). A rank that has left, or
 //! does not answer for too long, loses its lease: the positions go to the other ranks. Results are entered in the order of
 //! the queue, so the number of ranks does not change the book.
 
-use super::FollowerRank;
-use super::agreement::{RankResult, agree};
-use super::job::JobLeader;
-use super::leases::{LeaseAnswer, LeaseResult, Leases};
-use super::message;
-use super::order::{BookTask, JobOrder};
-use crate::{BookDatabases, Result, files};
+use super::{BookDatabases, KIND};
+use crate::distributed::message;
+use crate::distributed::{
+    FollowerRank, JobLeader, LeaseAnswer, LeaseResult, Leases, RankResult, StageOrder, StageTask, agree,
+};
+use crate::files;
 use book::{Assessed, AssessmentLimits, AssessorPool, AwariGame};
 use messaging::Communicator;
+use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError};
 use planner::Settings;
 use search::SearchStop;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::MutexGuard;
+
+/// The assessments of a book.
+#[derive(Serialize, Deserialize)]
+struct BookTask {
+    /// Threads of the leader.
+    threads: usize,
+    /// All databases, in ascending order of stones.
+    files: Vec<PathBuf>,
+}
+
+impl StageTask for BookTask {
+    fn is_valid(&self) -> bool {
+        self.threads > 0 && self.files.len() <= game::STONES_MAX as usize + 1
+    }
+}
 
 /// The other ranks, as rank 0 leases them positions. They leave the stage when it is dropped.
 pub(crate) struct BookRanks<'a> {
@@ -36,7 +53,7 @@ impl<'a> BookRanks<'a> {
     ) -> Result<BookRanks<'a>> {
         let files = settings.stones().map(|stones| context.input(&files::database(stones))).collect();
         let threads = context.threads();
-        let mut communicator = job.order(&JobOrder::Book(BookTask { threads, files }))?;
+        let mut communicator = job.order(KIND, &BookTask { threads, files })?;
         agree(&mut **communicator, Ok::<_, StageError>(()))?;
         let game = AwariGame::new(settings.rules);
         let (clock, ranks) = (context.disk().clock(), communicator.size());
@@ -70,7 +87,12 @@ impl Drop for BookRanks<'_> {
 }
 
 /// Answers leases until rank 0 sends an empty one.
-pub(super) fn follow(follower: &FollowerRank, task: &BookTask, communicator: &mut dyn Communicator) -> RankResult<()> {
+pub(super) fn follow(
+    follower: &FollowerRank,
+    order: &StageOrder,
+    communicator: &mut dyn Communicator,
+) -> RankResult<()> {
+    let task: BookTask = order.task()?;
     let settings = follower.plan.settings();
     let request = settings.book().ok_or_else(|| StageError::failed("the manifest of this rank has no book"));
     let paths: BTreeMap<_, _> = settings.stones().map(files::database).zip(&task.files).collect();

@@ -5,23 +5,22 @@
 //! it has the state after the bound above. The ranks solve the bound, and rank 0 writes its planes, which equal those
 //! of one machine. They are the checkpoint: nothing is saved within a bound.
 
-use super::agreement::{RankResult, agree};
 use super::bound_task::BoundTask;
-use super::job::JobLeader;
-use super::order::JobOrder;
-use super::rank_load::{self, RankLoads};
-use crate::bounds::{
-    self, PlaneFile, PlanePortion, PlaneReader, PlaneWriter, ReadGroup, SeedsReader, UnitGroup, WritePortion,
-};
-use crate::bounds::{CandidatesReader, UnionReader, stop};
+use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter, SeedsReader, UnitGroup};
+use super::planes_above::{CandidatesReader, UnionReader};
+use super::state::{slot, stop};
+use super::wins_by_capture::{ReadGroup, WritePortion, find_wins};
+use crate::build_context::BuildContext;
+use crate::distributed::{FollowerRank, JobLeader, RankLoads, RankResult, StageOrder, agree, gather_loads};
 use crate::engine_progress::EngineProgress;
-use crate::{BuildContext, Result, files};
+use crate::files;
 use disk::{Disk, ScratchFile};
 use engines::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use engines::bounds::{BitKernel, PlaneLayout};
 use engines::{DriverObserver, Tables};
 use game::{Index, Orientation};
 use messaging::Communicator;
+use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::{Method, Settings};
 use std::ops::ControlFlow;
@@ -33,20 +32,20 @@ use store::StoreError;
 /// Bytes of transposed rows that a rank keeps while it loads planes.
 const TRANSPOSED_BYTES: usize = 8 << 20;
 
-/// Whether all ranks solve the bounds of a database by this method.
-pub(crate) fn is_distributed(method: Method) -> bool {
-    method == Method::TwoBit
+/// Returns the job, if all ranks solve the bounds of this database.
+pub(super) fn job(build: &BuildContext, stones: u32) -> Option<&JobLeader> {
+    build.job().filter(|_| build.plan(stones).method() == Method::TwoBit)
 }
 
 /// State of rank 0 between stages.
 #[derive(Default)]
-pub(crate) struct BoundsOfLeader {
+struct BoundsOfLeader {
     won: Mutex<Option<WonSoFar>>,
     share: Mutex<Option<BoundShare>>,
 }
 
 /// Part of a database that a rank holds, after some bound.
-pub(crate) struct BoundShare {
+struct BoundShare {
     stones: u32,
     bound: u32,
     planes_of_rank: RankPlanes,
@@ -80,7 +79,7 @@ impl BoundRank<'_> {
         let prepared = prepared.and_then(|planes_of_rank| self.seed(&planes_of_rank).map(|()| planes_of_rank));
         let mut planes_of_rank = agree(communicator, prepared)?;
         let report = planes_of_rank.solve(communicator, progress)?;
-        let loads = rank_load::gather(communicator, &report.traffic, started.elapsed())?;
+        let loads = gather_loads(communicator, &report.traffic, started.elapsed())?;
         Ok((planes_of_rank, report, loads))
     }
 
@@ -147,25 +146,31 @@ impl BoundRank<'_> {
     }
 }
 
-/// Runs the task on a rank other than 0. Updates `share` to the state after the bound.
-pub(crate) fn follow(
-    settings: &Settings,
-    disk: &dyn Disk,
-    tables: Arc<Tables>,
-    task: &BoundTask,
-    share: &mut Option<BoundShare>,
+/// Part of a database that a rank other than 0 keeps from one bound to the next.
+type ShareOfFollower = Mutex<Option<BoundShare>>;
+
+/// Runs the stage on a rank other than 0.
+pub(super) fn follow(
+    follower: &mut FollowerRank,
+    order: &StageOrder,
     communicator: &mut dyn Communicator,
-    stop: &AtomicBool,
 ) -> RankResult<()> {
+    let (task, tables): (BoundTask, _) = (order.task()?, follower.tables());
+    if task.is_last() {
+        // The tables for pushing wins are large, and not needed for other orders.
+        follower.forget_tables();
+    }
+    let FollowerRank { plan, disk, stop, .. } = *follower;
+    let (settings, share) = (plan.settings(), follower.kept::<ShareOfFollower>());
     let index = Index::new(task.stones, settings.set);
-    let member = BoundRank { settings, disk, tables, task, index };
-    let (mut planes_of_rank, ..) = member.solve(share.take(), communicator, &StopFlag(stop))?;
+    let member = BoundRank { settings, disk, tables, task: &task, index };
+    let (mut planes_of_rank, ..) = member.solve(take(&share), communicator, &StopFlag(stop))?;
     for decided in [Decided::Won, Decided::Lost] {
         let mut nothing = |_: PlaneRun| ControlFlow::Continue(());
         planes_of_rank.collect(decided, communicator, &mut nothing)?;
     }
     if !task.is_last() {
-        *share = Some(BoundShare { stones: task.stones, bound: task.bound, planes_of_rank });
+        put(&share, BoundShare { stones: task.stones, bound: task.bound, planes_of_rank });
     }
     Ok(())
 }
@@ -180,17 +185,17 @@ impl DriverObserver for StopFlag<'_> {
 }
 
 /// Runs the stage `preprocess:n:b`, which rank 0 does alone.
-pub(crate) fn preprocess(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
+pub(super) fn preprocess(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let start = Instant::now();
-    let report =
-        bounds::find_wins(build, &index, bound, context, |wins, new| seed(build, &index, bound, context, wins, new))?;
-    build.slot().note(stones, bound, 0, start.elapsed());
+    let report = find_wins(build, &index, bound, context, |wins, new| seed(build, &index, bound, context, wins, new))?;
+    slot(build).note(stones, bound, 0, start.elapsed());
     Ok(report)
 }
 
 /// Runs the stage `process:n:b`, on rank 0.
-pub(crate) fn process(
+pub(super) fn process(
+    kind: &str,
     build: &BuildContext,
     job: &JobLeader,
     stones: u32,
@@ -201,8 +206,8 @@ pub(crate) fn process(
     let index = Index::new(stones, settings.set);
     let start = Instant::now();
     let task = BoundTask::new(stones, bound, |plane| context.input(&plane.name(stones)));
-    let mut communicator = job.order(&JobOrder::Bound(task.clone()))?;
-    let led = build.leader_state();
+    let mut communicator = job.order(kind, &task)?;
+    let led = build.kept::<BoundsOfLeader>();
     let (share, won_so_far) = (take(&led.share), take(&led.won));
     let mut won_so_far = won_so_far.filter(|won| (won.stones, won.bound) == (stones, bound + 1));
     let tables = build.tables();
@@ -262,7 +267,7 @@ pub(crate) fn process(
         "solved after {:.3} s",
         start.elapsed().as_secs_f64()
     );
-    build.slot().note(stones, bound, 1, start.elapsed());
+    slot(build).note(stones, bound, 1, start.elapsed());
     if !task.is_last() {
         put(&led.share, BoundShare { stones, bound, planes_of_rank });
         if let Some(won) = won_so_far {
@@ -290,7 +295,7 @@ fn seed(
     wins: ReadGroup,
     new: WritePortion,
 ) -> Result<()> {
-    let led = build.leader_state();
+    let led = build.kept::<BoundsOfLeader>();
     let won = take(&led.won).filter(|won| (won.stones, won.bound) == (index.stones(), bound + 1));
     let won = match won {
         Some(won) => won,

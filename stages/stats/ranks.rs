@@ -1,17 +1,14 @@
 //! The stage `stats:n` by all ranks: each counts a part, and rank 0 adds them up.
 
-use super::FollowerRank;
-use super::agreement::{RankResult, agree};
-use super::job::JobLeader;
-use super::order::{JobOrder, ReadTask};
-use super::rank_load::{LoadMeter, RankLoads};
-use crate::stats::{CountedDatabase, StatsInputs, count, publish};
-use crate::{BuildContext, Result};
+use super::{CountedDatabase, KIND, StatsInputs, count, publish};
+use crate::build_context::BuildContext;
+use crate::distributed::{FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, StageOrder, agree};
 use check::Histogram;
 use disk::Disk;
 use engines::{DatabasePart, Tables};
 use game::Index;
 use messaging::Communicator;
+use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
 use planner::{DatabasePlan, Settings};
 
@@ -28,7 +25,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     drop(inputs);
     let files = StatsInputs::names(plan).iter().map(|name| context.input(name)).collect();
     let task = ReadTask { stones, threads: context.threads(), files };
-    let mut communicator = job.order(&JobOrder::Count(task.clone()))?;
+    let mut communicator = job.order(KIND, &task)?;
     let tables = &build.tables();
     let member = StatsRank { settings, plan, disk: context.disk(), tables, index: &index };
     let (counted, loads) = member.take_part(&task, &mut **communicator)?.expect("rank 0 gets the sums");
@@ -37,16 +34,16 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
 
 /// Runs the stage on a rank other than 0.
 pub(super) fn follow(
-    follower: &FollowerRank,
-    task: &ReadTask,
-    tables: &Tables,
+    follower: &mut FollowerRank,
+    order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
+    let (task, tables): (ReadTask, _) = (order.task()?, follower.tables());
     let FollowerRank { plan, disk, .. } = *follower;
     let settings = plan.settings();
     let index = &Index::new(task.stones, settings.set);
     let plan = plan.database(task.stones);
-    StatsRank { settings, plan, disk, tables, index }.take_part(task, communicator).map(drop)
+    StatsRank { settings, plan, disk, tables: &tables, index }.take_part(&task, communicator).map(drop)
 }
 
 /// Inputs of one rank.

@@ -3,19 +3,17 @@
 //!
 //! A rank runs at most a few pieces ahead of the writer, so memory does not depend on the database.
 
-use super::FollowerRank;
-use super::agreement::{RankResult, agree};
-use super::job::JobLeader;
-use super::order::{JobOrder, ReadTask};
-use super::rank_load::{LoadMeter, RankLoads};
-use crate::capture::SmallerFiles;
+use super::{KIND, SmallerFiles};
+use crate::build_context::BuildContext;
+use crate::distributed::{FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, StageOrder, agree};
 use crate::engine_progress::EngineProgress;
-use crate::{BuildContext, Result, files};
+use crate::files;
 use disk::Disk;
 use engines::capture::{CapturePartition, CapturePiece, capture_piece};
 use engines::{DriverObserver, Tables};
 use game::{Index, Score};
 use messaging::{CommunicationError, Communicator};
+use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::{CAPTURE_PIECES_AHEAD, DatabasePlan, Settings};
 use std::collections::VecDeque;
@@ -31,7 +29,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
     let index = Index::new(stones, settings.set);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
     let task = ReadTask { stones, threads: context.threads(), files: smaller.collect() };
-    let mut communicator = job.order(&JobOrder::Capture(task.clone()))?;
+    let mut communicator = job.order(KIND, &task)?;
     let tables = build.tables();
     let plan = build.plan(stones);
     let member = CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index };
@@ -66,16 +64,16 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
 
 /// Runs the stage on a rank other than 0.
 pub(super) fn follow(
-    follower: &FollowerRank,
-    task: &ReadTask,
-    tables: &Tables,
+    follower: &mut FollowerRank,
+    order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
-    let FollowerRank { plan, disk, stop } = *follower;
+    let (task, tables): (ReadTask, _) = (order.task()?, follower.tables());
+    let FollowerRank { plan, disk, stop, .. } = *follower;
     let settings = plan.settings();
     let index = Index::new(task.stones, settings.set);
     let plan = plan.database(task.stones);
-    let member = CaptureRank { settings, plan, disk, tables, task, index: &index };
+    let member = CaptureRank { settings, plan, disk, tables: &tables, task: &task, index: &index };
     member.take_part(communicator, stop, &mut |_| unreachable!("rank 0 alone writes")).map(drop)
 }
 

@@ -1,0 +1,38 @@
+//! The main loop of a rank other than 0.
+
+use crate::distributed::{FollowerRank, JobOrder, RankFailure, agree};
+use crate::{kinds, thread_pool};
+use disk::Disk;
+use messaging::Communicator;
+use pipeline::StageError;
+use planner::{BuildPlan, Settings};
+use std::sync::atomic::AtomicBool;
+
+/// Executes the orders of rank 0 until the last one. `settings` are those of the manifest, or an error of reading it.
+///
+/// # Errors
+/// If communication with the other ranks fails.
+pub fn follow(
+    settings: Result<&Settings, String>,
+    disk: &dyn Disk,
+    communicator: &mut dyn Communicator,
+    stop: &AtomicBool,
+) -> Result<(), StageError> {
+    let plan = settings.map(|settings| BuildPlan::new(settings.clone().with_ranks(communicator.size())));
+    let mut rank = plan.as_ref().map(|plan| FollowerRank::new(plan, disk, stop));
+    loop {
+        let order = communicator.broadcast(0, None).map_err(StageError::failed)?;
+        let JobOrder::Stage(order) = JobOrder::decode(&order).map_err(StageError::failed)? else { return Ok(()) };
+        let followed = match &mut rank {
+            Ok(rank) => {
+                let pool = thread_pool(rank.plan.settings().threads).map_err(StageError::no_threads)?;
+                let kind = kinds::named(&order.kind).ok_or_else(|| StageError::failed(order.unexpected()))?;
+                pool.install(|| kind.follow(rank, &order, communicator))
+            }
+            Err(why) => agree(communicator, Err(StageError::failed(why.as_str()))),
+        };
+        if let Err(RankFailure::Isolated(error)) = followed {
+            return Err(error);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a kind of stage is: one module that implements [`StageKind`], and one row of the table in `kinds`.
+//!
+//! A kind declares its stages and their files, runs them on a machine or on all ranks of a job, and describes them to
+//! the planner, the stage cache, and the reports. Nothing else knows a kind by its name.
+
+use crate::build_context::BuildContext;
+use crate::distributed::{FollowerRank, RankResult, StageOrder};
+use crate::stage_cache::CacheUse;
+use game::Rules;
+use messaging::Communicator;
+use pipeline::{ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
+use planner::{BuildPlan, DatabasePlan, Method, Settings, StageClass};
+use std::path::{Path, PathBuf};
+use store::FileKind;
+
+/// A kind of stage.
+pub(crate) trait StageKind: Sync {
+    /// Returns the first part of the names of its stages: `process` of `process:36:12`.
+    fn word(&self) -> &'static str;
+
+    /// Returns what the numbers in the names of its stages are, as the guide writes them.
+    fn parameters(&self) -> &'static [&'static str] {
+        &[STONES]
+    }
+
+    /// Returns the part of a build that its stages belong to.
+    fn phase(&self) -> Phase;
+
+    /// Returns the methods whose databases need its stages.
+    fn methods(&self) -> &'static [Method] {
+        &Method::ALL
+    }
+
+    /// Returns the class by which the planner predicts its stages, for a database that is solved by a method; `None` if
+    /// the cost does not depend on one database.
+    fn class(&self, method: Method) -> Option<StageClass>;
+
+    /// Returns the number of stones of the database whose plan its stages follow.
+    fn stones(&self, settings: &Settings, parameters: &[u32]) -> u32 {
+        let _ = settings;
+        parameters[0]
+    }
+
+    /// Returns what its stages use of the stage cache. The rest is dropped when one begins.
+    fn cache_use(&self, plan: &DatabasePlan) -> CacheUse {
+        let _ = plan;
+        CacheUse::default()
+    }
+
+    /// Returns the files that its stages make, if any.
+    fn files(&self) -> Option<&'static FileFamily>;
+
+    /// Whether a file of a run directory belongs to the user although its stages write it.
+    fn is_kept(&self, name: &ArtifactName) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// Declares its stages of a build, each with the artifacts that it makes.
+    fn declare(&self, build: &BuildPlan) -> Vec<Declaration>;
+
+    /// Runs a stage: on this machine, or as rank 0 of a job.
+    ///
+    /// # Errors
+    /// As for [`pipeline::Work::run`].
+    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport, StageError>;
+
+    /// Runs the share of a rank other than 0 in a stage that rank 0 has ordered.
+    ///
+    /// # Errors
+    /// If the order is invalid, communication fails, or a rank reports an error.
+    fn follow(
+        &self,
+        rank: &mut FollowerRank<'_>,
+        order: &StageOrder,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<()> {
+        let _ = (rank, communicator);
+        Err(order.unexpected().into())
+    }
+}
+
+/// A stage, and the artifacts that it makes.
+pub(crate) struct Declaration {
+    pub(crate) stage: StageSpec,
+    pub(crate) artifacts: Vec<ArtifactSpec>,
+}
+
+/// The parameter of a stage of one database.
+pub(crate) const STONES: &str = "n";
+
+/// Parts of a build, in the order in which a database passes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
+pub enum Phase {
+    /// The best captures of all positions, from smaller databases.
+    Captures,
+    /// The scores.
+    Solving,
+    /// Checks of the scores.
+    Verification,
+    /// What is counted over, or made from, a finished database.
+    Statistics,
+    /// The evaluation of the engine, after all databases.
+    Evaluation,
+    /// The opening book, after all databases.
+    Book,
+}
+
+impl Phase {
+    /// All phases, in their order.
+    pub const ALL: &[Phase] = <Phase as strum::VariantArray>::VARIANTS;
+
+    /// Returns the phase in words.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Phase::Captures => "captures",
+            Phase::Solving => "solving",
+            Phase::Verification => "verification",
+            Phase::Statistics => "statistics",
+            Phase::Evaluation => "evaluation",
+            Phase::Book => "book",
+        }
+    }
+
+    /// Whether each database passes the phase.
+    pub const fn is_of_databases(self) -> bool {
+        !matches!(self, Phase::Evaluation | Phase::Book)
+    }
+}
+
+/// The files of one folder of a run directory that stages make.
+pub(crate) struct FileFamily {
+    /// The folder, relative to the run directory.
+    pub(crate) folder: &'static str,
+    /// Whether a build can make a file of this name, relative to the folder.
+    pub(crate) has: fn(&str) -> bool,
+    pub(crate) content: FamilyContent,
+}
+
+/// How the files of a family are inspected.
+pub(crate) enum FamilyContent {
+    /// A file of `store`, of the kind for the artifact by some rules.
+    Values(fn(&ArtifactSpec, &Rules) -> FileKind),
+    /// A small file, known by its digest. It counts as absent while the file that the function names is.
+    Report(fn(&ArtifactSpec, &Path) -> Option<PathBuf>),
+}
+
+impl FamilyContent {
+    /// A report that is complete by itself.
+    pub(crate) const REPORT: FamilyContent = FamilyContent::Report(|_, _| None);
+}
+
+impl FileFamily {
+    /// Whether an artifact of this name belongs to the family.
+    pub(crate) fn contains(&self, name: &ArtifactName) -> bool {
+        name.as_str().strip_prefix(self.folder).and_then(|rest| rest.strip_prefix('/')).is_some_and(self.has)
+    }
+}
+
+/// Whether `file` is a number of at least two digits with an extension: `07.awari`.
+pub(crate) fn is_numbered(file: &str, extension: &str) -> bool {
+    file.split_once('.').is_some_and(|(stem, rest)| is_number(stem) && rest == extension)
+}
+
+/// Whether `text` is a number of at least two digits.
+pub(crate) fn is_number(text: &str) -> bool {
+    text.len() >= 2 && text.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,143 @@
+//! The kinds of stages, and what other crates ask about a stage by its name.
+
+use crate::book::BookStage;
+use crate::bounds::{MergeStage, PostprocessStage, PreprocessStage, ProcessStage, SeedsStage};
+use crate::capture::CaptureStage;
+use crate::counting::CountingStage;
+use crate::evaluation::EvaluationStage;
+use crate::kind::{FileFamily, Phase, STONES, StageKind};
+use crate::solver;
+use crate::stats::StatsStage;
+use crate::sweep::SweepStage;
+use crate::verify::VerifyStage;
+use pipeline::{ArtifactName, StageName};
+use planner::{Method, StageClass};
+
+/// All kinds, in the order in which the stages of a database run if nothing else decides.
+pub(crate) const KINDS: [&dyn StageKind; 12] = [
+    &CaptureStage,
+    &CountingStage,
+    &SweepStage,
+    &SeedsStage,
+    &PreprocessStage,
+    &ProcessStage,
+    &PostprocessStage,
+    &MergeStage,
+    &VerifyStage,
+    &StatsStage,
+    &EvaluationStage,
+    &BookStage,
+];
+
+/// Returns the kind of this word.
+pub(crate) fn named(word: &str) -> Option<&'static dyn StageKind> {
+    KINDS.into_iter().find(|kind| kind.word() == word)
+}
+
+/// Returns the kind of a stage.
+pub(crate) fn of(stage: &StageName) -> Option<&'static dyn StageKind> {
+    named(stage.kind())
+}
+
+/// Returns the family that files of this name belong to.
+pub(crate) fn family(name: &ArtifactName) -> Option<&'static FileFamily> {
+    KINDS.into_iter().filter_map(StageKind::files).find(|family| family.contains(name))
+}
+
+/// Returns the folders of a run directory that hold files of stages, each once.
+pub fn folders() -> Vec<&'static str> {
+    let mut folders: Vec<_> = KINDS.into_iter().filter_map(StageKind::files).map(|family| family.folder).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    folders
+}
+
+/// Returns the names of the kinds with one stage for a database, in the order in which they run.
+pub fn of_one_database() -> impl Iterator<Item = &'static str> {
+    KINDS.into_iter().filter(|kind| kind.parameters() == [STONES]).map(StageKind::word)
+}
+
+/// Returns each kind as the guide writes the names of its stages: `process:n:b`.
+pub fn patterns() -> impl Iterator<Item = String> {
+    KINDS.into_iter().map(|kind| [&[kind.word()], kind.parameters()].concat().join(":"))
+}
+
+/// Returns the part of a build that a stage belongs to; `None` if no build has such stages.
+pub fn phase(stage: &StageName) -> Option<Phase> {
+    of(stage).map(StageKind::phase)
+}
+
+/// Returns the class by which the planner predicts a stage, for a database that is solved by a method.
+pub fn class(stage: &StageName, method: Method) -> Option<StageClass> {
+    of(stage)?.class(method)
+}
+
+/// Returns the only method whose databases need such a stage.
+pub fn method(stage: &StageName) -> Option<Method> {
+    match of(stage)?.methods() {
+        &[method] => Some(method),
+        _ => None,
+    }
+}
+
+/// Whether a stage makes a database.
+pub fn makes_database(stage: &StageName) -> bool {
+    of(stage).is_some_and(makes_databases)
+}
+
+/// Whether a stage makes databases that are solved by a method.
+pub fn makes_database_by(stage: &StageName, method: Method) -> bool {
+    of(stage).is_some_and(|kind| makes_databases(kind) && kind.methods().contains(&method))
+}
+
+fn makes_databases(kind: &dyn StageKind) -> bool {
+    kind.files().is_some_and(|family| std::ptr::eq(family, &solver::DATABASES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stages_of_a_method_have_the_classes_that_the_planner_adds_up() {
+        for method in Method::ALL {
+            let solving = KINDS.into_iter().filter(|kind| kind.phase() == Phase::Solving);
+            let classes = solving.filter(|kind| kind.methods().contains(&method)).map(|kind| kind.class(method));
+            let expected: Vec<_> = StageClass::solving(method).iter().copied().map(Some).collect();
+            assert_eq!(classes.collect::<Vec<_>>(), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn each_kind_has_a_name_of_its_own() {
+        for kind in KINDS {
+            assert_eq!(named(kind.word()).map(StageKind::word), Some(kind.word()));
+            let same = KINDS.into_iter().filter(|other| other.word() == kind.word());
+            assert_eq!(same.count(), 1, "{}", kind.word());
+        }
+        assert!(named("cook").is_none());
+    }
+
+    #[test]
+    fn a_name_belongs_to_one_family() {
+        for (name, folder) in [
+            ("databases/07.awari", Some("databases")),
+            ("databases/7.awari", None),
+            ("databases/07.cap", None),
+            ("captures/48.cap", Some("captures")),
+            ("planes/24/12.won", Some("planes")),
+            ("planes/24/win.seeds", Some("planes")),
+            ("planes/24/12.awari", None),
+            ("planes/24/12/12.won", None),
+            ("stats/00.json", Some("stats")),
+            ("books/250000.json", Some("books")),
+            ("books/opening.sqlite", None),
+            ("evaluation/network.bin", Some("evaluation")),
+            ("evaluation/other.bin", None),
+            ("logs/07.awari", None),
+        ] {
+            let found = family(&ArtifactName::new(name).unwrap()).map(|family| family.folder);
+            assert_eq!(found, folder, "{name}");
+        }
+    }
+}
