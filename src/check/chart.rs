@@ -4,7 +4,7 @@
 //! stack of the databases: those with few stones are light and at the bottom, those with many are dark. The SVG is
 //! self-contained.
 
-use crate::report::total;
+use crate::report::{self, total};
 use crate::{Histogram, ScoreShares, Statistics};
 use game::quantity::plural;
 use std::fmt::Write;
@@ -81,7 +81,7 @@ fn head(text: &mut String, databases: &[Statistics], all: &Histogram) {
         [one] => plural(one.stones().into(), "stone"),
         [first, .., last] => format!("{} to {}", first.stones(), plural(last.stones().into(), "stone")),
     };
-    let has_pairs = databases.iter().any(|database| database.pairs().is_some());
+    let has_pairs = report::has_pairs(databases);
     let what = if has_pairs { "Lower bounds" } else { "Scores" };
     let ScoreShares { won, drawn, lost } = all.shares();
     let [won, drawn, lost] = [won, drawn, lost].map(|share| format!("{:.1} %", share * 100.0));

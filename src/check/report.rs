@@ -1,6 +1,7 @@
 //! Statistics of several databases as text: a table for people, csv and JSON for programs.
 //!
-//! The csv is `stones,score,positions`, a line for each score that occurs, ascending. The JSON is a list of the objects
+//! The csv is `stones,score,positions`, a line for each score that occurs, ascending; `stones,low,positions` of databases of
+//! pairs, whose lower bounds are counted. The JSON is a list of the objects
 //! that [`Statistics::json`] writes. Both end with a line feed.
 
 use crate::{CaptureStatistics, Histogram, ScoreShares, Statistics};
@@ -11,9 +12,9 @@ use std::fmt::Write;
 const HEADINGS: [&str; 8] =
     ["stones", "positions", "mean score", "won", "drawn", "lost", "capture or not", "better not"];
 
-/// `stones,score,positions`.
+/// `stones,score,positions`, or `stones,low,positions` with the lower bounds of databases of pairs.
 pub fn csv(databases: &[Statistics]) -> String {
-    let mut text = String::from("stones,score,positions\n");
+    let mut text = format!("stones,{},positions\n", if has_pairs(databases) { "low" } else { "score" });
     for database in databases {
         for (score, positions) in database.histogram().scores() {
             let stones = database.stones();
@@ -33,9 +34,13 @@ pub fn json(databases: &[Statistics]) -> String {
 ///
 /// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not` the share of
 /// those in which no best move captures; `~` marks estimates from a sample. The line for all databases weighs each by its
-/// positions. The last columns are omitted if a line would exceed `columns`.
+/// positions. The last columns are omitted if a line would exceed `columns`. Of databases of pairs the figures are those of the
+/// lower bounds.
 pub fn table(databases: &[Statistics], columns: usize) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
+    if has_pairs(databases) {
+        rows[0][2] = "mean low".to_owned();
+    }
     for database in databases {
         let figures = Figures {
             offered: offered_share(database.choice()),
@@ -97,6 +102,11 @@ struct Figures {
     offered: f64,
     declined: Option<f64>,
     is_sampled: bool,
+}
+
+/// Whether the figures are those of lower bounds.
+pub(crate) fn has_pairs(databases: &[Statistics]) -> bool {
+    databases.iter().any(|database| database.pairs().is_some())
 }
 
 /// Returns the histogram of all databases.
@@ -182,7 +192,12 @@ stones  positions  mean score     won    drawn    lost  capture or not  better n
         let paired = plain[3].clone().with_pairs(pairs);
         assert_eq!((pairs.exact, pairs.distances), (2, 2));
         assert_eq!(Statistics::of_json(&paired.json()).unwrap(), paired);
-        assert_eq!(pairs_table(&[paired]), "stones    exact  mean distance\n     3    0.5 %           0.01\n");
+        let paired = [paired];
+        assert_eq!(pairs_table(&paired), "stones    exact  mean distance\n     3    0.5 %           0.01\n");
+        // No figure of lower bounds has the name of a score.
+        assert!(csv(&plain).starts_with("stones,score,") && csv(&paired).starts_with("stones,low,"));
+        assert!(table(&plain, 99).contains(" mean score ") && table(&paired, 99).contains(" mean low "));
+        assert!(!table(&paired, 99).contains("score"));
     }
 
     #[test]

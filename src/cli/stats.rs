@@ -57,7 +57,9 @@ pub(crate) fn run(args: &StatsArgs) -> Result<Exit> {
 fn pairs(all: &[Statistics]) -> String {
     match check::pairs_table(all) {
         none if none.is_empty() => none,
-        table => format!("\nthe scores above are the lower bounds; exact: positions whose bounds are equal\n\n{table}"),
+        table => format!(
+            "\nthe figures above are those of the lower bounds; exact: positions whose bounds are equal\n\n{table}"
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{Database, Error, Position};
 use disk::{Disk, RealDisk};
 use game::{Pit, PositionSet};
-use oracle::{Library, Oracle};
+use oracle::{Answer, AnswerSource, Bounds, Library, Oracle, ValuedMove};
 use std::path::{Path, PathBuf};
 use store::Scores;
 
@@ -21,8 +21,9 @@ pub struct Move {
     pub pit: char,
     /// The captured stones.
     pub captured: u8,
-    /// The value for the player to move: the captured stones, minus the score of the position after the move.
-    pub value: i8,
+    /// The value for the player to move: the captured stones, minus the score of the position after the move, or minus its
+    /// upper and its lower bound.
+    pub value: Bounds,
     /// The position after the move, seen from the opponent, who moves next.
     pub child: Position,
 }
@@ -36,8 +37,9 @@ impl Databases {
     /// A damaged file is an error only for the questions that need it.
     ///
     /// # Errors
-    /// [`Error::NoDatabases`] if there are none; [`Error::Damaged`] if the files are of several kinds, or are not what
-    /// their names say; [`Error::Io`] if the directory cannot be read.
+    /// [`Error::NoDatabases`] if there are none; [`Error::Mixed`] if they are of different rules, position sets or games;
+    /// [`Error::Unknown`] if their rules are; [`Error::Damaged`] if files are not what their names say; [`Error::Io`] if
+    /// the directory cannot be read.
     pub fn open(directory: impl AsRef<Path>) -> Result<Databases, Error> {
         let (disk, directory) = (RealDisk::default(), directory.as_ref());
         let mut paths = database_paths(&disk, &directory.join("databases"))?;
@@ -56,76 +58,92 @@ impl Databases {
         self.oracle.stones()
     }
 
+    /// Returns the name of the rules, as in manifests: `awari`, `oware` and so on.
+    pub fn rules(&self) -> &'static str {
+        self.oracle.rules().name
+    }
+
+    /// Whether positions have scores by the rules. By others, those of oware, a position has two bounds, of which a score is
+    /// known only where they are equal.
+    pub fn has_scores(&self) -> bool {
+        self.oracle.rules().has_scores()
+    }
+
     /// Whether the databases hold only positions whose opponent has an empty pit, which are those that a move can lead
     /// to. [`score`](Self::score) also answers for the others.
     pub fn is_reachable_only(&self) -> bool {
         self.oracle.set() != PositionSet::All
     }
 
-    /// Returns the database of all positions with `stones` stones. By rules where positions have two bounds, it has the lower
-    /// ones.
+    /// Returns the database of all positions with `stones` stones.
     ///
     /// # Errors
     /// [`Error::Missing`] if there is none; [`Error::Damaged`] if its header or block index is damaged.
     pub fn database(&self, stones: u32) -> Result<Database<'_>, Error> {
-        let (index, scores) = self.oracle.indexed(stones)?;
-        Ok(Database::new(index, scores))
+        let (index, low) = self.oracle.indexed(stones)?;
+        Ok(Database::new(self.oracle.rules(), index, low, self.oracle.upper(stones)))
     }
 
     /// Returns the score of a position. Without a database for its stones, a short search may still decide it.
     ///
     /// # Errors
-    /// [`Error::Bounds`] if it has none by the rules; [`Error::Missing`] if the score needs a database that is not there; [`Error::Damaged`] or [`Error::Io`] if one
-    /// that it needs is damaged, contradicts the rules, or cannot be read.
+    /// [`Error::Bounds`] if by the rules it has two bounds, and they differ; [`Error::Missing`] if the score needs a database
+    /// that is not there; [`Error::Damaged`] or [`Error::Io`] if one that it needs is damaged, contradicts the rules, or
+    /// cannot be read.
     pub fn score(&self, position: &Position) -> Result<i8, Error> {
-        let bounds = self.oracle.answer(&position.0)?.score;
-        bounds.score().ok_or_else(|| self.no_score(position.stones(), bounds))
+        let answer = self.oracle.answer(&position.0)?;
+        if let Some(score) = answer.score.score() {
+            return Ok(score);
+        }
+        match answer.source {
+            AnswerSource::Search => return Err(Error::Missing(position.stones())),
+            AnswerSource::Children => drop(self.moves_of(&answer)?),
+            AnswerSource::Database | AnswerSource::Rules => {}
+        }
+        Err(Error::Bounds { low: answer.score.low(), high: answer.score.high() })
     }
 
     /// Returns the bounds of a position: what the player to move can force, and to what the opponent can hold that player. By
-    /// rules where a position has a score, both are the score if it is known.
+    /// rules where a position has a score, both are the score. Without a database for its stones, they are what a short
+    /// search proves.
     ///
     /// # Errors
-    /// As [`score`](Self::score).
-    pub fn bounds(&self, position: &Position) -> Result<(i8, i8), Error> {
-        let bounds = self.oracle.answer(&position.0)?.score;
-        Ok((bounds.low(), bounds.high()))
+    /// [`Error::Damaged`] or [`Error::Io`] if a database that it needs is damaged, contradicts the rules, or cannot be read.
+    pub fn bounds(&self, position: &Position) -> Result<Bounds, Error> {
+        Ok(self.oracle.answer(&position.0)?.score)
     }
 
-    fn no_score(&self, stones: u32, bounds: oracle::Bounds) -> Error {
-        match self.oracle.upper(stones) {
-            Some(_) => Error::Bounds { low: bounds.low(), high: bounds.high() },
-            None => Error::Missing(stones),
-        }
-    }
-
-    /// Returns the legal moves, `A` to `F`, with their values. There are none if the player to move cannot move; the
-    /// opponent then takes the remaining stones.
+    /// Returns the legal moves, `A` to `F`, with their values. There are none if the player to move cannot move; the game is
+    /// then over.
     ///
     /// # Errors
-    /// As [`score`](Self::score).
+    /// [`Error::Missing`] if the value of a move needs a database that is not there; [`Error::Damaged`] or [`Error::Io`] as
+    /// [`score`](Self::score).
     pub fn moves(&self, position: &Position) -> Result<Vec<Move>, Error> {
-        let answer = self.oracle.answer(&position.0)?;
-        let exact = |value: oracle::ValuedMove| {
-            Ok(Move {
-                pit: pit_letter(value.pit),
-                captured: value.captured,
-                value: value.value.score().ok_or_else(|| self.no_score(value.child.stones(), value.value))?,
-                child: Position(value.child),
-            })
-        };
-        answer.moves.into_iter().map(exact).collect()
+        self.moves_of(&self.oracle.answer(&position.0)?)
     }
 
-    /// Returns the moves of the highest value, `A` to `F`.
+    /// Returns the moves of the highest value, `A` to `F`: those that no other move can exceed. Where values are bounds, no
+    /// move may be known to be best.
     ///
     /// # Errors
-    /// As [`score`](Self::score).
+    /// As [`moves`](Self::moves).
     pub fn best_moves(&self, position: &Position) -> Result<Vec<Move>, Error> {
-        let mut moves = self.moves(position)?;
-        let best = moves.iter().map(|played| played.value).max();
-        moves.retain(|played| Some(played.value) == best);
-        Ok(moves)
+        let answer = self.oracle.answer(&position.0)?;
+        let moves = self.moves_of(&answer)?.into_iter().zip(&answer.moves);
+        Ok(moves.filter(|(_, valued)| valued.is_best).map(|(played, _)| played).collect())
+    }
+
+    fn moves_of(&self, answer: &Answer) -> Result<Vec<Move>, Error> {
+        let settled = |valued: &ValuedMove| {
+            let &ValuedMove { pit, captured, value, child, .. } = valued;
+            // Other bounds are what a search has proved without a database.
+            match value.score().is_some() || self.oracle.upper(child.stones()).is_some() {
+                true => Ok(Move { pit: pit_letter(pit), captured, value, child: Position(child) }),
+                false => Err(Error::Missing(child.stones())),
+            }
+        };
+        answer.moves.iter().map(settled).collect()
     }
 }
 

@@ -22,13 +22,22 @@ pub enum Error {
     #[error("the databases hold reachable positions only, and no move leads to {0}")]
     NotContained(String),
     /// By the rules of the databases the position has two bounds, which differ.
-    #[error("the position has no score but the bounds {low} and {high}; ask for its bounds")]
+    #[error("the position has no score but two bounds, {low} and {high}; `Databases::bounds` returns both")]
     Bounds {
         /// What the player to move can force.
         low: i8,
         /// To what the opponent can hold the player to move.
         high: i8,
     },
+    /// By the rules of the databases positions have two bounds instead of a score.
+    #[error("positions have no scores by the rules {0}, but two bounds; `Database::read_bounds` reads both")]
+    NoScores(&'static str),
+    /// The databases of a directory are of different rules, position sets or games.
+    #[error("{0}")]
+    Mixed(String),
+    /// A database is of rules or positions that this version of the library does not know.
+    #[error("{0}")]
+    Unknown(String),
     /// A database is damaged or wrong.
     #[error("{0}")]
     Damaged(String),
@@ -43,6 +52,8 @@ impl From<OracleError> for Error {
             OracleError::Missing { stones, .. } => Error::Missing(stones),
             OracleError::Store(error) => Error::from(*error),
             error @ OracleError::SearchTable { .. } => Error::Io(error.to_string()),
+            error @ (OracleError::Mixed(_) | OracleError::Beyond { .. }) => Error::Mixed(error.to_string()),
+            error @ OracleError::Unknown { .. } => Error::Unknown(error.to_string()),
             error => Error::Damaged(error.to_string()),
         }
     }

@@ -5,7 +5,9 @@
 //! numbers these positions.
 //!
 //! A score is the number of stones on the board that the player to move will capture, minus the number that the
-//! opponent will, if both play best.
+//! opponent will, if both play best. By the rules of oware ([`Databases::rules`]) a position has no score but two [`Bounds`]:
+//! what the player to move can force, and to what the opponent can hold that player. No function returns one of them as a
+//! score: a score is known where both are equal.
 //!
 //! ```
 //! use awari_db::{Databases, Position};
@@ -34,5 +36,6 @@ mod position;
 pub use database::{Database, Slab};
 pub use databases::{Databases, Move};
 pub use error::Error;
+pub use oracle::Bounds;
 pub use position::Position;
 pub use store::MappedScores;

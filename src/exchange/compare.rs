@@ -1,6 +1,6 @@
 //! Comparison of a database with a file of scores in lexicographic order.
 
-use crate::{ExchangeError, Lexicographic};
+use crate::{ExchangeError, Lexicographic, require_scores};
 use disk::{Disk, signed_of};
 use game::notation::PositionText;
 use game::{Board, Index, Score};
@@ -50,7 +50,7 @@ pub fn file_of(stones: u32) -> String {
 ///
 /// # Errors
 /// [`ExchangeError::Missing`] and [`ExchangeError::Length`] before anything is read; [`ExchangeError::Unsupported`] for
-/// 48 stones; [`ExchangeError::Stopped`] once `stop` is raised; [`ExchangeError::Store`] and [`ExchangeError::Disk`].
+/// 48 stones and for a database of pairs; [`ExchangeError::Stopped`] once `stop` is raised; [`ExchangeError::Store`] and [`ExchangeError::Disk`].
 ///
 /// # Panics
 /// When the database is not of this index.
@@ -62,6 +62,7 @@ pub fn compare(
     memory_bytes: u64,
     stop: &AtomicBool,
 ) -> Result<ScoreComparison, ExchangeError> {
+    require_scores(scores)?;
     let order = Lexicographic::new(index)?;
     let stones = index.stones();
     let path = directory.join(file_of(stones));

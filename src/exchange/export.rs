@@ -7,9 +7,10 @@ mod raw;
 mod sink;
 
 use self::sink::ExportSink;
-use crate::{ExchangeError, Lexicographic};
+use crate::{ExchangeError, Lexicographic, require_scores};
 use disk::{Disk, bytes_of};
-use game::Index;
+use game::{Index, Score};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Scores;
@@ -18,13 +19,14 @@ use store::Scores;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Format {
-    /// `NN.raw`, a signed byte a position in canonical order, and `NN.json`, which describes it.
+    /// `NN.raw`, a signed byte a position in canonical order, and `NN.json`, which describes it. Of a database of pairs
+    /// `NN.low.raw` and `NN.high.raw`.
     Raw,
-    /// `NN.csv`, a line `position,score` for each position.
+    /// `NN.csv`, a line `position,score` for each position, or `position,low,high,score`.
     Csv,
-    /// `NN.parquet`, a table of twelve pits and a score; only with the feature `parquet`.
+    /// `NN.parquet`, a table of twelve pits and a score, or two bounds and a score; only with the feature `parquet`.
     Parquet,
-    /// `scores.N`, as the Vrije Universiteit published those of 2002: see [`Lexicographic`].
+    /// `scores.N`, as the Vrije Universiteit published those of 2002: see [`Lexicographic`]. Holds scores only.
     Vu,
 }
 
@@ -75,18 +77,10 @@ pub fn export(
     options: &Options<'_>,
 ) -> Result<Vec<Exported>, ExchangeError> {
     let positions = index.positions();
-    let has_pairs = scores.identity().kind.has_pairs();
-    let values = if has_pairs { 2 * positions } else { positions };
-    assert_eq!(scores.shape().positions(), values, "the database is of this index");
     let mut exporter = Exporter::new(disk, scores, index, directory, options);
+    let values = if exporter.has_pairs { 2 * positions } else { positions };
+    assert_eq!(scores.shape().positions(), values, "the database is of this index");
     match options.format {
-        Format::Parquet | Format::Vu if has_pairs => {
-            let what = format!(
-                "the format {} has one value of each position, and the database two: choose raw or csv",
-                options.format
-            );
-            return Err(ExchangeError::Unsupported { what });
-        }
         Format::Raw => raw::write(&mut exporter)?,
         Format::Csv if positions > CSV_POSITIONS_MAX && !options.force => {
             return Err(ExchangeError::TooLarge {
@@ -111,6 +105,8 @@ pub(crate) struct Exporter<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) scores: &'a Scores,
     pub(crate) index: &'a Index,
+    /// Whether positions have two bounds instead of a score.
+    pub(crate) has_pairs: bool,
     directory: &'a Path,
     options: &'a Options<'a>,
     files: Vec<Exported>,
@@ -124,7 +120,28 @@ impl<'a> Exporter<'a> {
         directory: &'a Path,
         options: &'a Options<'a>,
     ) -> Exporter<'a> {
-        Exporter { disk, scores, index, directory, options, files: Vec::new() }
+        let has_pairs = scores.identity().kind.has_pairs();
+        Exporter { disk, scores, index, has_pairs, directory, options, files: Vec::new() }
+    }
+
+    /// Reads the scores of consecutive positions into `low`, or their bounds into `low` and `high`. Without pairs `high`
+    /// becomes empty.
+    pub(crate) fn read(
+        &self,
+        positions: Range<u64>,
+        low: &mut Vec<Score>,
+        high: &mut Vec<Score>,
+    ) -> Result<(), ExchangeError> {
+        let (first, count) = (positions.start, (positions.end - positions.start) as usize);
+        low.resize(count, 0);
+        high.resize(if self.has_pairs { count } else { 0 }, 0);
+        self.scores.read_range(positions.clone(), low)?;
+        if self.has_pairs {
+            let second = self.index.positions();
+            self.scores.read_range(second + positions.start..second + positions.end, high)?;
+            self.scores.check_bounds(first, low, high)?;
+        }
+        Ok(())
     }
 
     /// The path of a file.
@@ -162,6 +179,7 @@ impl<'a> Exporter<'a> {
 
 /// Writes `scores.N`.
 fn write_lexicographic(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
+    require_scores(exporter.scores)?;
     let order = Lexicographic::new(exporter.index)?;
     let name = crate::file_of(exporter.index.stones());
     let mut sink = exporter.begin(&name, order.positions())?;

@@ -68,6 +68,24 @@ struct Odometer {
     stones_max: u8,
 }
 
+/// Checks that files in this order can hold a database: it has a score of each position.
+///
+/// # Errors
+/// [`ExchangeError::Unsupported`] if it has two bounds of each.
+pub fn require_scores(scores: &Scores) -> Result<(), ExchangeError> {
+    let identity = scores.identity();
+    match identity.kind.has_pairs() {
+        false => Ok(()),
+        true => Err(ExchangeError::Unsupported {
+            what: format!(
+                "files scores.N hold a score of each position, but by the rules {} a position has two bounds instead; \
+                 `awari export --format` raw, csv or parquet writes both",
+                identity.rules
+            ),
+        }),
+    }
+}
+
 impl<'a> Lexicographic<'a> {
     /// The order for the databases of an index, of either position set.
     pub fn new(index: &'a Index) -> Result<Lexicographic<'a>, ExchangeError> {

@@ -12,7 +12,8 @@ reachable positions the opponent's halves without an empty pit are left out; tha
 opening position, the same number of stones in every pit, as a slab of its own.
 
 By the rules of oware a position has two bounds instead of a score: what the player to move can force, and to what the
-opponent can hold that player. bounds() and all_bounds() return both; score() and scores() the first.
+opponent can hold that player. bounds() and all_bounds() return both. A score is known where they are equal: elsewhere
+score() returns None, and the array of scores() is masked.
 
 The layout of the bytes is described in `src/store/format.rs`; this is a second reader of it, which shares nothing with
 the first. For any bytes of a file it raises ValueError or returns scores of the range that the file states. With the
@@ -52,6 +53,8 @@ _CODECS = {1: "raw", 2: "packed", 3: "zstd", 4: "rans"}
 _FORMS = {1: "raw", 2: "packed", 3: "frame", 4: "frames", 5: "strips"}
 _ADMITTED = {"raw": ("raw",), "packed": ("packed",), "zstd": ("packed", "frame", "frames"), "rans": ("packed", "strips")}
 _FRAME_VALUES = 8192
+# In place of a score that is masked: no score, and no bound of one.
+_NO_SCORE = -128
 # Constants of the codec rans, explained in the modules tiling, model and coder of the crate store.
 _LANES = 16
 _CELL_COLUMNS = 32
@@ -83,14 +86,14 @@ def open(path, checksums=None):
 
 
 class Database:
-    """The scores of all positions with some number of stones. Made by open().
+    """The scores, or the bounds, of all positions with some number of stones. Made by open().
 
     path        the file
     stones      stones on the board
     rules       the name of the rules, such as "awari"
     positions   the position set, "all" or "reachable"
     codec       "raw", "packed", "zstd" or "rans"
-    pairs       whether positions have two bounds instead of a score
+    pairs       whether positions have two bounds instead of a score, as by the rules "oware"
     slabs       rows and columns of each slab, by the stones of the player to move; last the opening, if it is there; with pairs
                 those of the lower bounds, then those of the upper ones
     opening     the opening position, if it is the last position of the database; else None
@@ -107,7 +110,8 @@ class Database:
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._read_header()
         self._read_footer()
-        self._last = (None, None)
+        # The last block of each section.
+        self._last = [(None, None), (None, None)]
 
     def __len__(self):
         """The number of positions."""
@@ -117,11 +121,12 @@ class Database:
         return f"<database of {self.stones} stones, {len(self)} positions ({self.positions}), {self.codec}: {self.path}>"
 
     def score(self, board):
-        """The score of a position: twelve numbers, the pits of the player to move first.
+        """The score of a position: twelve numbers, the pits of the player to move first. None if it has two bounds that differ.
 
         Raises ValueError if the position is not in the database, or its block is damaged.
         """
-        return self._value(self.rank(board))
+        low, high = self.bounds(board)
+        return low if low == high else None
 
     def bounds(self, board):
         """What the player to move can force, and to what the opponent can hold that player. Both are the score if positions
@@ -131,22 +136,30 @@ class Database:
         """
         position = self.rank(board)
         low = self._value(position)
-        return (low, self._value(len(self) + position)) if self.pairs else (low, low)
+        high = self._value(len(self) + position) if self.pairs else low
+        self._require(low <= high, f"a lower bound of position {position} up to {high}", low)
+        return low, high
 
     def _value(self, position):
         slab = next(m for m in range(len(self.slabs)) if position < self._firsts[m + 1])
         block, at = divmod(position - self._firsts[slab], self._in_block[slab])
         block += self._first_blocks[slab]
-        if self._last[0] != block:
-            self._last = (block, self._block(block, slab))
-        return int(self._last[1][at])
+        section = position // len(self)
+        if self._last[section][0] != block:
+            self._last[section] = (block, self._block(block, slab))
+        return int(self._last[section][1][at])
 
     def scores(self):
-        """All scores in canonical order, a numpy array of int8.
+        """All scores in canonical order, a numpy array of int8. With pairs it is a masked array, which hides the positions whose
+        bounds differ.
 
         Raises ValueError if a block is damaged.
         """
-        return self.all_bounds()[0]
+        low, high = self.all_bounds()
+        if not self.pairs:
+            return low
+        mask = low != high
+        return np.ma.MaskedArray(np.where(mask, np.int8(_NO_SCORE), low), mask=mask, fill_value=_NO_SCORE)
 
     def all_bounds(self):
         """The lower and the upper bounds of all positions in canonical order, two numpy arrays of int8.
@@ -154,7 +167,14 @@ class Database:
         Raises ValueError if a block is damaged.
         """
         values = self._values()
-        return (values[: len(self)], values[len(self) :]) if self.pairs else (values, values)
+        if not self.pairs:
+            return values, values
+        low, high = values[: len(self)], values[len(self) :]
+        crossed = low > high
+        if crossed.any():
+            at = int(crossed.argmax())
+            self._require(False, f"a lower bound of position {at} up to {high[at]}", low[at])
+        return low, high
 
     def _values(self):
         scores = np.empty(self._firsts[-1], np.int8)

@@ -62,26 +62,35 @@ def check(path):
     """All scores, all at once and position by position."""
     database = awari_db.open(path)
     assert f"{database.stones:02}" == path.stem and database.rules == ("oware" if database.pairs else "awari"), database
-    expected = numpy.frombuffer((out / f"{path.stem}.raw").read_bytes(), numpy.int8)
-    scores, upper = database.all_bounds()
+    scores, bounds = database.scores(), database.all_bounds()
+    names = ("low.raw", "high.raw") if database.pairs else ("raw", "raw")
+    for name, found in zip(names, bounds):
+        expected = numpy.frombuffer((out / f"{path.stem}.{name}").read_bytes(), numpy.int8)
+        assert found.dtype == numpy.int8 and numpy.array_equal(found, expected), f"{path}: others than in {name}"
+    low, high = bounds
     if database.pairs:
-        assert numpy.array_equal(upper, expected[len(database) :]), f"{path}: other upper bounds"
-        assert (scores <= upper).all() and (database.stones < 4 or (scores < upper).any()), path
-        expected = expected[: len(database)]
+        assert (low <= high).all() and (database.stones < 4 or (low < high).any()), path
+        assert isinstance(scores, numpy.ma.MaskedArray) and numpy.array_equal(scores.mask, low != high), path
+        assert numpy.array_equal(scores.compressed(), low[low == high]) and (scores.data[scores.mask] == -128).all(), path
+    else:
+        assert type(scores) is numpy.ndarray and numpy.array_equal(scores, low), path
     assert scores.dtype == numpy.int8 and len(database) == len(scores), database
-    assert numpy.array_equal(scores, expected), f"{path}: other scores"
     if has("blake3"):
         database.verify()
-    lines = (out / f"{path.stem}.csv").read_text().splitlines()[1:]
+    lines = (out / f"{path.stem}.csv").read_text().splitlines()
+    assert lines.pop(0) == ("position,low,high,score" if database.pairs else "position,score"), path
     assert len(lines) == len(scores), path
     step = 1 if len(lines) <= POSITIONS_MAX else len(lines) // SAMPLE
     for position in sorted({*range(0, len(lines), step), len(lines) - 1}):
         line = lines[position]
-        text, score, *more = line.split(",")
+        text, *values = line.split(",")
         board = [int(stones) for stones in text.split()]
         assert database.rank(board) == position and database.unrank(position) == board, line
-        assert database.score(board) == int(score), line
-        assert database.bounds(board) == (int(score), int(more[0] if more else score)), line
+        score = int(values[-1]) if values[-1] else None
+        assert database.score(board) == score, line
+        expected = tuple(map(int, values[:2])) if database.pairs else (score, score)
+        assert database.bounds(board) == expected, line
+        assert (score is None) == (expected[0] < expected[1]), line
     for board in ([0] * 11, [-1, database.stones + 1] + [0] * 10, [database.stones + 1] + [0] * 11):
         try:
             database.rank(board)

@@ -1,4 +1,5 @@
-"""Tests the installed package awari: awari_package.py README, in a folder with runs/quickstart and runs/CODEC-POSITIONS.
+"""Tests the installed package awari: awari_package.py README, in a folder with runs/quickstart, runs/CODEC-POSITIONS,
+runs/oware and runs/oware-reachable.
 
 Runs the examples of the README and of the docstrings, compares every answer with the independent reader awari_db, and
 opens changed files. Prints what was compared; any difference is an error.
@@ -13,10 +14,13 @@ import re
 import signal
 import subprocess
 import sys
+import shutil
 import tempfile
 import time
 
 import numpy
+import pandas
+import polars
 
 # This folder has a script of the name of the reader.
 sys.path.pop(0)
@@ -52,7 +56,7 @@ def run_examples():
     assert runner.tries >= 30, f"only {runner.tries} examples were found"
     documented = set(test.name for test in tests if test.examples)
     public = {f"Databases.{name}" for name in dir(awari.Databases) if not name.startswith("_")}
-    without = public - documented - {"Databases.stones", "Databases.reachable_only"}
+    without = public - documented - {f"Databases.{name}" for name in ("rules", "has_scores", "stones", "reachable_only")}
     assert not without, f"methods without an example: {without}"
 
 
@@ -61,13 +65,17 @@ def compare(directory):
     databases = awari.open(directory)
     codec, positions_of = directory.name.split("-")
     assert databases.stones == list(range(9)) and databases.reachable_only == (positions_of == "reachable")
+    assert databases.rules == "awari" and databases.has_scores
     for n in databases.stones:
         reader = awari_db.open(directory / f"databases/{n:02}.awari")
         assert reader.codec == codec
         expected = reader.scores()
         scores = databases.scores(n)
         assert scores.dtype == numpy.int8 and numpy.array_equal(scores, expected), f"{directory}: {n}"
+        assert type(scores) is numpy.ndarray
         assert (scores.base is None, scores.flags.writeable) == (codec != "raw", codec != "raw")
+        for low, high in (databases.bounds(n), databases.bounds(n, 0, len(expected))):
+            assert low is high and numpy.array_equal(low, expected)
         assert databases.count(n) == len(expected)
         positions = databases.positions(n)
         numbers = numpy.arange(len(expected))
@@ -82,7 +90,9 @@ def compare(directory):
             board = reader.unrank(number)
             assert positions[number].tolist() == board
             probe = databases.probe(positions[number])
-            assert probe.score == expected[number]
+            assert probe.score == expected[number] and probe.bounds == (probe.score, probe.score)
+            assert all(move.bounds == (move.value, move.value) for move in probe.moves)
+            assert "bounds" not in repr(probe)
             assert not probe.moves or max(move.value for move in probe.moves) == probe.score
             best = [move for move in probe.moves if move.value == probe.score]
             assert databases.best_moves(" ".join(map(str, board))) == best
@@ -94,6 +104,88 @@ def compare(directory):
             walked.append(rows.ravel())
         assert numpy.array_equal(numpy.concatenate(walked), expected)
     return databases
+
+
+def score_of(low, high):
+    return low if low == high else None
+
+
+def is_masked(scores, low, high):
+    """Whether an array of scores shows those whose bounds are equal, and hides no bound under its mask."""
+    return (isinstance(scores, numpy.ma.MaskedArray) and scores.dtype == numpy.int8
+            and numpy.array_equal(scores.mask, low != high) and numpy.array_equal(scores.compressed(), low[low == high])
+            and (scores.data[scores.mask] == -128).all())
+
+
+def compare_bounds(directory):
+    """Compares all bounds of a directory with the reader, and those of moves with each other; no bound is given as a score."""
+    databases = awari.open(directory)
+    assert databases.rules == "oware" and not databases.has_scores and "rules oware" in repr(databases)
+    open_positions = 0
+    for n in databases.stones:
+        reader = awari_db.open(directory / f"databases/{n:02}.awari")
+        low, high = reader.all_bounds()
+        found = databases.bounds(n)
+        assert numpy.array_equal(found[0], low) and numpy.array_equal(found[1], high), f"{directory}: {n}"
+        assert found[0].dtype == found[1].dtype == numpy.int8 and databases.count(n) == len(low)
+        assert is_masked(databases.scores(n), low, high) and is_masked(databases.read(n, 1, len(low)), low[1:], high[1:])
+        for start, stop in ((None, None), (1, None), (None, len(low) // 2), (len(low) // 3, len(low) // 2)):
+            some = databases.bounds(n, start, stop)
+            assert numpy.array_equal(some[0], low[start:stop]) and numpy.array_equal(some[1], high[start:stop])
+        walked = [databases.iter_slabs(n, scores_max=SCORES_MAX), databases.iter_bounds(n, positions_max=SCORES_MAX)]
+        at = 0
+        for (slab, row, scores), (slab_of_bounds, row_of_bounds, *rows) in zip(*walked, strict=True):
+            assert (slab, row) == (slab_of_bounds, row_of_bounds) and slab.first + row * slab.columns == at
+            here = slice(at, at + scores.size)
+            assert scores.shape == rows[0].shape == rows[1].shape and is_masked(scores.ravel(), low[here], high[here])
+            assert numpy.array_equal(rows[0].ravel(), low[here]) and numpy.array_equal(rows[1].ravel(), high[here])
+            at += scores.size
+        assert at == len(low)
+        check_frames(databases.table(n), low, high)
+        positions = databases.positions(n)
+        assert numpy.array_equal(databases.numbers(n, positions), numpy.arange(len(low)))
+        for number in range(0, len(low), max(1, len(low) // 200)):
+            bounds = int(low[number]), int(high[number])
+            board = reader.unrank(number)
+            probe = databases.probe(positions[number])
+            assert probe.bounds == reader.bounds(board) == bounds and probe.score == reader.score(board) == score_of(*bounds)
+            assert all(move.value == score_of(*move.bounds) for move in probe.moves)
+            if probe.moves:
+                assert bounds == tuple(max(move.bounds[side] for move in probe.moves) for side in (0, 1))
+                assert all(databases.probe(move.child).bounds == (move.captured - move.bounds[1], move.captured - move.bounds[0])
+                           for move in probe.moves)
+            rivals = {move.pit: [other.bounds[1] for other in probe.moves if other != move] for move in probe.moves}
+            best = [move for move in probe.moves if move.bounds[0] >= max(rivals[move.pit], default=-128)]
+            assert databases.best_moves(board) == best
+            assert ("score=None, bounds=" in repr(probe)) == (probe.score is None)
+            open_positions += probe.score is None
+    assert open_positions > 100, open_positions
+    return databases
+
+
+def check_frames(table, low, high):
+    """A data frame has both bounds, and a score that is missing where they differ."""
+    assert list(table) == [*"ABCDEFabcdef", "low", "high", "score"] and is_masked(table["score"], low, high)
+    for frame in (pandas.DataFrame(table), polars.DataFrame(table)):
+        assert numpy.array_equal(frame["low"].to_numpy(), low) and numpy.array_equal(frame["high"].to_numpy(), high)
+    exact = low == high
+    scores = pandas.DataFrame(table)["score"]
+    assert numpy.array_equal(scores.notna(), exact) and numpy.array_equal(scores[exact], low[exact])
+    scores = polars.DataFrame(table)["score"]
+    assert numpy.array_equal(scores.is_not_null(), exact) and numpy.array_equal(scores.drop_nulls(), low[exact])
+
+
+def check_mixed(directory, other):
+    """Databases of several rules are not called damaged."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(directory / "databases/03.awari", folder)
+        shutil.copy(other / "databases/04.awari", folder)
+        try:
+            awari.open(folder)
+        except awari.Error as error:
+            assert type(error) is awari.Error and "has rules oware" in str(error) and "damage" not in str(error), error
+            return
+    raise AssertionError("databases of two rules were opened")
 
 
 def check_opening(directory):
@@ -206,9 +298,13 @@ directories = [pathlib.Path(f"runs/{name}") for name in ("raw-all", "packed-reac
 for directory in directories:
     databases = compare(directory)
     check_hostile(directory, 3)
+with_bounds = [pathlib.Path("runs/oware"), pathlib.Path("runs/oware-reachable")]
+for directory in with_bounds:
+    compare_bounds(directory)
+check_mixed(directories[0], with_bounds[0])
 check_opening(pathlib.Path("runs/opening"))
 check_arguments(awari.open("runs/raw-all"))
 check_changes(directories[0])
 check_fork(directories[-1])
 check_program()
-print(f"compared: {len(directories)} directories")
+print(f"compared: {len(directories)} directories of scores, {len(with_bounds)} of bounds")

@@ -36,6 +36,10 @@ fn the_installed_package_answers_as_the_reader_does() {
         let set = format!("--set store.codec={codec} --set game.positions={positions}");
         place.awari(&format!("run m.toml {set} --dir runs/{codec}-{positions}")).is(0);
     }
+    for (dir, codec, positions) in [("oware", "raw", "all"), ("oware-reachable", "rans", "reachable")] {
+        let set = format!("--set game.rules=oware --set store.codec={codec} --set game.positions={positions}");
+        place.awari(&format!("run m.toml {set} --dir runs/{dir}")).is(0);
+    }
     let game =
         "--set game.positions=reachable --set game.opening=1 --set 'build.stones=0..10, 12' --set check.verify=none";
     place.awari(&format!("run m.toml {game} --dir runs/opening")).is(0);
@@ -47,7 +51,7 @@ fn the_installed_package_answers_as_the_reader_does() {
         .env("PYTHONPATH", place.path("site"))
         .current_dir(place.path("."));
     let out = succeeds(check);
-    assert!(out.contains("compared: 4 directories"), "{out}");
+    assert!(out.contains("compared: 4 directories of scores, 2 of bounds"), "{out}");
 }
 
 /// Runs a command that must succeed; returns its output.

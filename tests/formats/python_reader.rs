@@ -48,9 +48,12 @@ fn both_bounds_of_pairs() {
     if !Need::Numpy.is_met() {
         return;
     }
-    let place = TestDirectory::new(5);
-    place.awari("run m.toml --set game.rules=oware --set game.positions=reachable").is(0);
-    compare(&place, "oware, reachable, packed", 6);
+    for (positions, codec) in [("reachable", "packed"), ("all", "raw")] {
+        let place = TestDirectory::new(5);
+        let settings = format!("--set game.positions={positions} --set store.codec={codec}");
+        place.awari(&format!("run m.toml --set game.rules=oware {settings}")).is(0);
+        compare(&place, &format!("oware, {positions}, {codec}"), 6);
+    }
 }
 
 fn every_score_of(builds: &[(&str, &str)]) {

@@ -203,6 +203,9 @@ The positions of NN.raw are in canonical order; NN.json describes the file. scor
 (doi:10.48338/vu01-11wjke): a signed byte for each reachable position, in lexicographic order of the pits from f back \
 to a, then from F back to A.
 
+By rules where a position has two bounds, such as oware, raw writes NN.low.raw and NN.high.raw, csv has lines \
+`position,low,high,score`, and parquet columns low and high. Their score is empty where the bounds differ. vu is refused.
+
 Prints a line for each file: its path, written or identical, and its size in bytes. An existing file with the same \
 bytes is kept; one with other bytes is an error, unless --force is given. Ctrl-C keeps the completed files.")]
 pub(crate) struct ExportArgs {

@@ -33,9 +33,10 @@ impl<'a> ScoreFiles<'a> {
         ScoreFiles { disk, directory }
     }
 
-    /// Checks that each database has a file of the right length.
+    /// Checks that each database has scores, and a file of the right length.
     pub(crate) fn check<'d>(&self, databases: impl Iterator<Item = &'d Database<CachedScores>>) -> Result<()> {
         for database in databases {
+            exchange::require_scores(database.scores().scores())?;
             let stones = database.index().stones();
             let path = self.directory.join(exchange::file_of(stones));
             let expected = PositionSet::REACHABLE.positions(stones);

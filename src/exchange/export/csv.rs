@@ -1,5 +1,7 @@
-//! Export as text: `position,score`, or `position,low,high` of a database of pairs, a line for each position in canonical order. A position is written as twelve
-//! numbers, A to F of the mover and then a to f, separated by spaces; every command accepts this form.
+//! Export as text: `position,score`, a line for each position in canonical order. A position is written as twelve numbers, A
+//! to F of the mover and then a to f, separated by spaces; every command accepts this form.
+//!
+//! Of a database of pairs `position,low,high,score`: the score is empty where the bounds differ.
 
 use super::Exporter;
 use crate::ExchangeError;
@@ -15,12 +17,12 @@ const PIECES: u64 = 64;
 
 /// Writes `NN.csv`.
 pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
-    let (scores, index) = (exporter.scores, exporter.index);
+    let index = exporter.index;
     let positions = index.positions();
-    let has_pairs = scores.identity().kind.has_pairs();
     let name = format!("{:02}.csv", index.stones());
     let mut sink = exporter.begin(&name, 0)?;
-    sink.write(if has_pairs { b"position,low,high\n" } else { b"position,score\n" })?;
+    sink.write(if exporter.has_pairs { b"position,low,high,score\n" } else { b"position,score\n" })?;
+    let reader = &*exporter;
     let pieces = positions.div_ceil(PIECE_POSITIONS);
     for first_piece in (0..pieces).step_by(PIECES as usize) {
         exporter.check_stop()?;
@@ -29,18 +31,15 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
             .map(|piece| {
                 let first = piece * PIECE_POSITIONS;
                 let end = positions.min(first + PIECE_POSITIONS);
-                let mut buffer = vec![0; (end - first) as usize];
-                scores.read_range(first..end, &mut buffer)?;
-                let mut high = vec![0; if has_pairs { buffer.len() } else { 0 }];
-                if has_pairs {
-                    scores.read_range(positions + first..positions + end, &mut high)?;
-                }
+                let (mut low, mut high) = (Vec::new(), Vec::new());
+                reader.read(first..end, &mut low, &mut high)?;
                 let mut text = String::new();
-                for (at, (position, score)) in (first..end).zip(buffer).enumerate() {
+                for (at, (position, low)) in (first..end).zip(low).enumerate() {
                     let board = PositionText::of_board(index.unrank(position, Orientation::OpponentMajor));
                     let _ = match high.get(at) {
-                        Some(high) => writeln!(text, "{board},{score},{high}"),
-                        None => writeln!(text, "{board},{score}"),
+                        None => writeln!(text, "{board},{low}"),
+                        Some(&high) if low == high => writeln!(text, "{board},{low},{high},{low}"),
+                        Some(high) => writeln!(text, "{board},{low},{high},"),
                     };
                 }
                 Ok::<_, ExchangeError>(text)

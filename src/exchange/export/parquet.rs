@@ -1,5 +1,6 @@
 //! Export as a table in a Parquet file: columns `mover_a` to `mover_f`, `opponent_a` to `opponent_f` (unsigned, 8 bits)
-//! and `score` (signed, 8 bits), a row for each position in canonical order.
+//! and `score` (signed, 8 bits), a row for each position in canonical order. Of a database of pairs there are columns `low`
+//! and `high` before `score`, which is null where they differ.
 //!
 //! Columns are dictionary encoded, which packs a pit into the bits it needs, and compressed with Zstandard. The columns
 //! of a row group of 2^18 positions are encoded in parallel, and row groups are written in order: some 20 MiB are held
@@ -12,7 +13,7 @@ use super::Exporter;
 use super::sink::ExportSink;
 use crate::ExchangeError;
 use bytes::Bytes;
-use game::{HALF_PITS, Index};
+use game::{HALF_PITS, Index, Score};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
 use parquet::errors::ParquetError;
@@ -29,15 +30,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Positions of a row group.
 const GROUP_POSITIONS: u64 = 1 << 18;
 
-/// Twelve pits and the score.
-const COLUMNS: usize = 2 * HALF_PITS + 1;
+/// The pits of a position.
+const PITS: usize = 2 * HALF_PITS;
 
 const LETTERS: [char; HALF_PITS] = ['a', 'b', 'c', 'd', 'e', 'f'];
 
 /// Writes `NN.parquet`.
 pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
-    let (scores, index) = (exporter.scores, exporter.index);
-    let positions = scores.shape().positions();
+    let index = exporter.index;
+    let positions = index.positions();
     let name = format!("{:02}.parquet", index.stones());
     let path = exporter.path(&name);
     let failure = Arc::new(Mutex::new(None));
@@ -46,24 +47,30 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
         sinks.unwrap_or_else(|| ExchangeError::Encoder { path: path.clone(), what: error.to_string() })
     };
     let target = EncoderSink { sink: exporter.begin(&name, 0)?, failure: Arc::clone(&failure) };
-    let schema = parse_message_type(&schema()).expect("the schema is a text of ours");
+    let schema = parse_message_type(&schema(exporter.has_pairs)).expect("the schema is a text of ours");
     let properties = Arc::new(properties(exporter));
     let mut writer = SerializedFileWriter::new(target, Arc::new(schema), Arc::clone(&properties)).map_err(broken)?;
     let descriptors = writer.schema_descr().columns().to_vec();
-    let mut group_scores = Vec::new();
+    let (mut low, mut high) = (Vec::new(), Vec::new());
     for first in (0..positions).step_by(GROUP_POSITIONS as usize) {
         exporter.check_stop()?;
         let here = first..positions.min(first + GROUP_POSITIONS);
-        group_scores.resize((here.end - here.start) as usize, 0);
-        scores.read_range(here.clone(), &mut group_scores)?;
-        let chunks: Vec<_> = (0..COLUMNS)
+        exporter.read(here.clone(), &mut low, &mut high)?;
+        let chunks: Vec<_> = (0..descriptors.len())
             .into_par_iter()
             .map(|column| {
-                let values = match column.checked_sub(2 * HALF_PITS) {
-                    None => stones_in(index, column, here.clone()),
-                    Some(_) => group_scores.iter().map(|&score| i32::from(score)).collect(),
+                let signed = |values: &[Score]| values.iter().map(|&value| i32::from(value)).collect();
+                let (values, is_there) = match column.checked_sub(PITS) {
+                    None => (stones_in(index, column, here.clone()), None),
+                    Some(0) => (signed(&low), None),
+                    Some(1) => (signed(&high), None),
+                    Some(_) => {
+                        let both = || low.iter().zip(&high);
+                        let exact = both().filter(|(low, high)| low == high).map(|(&low, _)| i32::from(low)).collect();
+                        (exact, Some(both().map(|(low, high)| i16::from(low == high)).collect::<Vec<i16>>()))
+                    }
                 };
-                encode(&descriptors[column], &properties, &values)
+                encode(&descriptors[column], &properties, &values, is_there.as_deref())
             })
             .collect::<Result<_, _>>()
             .map_err(broken)?;
@@ -77,11 +84,17 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
     exporter.finish(&name, target.sink)
 }
 
-fn schema() -> String {
+fn schema(has_pairs: bool) -> String {
     let sides = ["mover", "opponent"];
     let pits =
         sides.iter().flat_map(|side| LETTERS.map(|pit| format!("required int32 {side}_{pit} (integer(8, false));")));
-    format!("message awari {{ {} required int32 score (integer(8, true)); }}", pits.collect::<String>())
+    let values = match has_pairs {
+        false => "required int32 score (integer(8, true));".to_owned(),
+        true => ["required int32 low", "required int32 high", "optional int32 score"]
+            .map(|column| format!("{column} (integer(8, true));"))
+            .concat(),
+    };
+    format!("message awari {{ {} {values} }}", pits.collect::<String>())
 }
 
 fn properties(exporter: &Exporter<'_>) -> WriterProperties {
@@ -133,17 +146,18 @@ fn stones_in(index: &Index, pit: usize, positions: Range<u64>) -> Vec<i32> {
     values
 }
 
-/// The bytes of a column of a row group.
+/// The bytes of a column of a row group. An optional column has `is_there`, 1 or 0 of each row, and values where it is 1.
 fn encode(
     descriptor: &ColumnDescPtr,
     properties: &WriterPropertiesPtr,
     values: &[i32],
+    is_there: Option<&[i16]>,
 ) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
     let mut sink = TrackedWrite::new(Vec::new());
     let pages = Box::new(SerializedPageWriter::new(&mut sink));
     let mut writer = get_column_writer(Arc::clone(descriptor), Arc::clone(properties), pages);
     match &mut writer {
-        ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(values, None, None)?,
+        ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(values, is_there, None)?,
         _ => unreachable!("all columns are int32 in the schema"),
     };
     let close = writer.close()?;

@@ -10,7 +10,8 @@
 //! }
 //! ```
 //!
-//! A database of pairs has twice `count` bytes: all lower bounds, then all upper bounds.
+//! Of a database of pairs there are two such files, `"low": "06.low.raw"` and `"high": "06.high.raw"` in place of `scores`, and
+//! the layout is `awari-raw-bounds`. The content digest is the BLAKE3 of the bytes of the first, followed by those of the second.
 //!
 //! The opening position is a slab of its own behind the others, `{ "opening": [4, 4, ...], "rows": 1, "columns": 1 }`.
 
@@ -30,29 +31,38 @@ const ORDER: &str = "one signed byte a position; slabs ascending by the stones o
 /// Writes `NN.raw` and `NN.json`.
 pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
     let (scores, stones) = (exporter.scores, exporter.index.stones());
-    let positions = scores.shape().positions();
-    let name = format!("{stones:02}.raw");
-    let mut sink = exporter.begin(&name, positions)?;
+    let positions = exporter.index.positions();
+    // The key of the description, and the name.
+    let files = match exporter.has_pairs {
+        false => vec![("scores", format!("{stones:02}.raw"))],
+        true => vec![("low", format!("{stones:02}.low.raw")), ("high", format!("{stones:02}.high.raw"))],
+    };
     let mut hasher = blake3::Hasher::new();
     let mut buffer = Vec::new();
-    for first in (0..positions).step_by(BATCH_POSITIONS as usize) {
-        exporter.check_stop()?;
-        let end = positions.min(first + BATCH_POSITIONS);
-        buffer.resize((end - first) as usize, 0);
-        scores.read_range(first..end, &mut buffer)?;
-        hasher.update_rayon(bytes_of(&buffer));
-        sink.write(bytes_of(&buffer))?;
+    let mut sinks = Vec::new();
+    for (section, (_, name)) in (0..).zip(&files) {
+        let mut sink = exporter.begin(name, positions)?;
+        for first in (0..positions).step_by(BATCH_POSITIONS as usize) {
+            exporter.check_stop()?;
+            let end = positions.min(first + BATCH_POSITIONS);
+            buffer.resize((end - first) as usize, 0);
+            scores.read_range(section * positions + first..section * positions + end, &mut buffer)?;
+            hasher.update_rayon(bytes_of(&buffer));
+            sink.write(bytes_of(&buffer))?;
+        }
+        sinks.push(sink);
     }
     let found = Digest(*hasher.finalize().as_bytes());
     if found != scores.digest() {
         let (path, expected) = (scores.path().to_path_buf(), scores.digest());
         return Err(StoreError::DigestDiffers { path, expected, found }.into());
     }
-    exporter.finish(&name, sink)?;
+    for ((_, name), sink) in files.iter().zip(sinks) {
+        exporter.finish(name, sink)?;
+    }
     let identity = scores.identity();
-    let sections = if identity.kind.has_pairs() { 2 } else { 1 };
     let slabs = scores.shape().slabs();
-    let slabs = slabs[..slabs.len() / sections].iter().zip(0..);
+    let slabs = slabs[..slabs.len() / files.len()].iter().zip(0..);
     let slabs: Vec<_> = slabs
         .map(|(slab, mover_stones)| match exporter.index.opening().filter(|_| mover_stones > stones) {
             Some(opening) => json!({ "opening": opening.board().0, "rows": slab.rows, "columns": slab.columns }),
@@ -63,14 +73,13 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
         Some(_) => format!("{ORDER}; the opening position is last"),
         None => ORDER.to_owned(),
     };
-    let order = match sections {
-        1 => order,
-        _ => format!("all lower bounds, then all upper bounds, each so: {order}"),
-    };
-    let positions = exporter.index.positions();
-    let text = json!({
-        "layout": "awari-raw", "version": 1, "stones": stones, "rules": identity.rules, "positions": identity.positions,
-        "count": positions, "order": order, "slabs": slabs, "scores": name, "blake3": found.to_string(),
+    let layout = if exporter.has_pairs { "awari-raw-bounds" } else { "awari-raw" };
+    let mut text = json!({
+        "layout": layout, "version": 1, "stones": stones, "rules": identity.rules, "positions": identity.positions,
+        "count": positions, "order": order, "slabs": slabs, "blake3": found.to_string(),
     });
+    for (key, name) in files {
+        text[key] = name.into();
+    }
     exporter.write(&format!("{stones:02}.json"), format!("{text:#}\n").as_bytes())
 }

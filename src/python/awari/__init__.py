@@ -1,7 +1,8 @@
 """Reads endgame databases of awari and probes positions.
 
 open() opens the databases of a run directory. A score is the number of stones on the board that the player to move will
-capture, minus the number that the opponent will, if both play best.
+capture, minus the number that the opponent will, if both play best. By the rules of oware a position has two bounds instead:
+see Databases.bounds().
 
 >>> import awari
 >>> databases = awari.open("runs/quickstart")

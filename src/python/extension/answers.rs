@@ -1,11 +1,13 @@
 //! Answers for positions.
 
+use awari_db::Bounds;
 use pyo3::prelude::*;
 
 /// A legal move.
 ///
 /// pit is the pit sown from, "A" to "F"; captured the number of captured stones; value what the move is worth to the
-/// player to move, captured stones included; child the twelve pits after the move, seen from the opponent.
+/// player to move, captured stones included, or None if that is not known but its bounds, which differ; bounds its lower and
+/// upper bound, both the value if that is known; child the twelve pits after the move, seen from the opponent.
 #[pyclass(frozen, get_all, eq, hash, module = "awari")]
 #[derive(Clone, PartialEq, Hash)]
 pub(crate) struct Move {
@@ -13,40 +15,57 @@ pub(crate) struct Move {
     pit: char,
     /// The number of captured stones.
     captured: u8,
-    /// The captured stones, minus the score of the position after the move.
-    value: i8,
+    /// The captured stones, minus the score of the position after the move; None if that position has none.
+    value: Option<i8>,
+    /// The captured stones, minus the upper and minus the lower bound of the position after the move.
+    bounds: (i8, i8),
     /// The twelve pits after the move, seen from the opponent, who moves next.
     child: Vec<u32>,
 }
 
 /// The score of a position, and its legal moves with their values, "A" to "F".
+///
+/// By rules where a position has two bounds, such as oware, score is None unless they are equal; bounds is what the player to
+/// move can force, and to what the opponent can hold that player. By other rules both are the score.
 #[pyclass(frozen, get_all, eq, module = "awari")]
 #[derive(PartialEq)]
 pub(crate) struct Probe {
-    /// The stones that the player to move will capture, minus those that the opponent will.
-    score: i8,
-    /// The legal moves. Empty if the player to move cannot move; the opponent then takes the remaining stones.
+    /// The stones that the player to move will capture, minus those that the opponent will; None if the bounds differ.
+    score: Option<i8>,
+    /// What the player to move can force, and to what the opponent can hold that player.
+    bounds: (i8, i8),
+    /// The legal moves. Empty if the player to move cannot move; the game is then over.
     moves: Vec<Move>,
 }
 
 impl From<awari_db::Move> for Move {
     fn from(played: awari_db::Move) -> Move {
         let awari_db::Move { pit, captured, value, child, .. } = played;
-        Move { pit, captured, value, child: child.pits().map(u32::from).to_vec() }
+        let child = child.pits().map(u32::from).to_vec();
+        Move { pit, captured, value: value.score(), bounds: (value.low(), value.high()), child }
     }
 }
 
 impl Probe {
-    pub(crate) fn new(score: i8, moves: Vec<awari_db::Move>) -> Probe {
-        Probe { score, moves: moves.into_iter().map(Move::from).collect() }
+    pub(crate) fn new(bounds: Bounds, moves: Vec<awari_db::Move>) -> Probe {
+        let moves = moves.into_iter().map(Move::from).collect();
+        Probe { score: bounds.score(), bounds: (bounds.low(), bounds.high()), moves }
+    }
+}
+
+/// Formats a score, or the bounds in its place.
+fn text(name: &str, score: Option<i8>, bounds: (i8, i8)) -> String {
+    match score {
+        Some(score) => format!("{name}={score}"),
+        None => format!("{name}=None, bounds={bounds:?}"),
     }
 }
 
 #[pymethods]
 impl Move {
     fn __repr__(&self) -> String {
-        let Move { pit, captured, value, child } = self;
-        format!("Move(pit='{pit}', captured={captured}, value={value}, child={child:?})")
+        let Move { pit, captured, value, bounds, child } = self;
+        format!("Move(pit='{pit}', captured={captured}, {}, child={child:?})", text("value", *value, *bounds))
     }
 }
 
@@ -54,6 +73,6 @@ impl Move {
 impl Probe {
     fn __repr__(&self) -> String {
         let moves: Vec<String> = self.moves.iter().map(Move::__repr__).collect();
-        format!("Probe(score={}, moves=[{}])", self.score, moves.join(", "))
+        format!("Probe({}, moves=[{}])", text("score", self.score, self.bounds), moves.join(", "))
     }
 }

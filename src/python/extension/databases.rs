@@ -4,9 +4,9 @@ use crate::answers::{Move, Probe};
 use crate::arguments::{self, PITS, natural};
 use crate::error::exception;
 use crate::handle::Handle;
-use crate::slabs::{Slab, SlabIterator};
+use crate::slabs::{BoundsIterator, Slab, SlabIterator};
 use crate::{arrays, mapped};
-use awari_db::Position;
+use awari_db::{Bounds, Error, Position};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,8 +17,8 @@ use std::path::PathBuf;
 
 /// Opens the databases of a run directory, or of a folder with files such as 08.awari.
 ///
-/// Raises awari.MissingError if there are none, and awari.Error if the directory cannot be read. A damaged file is an
-/// error only for the questions that need it.
+/// Raises awari.MissingError if there are none, and awari.Error if the directory cannot be read, or the databases are of
+/// different rules or position sets. A damaged file is an error only for the questions that need it.
 ///
 /// >>> import awari
 /// >>> databases = awari.open("runs/quickstart")
@@ -31,11 +31,15 @@ pub(crate) fn open(py: Python<'_>, directory: PathBuf) -> PyResult<Databases> {
     Ok(Databases { handle: Handle::new(databases) })
 }
 
-/// The databases of a directory, all of one position set. Made by awari.open().
+/// The databases of a directory, all of one rule set and one position set. Made by awari.open().
 ///
 /// n is a number of stones. A position is twelve integers, the pits A to F of the player to move and then a to f of the
 /// opponent, or a text of them. Its number is that of the canonical order: scores(n)[i] is the score of positions(n)[i].
 /// One object serves all threads.
+///
+/// By the rules of oware a position has no score but two bounds: low, what the player to move can force, and high, to what the
+/// opponent can hold that player. A score is known where both are equal; elsewhere arrays of scores are masked, and scores of
+/// single positions are None.
 #[pyclass(frozen, module = "awari")]
 pub(crate) struct Databases {
     handle: Handle,
@@ -49,6 +53,18 @@ const NAMES: [&str; PITS] = ["A", "B", "C", "D", "E", "F", "a", "b", "c", "d", "
 
 #[pymethods]
 impl Databases {
+    /// The name of the rules, as in manifests: "awari", "oware" and so on.
+    #[getter]
+    fn rules(&self) -> &'static str {
+        self.handle.rules()
+    }
+
+    /// Whether positions have scores by the rules. By others, those of oware, they have two bounds: see bounds().
+    #[getter]
+    fn has_scores(&self) -> bool {
+        self.handle.has_scores()
+    }
+
     /// The numbers of stones of the databases, ascending.
     #[getter]
     fn stones(&self) -> Vec<u32> {
@@ -65,7 +81,11 @@ impl Databases {
     fn __repr__(&self) -> String {
         let set = if self.handle.is_reachable_only() { "reachable" } else { "all" };
         let stones: Vec<u32> = self.handle.stones().collect();
-        format!("<awari.Databases of {stones:?} stones, {set} positions>")
+        let rules = match self.handle.has_scores() {
+            true => String::new(),
+            false => format!(", rules {}", self.handle.rules()),
+        };
+        format!("<awari.Databases of {stones:?} stones, {set} positions{rules}>")
     }
 
     /// Returns the number of positions with n stones.
@@ -77,7 +97,8 @@ impl Databases {
         self.handle.on(py, arguments::stones(n)?, |database| Ok(database.positions()))
     }
 
-    /// Returns the scores of all positions with n stones as an array of int8.
+    /// Returns the scores of all positions with n stones as an array of int8. By rules without scores it is a masked array
+    /// (numpy.ma), whose values are hidden where the two bounds of bounds(n) differ.
     ///
     /// With the codec raw the array is read-only and lies in the mapped file: nothing is copied, and memory can be
     /// smaller than the database. The first call compares all checksums. A run that replaces the database leaves the array
@@ -90,17 +111,52 @@ impl Databases {
     /// >>> scores.dtype, scores.shape, int(scores.max())
     /// (dtype('int8'), (12376,), 6)
     #[pyo3(signature = (n, /))]
-    fn scores<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i8>>> {
+    fn scores<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let stones = arguments::stones(n)?;
-        let (positions, in_map) =
-            self.handle.on(py, stones, |database| Ok((database.positions(), database.mapped()?)))?;
-        if let Some(scores) = in_map {
-            return mapped::array(py, scores);
+        let has_scores = self.handle.has_scores();
+        let (positions, in_map) = self.handle.on(py, stones, |database| {
+            Ok((database.positions(), if has_scores { database.mapped()? } else { None }))
+        })?;
+        match in_map {
+            Some(scores) => Ok(mapped::array(py, scores)?.into_any()),
+            None => arrays::scores(py, &self.handle, stones, 0..positions, &[positions]),
         }
-        self.read_array(py, stones, 0..positions)
     }
 
-    /// Returns the scores of the positions start to stop - 1 with n stones as a new array of int8.
+    /// Returns the bounds of the positions start to stop - 1 with n stones, of all by default, as two arrays of int8: what
+    /// the player to move can force, and to what the opponent can hold that player. By rules with scores both are the
+    /// same array, that of the scores.
+    ///
+    /// >>> low, high = awari.open("runs/quickstart").bounds(6)
+    /// >>> low.dtype, low.shape, bool((low <= high).all())
+    /// (dtype('int8'), (12376,), True)
+    /// >>> low, high = awari.open("runs/quickstart").bounds(6, 100, 104)
+    /// >>> high.shape
+    /// (4,)
+    #[pyo3(signature = (n, start=None, stop=None, /))]
+    fn bounds<'py>(
+        &self,
+        py: Python<'py>,
+        n: &Bound<'py, PyAny>,
+        start: Option<&Bound<'py, PyAny>>,
+        stop: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        if self.handle.has_scores() && start.is_none() && stop.is_none() {
+            let scores = self.scores(py, n)?;
+            return Ok((scores.clone(), scores));
+        }
+        let (stones, positions) = self.range(py, n, start, stop)?;
+        let shape = [positions.end - positions.start];
+        if self.handle.has_scores() {
+            let scores = arrays::scores(py, &self.handle, stones, positions, &shape)?;
+            return Ok((scores.clone(), scores));
+        }
+        let (low, high) = arrays::bounds(py, &self.handle, stones, positions, &shape)?;
+        Ok((low.into_any(), high.into_any()))
+    }
+
+    /// Returns the scores of the positions start to stop - 1 with n stones as a new array of int8, masked as that of
+    /// scores(n).
     ///
     /// >>> awari.open("runs/quickstart").read(6, 100, 104).shape
     /// (4,)
@@ -111,17 +167,13 @@ impl Databases {
         n: &Bound<'py, PyAny>,
         start: &Bound<'py, PyAny>,
         stop: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArray1<i8>>> {
-        let (stones, start, stop) = (arguments::stones(n)?, natural(start, "start")?, natural(stop, "stop")?);
-        let positions = self.handle.on(py, stones, |database| Ok(database.positions()))?;
-        if start > stop || stop > positions {
-            let expected = format!("expected a range of the {positions} positions, found {start} to {stop}");
-            return Err(PyValueError::new_err(expected));
-        }
-        self.read_array(py, stones, start..stop)
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (stones, positions) = self.range(py, n, Some(start), Some(stop))?;
+        let shape = [positions.end - positions.start];
+        arrays::scores(py, &self.handle, stones, positions, &shape)
     }
 
-    /// Returns the score of a position and the values of its moves, as an awari.Probe.
+    /// Returns the score of a position, or its bounds, and the values of its moves, as an awari.Probe.
     ///
     /// Without a database for its stones, a short search may still decide the score. Raises awari.MissingError if it
     /// does not, and awari.DamagedError if a database that it needs is damaged or contradicts the rules.
@@ -132,12 +184,20 @@ impl Databases {
     #[pyo3(signature = (position, /))]
     fn probe(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> PyResult<Probe> {
         let position = arguments::position(position)?;
-        let answer = py.detach(|| Ok((self.handle.score(&position)?, self.handle.moves(&position)?)));
-        let (score, moves) = answer.map_err(exception)?;
-        Ok(Probe::new(score, moves))
+        let answer = py.detach(|| {
+            let bounds = match self.handle.score(&position) {
+                Ok(score) => Bounds::exact(score),
+                Err(Error::Bounds { low, high }) => Bounds::new(low, high),
+                Err(error) => return Err(error),
+            };
+            Ok((bounds, self.handle.moves(&position)?))
+        });
+        let (bounds, moves) = answer.map_err(exception)?;
+        Ok(Probe::new(bounds, moves))
     }
 
-    /// Returns the moves of the highest value, as a list of awari.Move.
+    /// Returns the moves of the highest value, as a list of awari.Move: those that no other move can exceed. Where moves have
+    /// bounds, none may be known to be best.
     ///
     /// >>> [move.pit for move in awari.open("runs/quickstart").best_moves("1 0 0 0 0 2 1 1 0 0 0 1")]
     /// ['F']
@@ -221,7 +281,7 @@ impl Databases {
     /// Iterates over the scores with n stones in canonical order, for databases that are larger than memory.
     ///
     /// Each step gives (slab, row, scores): scores is a matrix of int8 with consecutive rows of the slab from this row
-    /// on. It has at most scores_max scores, or one row if that is longer.
+    /// on. It has at most scores_max scores, or one row if that is longer. It is masked as scores(n) is.
     ///
     /// >>> for slab, row, scores in awari.open("runs/quickstart").iter_slabs(1):
     /// ...     print(slab.mover_stones, row, scores.shape)
@@ -233,8 +293,24 @@ impl Databases {
         SlabIterator::new(self.handle.clone(), arguments::stones(n)?, scores_max)
     }
 
+    /// Iterates over the bounds with n stones in canonical order, for databases that are larger than memory.
+    ///
+    /// Each step gives (slab, row, low, high): the bounds of consecutive rows of the slab from this row on, two matrices of
+    /// int8. Each has at most positions_max bounds, or one row if that is longer.
+    ///
+    /// >>> for slab, row, low, high in awari.open("runs/quickstart").iter_bounds(1):
+    /// ...     print(slab.mover_stones, row, low.shape, high.shape)
+    /// 0 0 (6, 1) (6, 1)
+    /// 1 0 (1, 6) (1, 6)
+    #[pyo3(signature = (n, /, positions_max=None))]
+    fn iter_bounds(&self, n: &Bound<'_, PyAny>, positions_max: Option<&Bound<'_, PyAny>>) -> PyResult<BoundsIterator> {
+        let positions_max = positions_max.map_or(Ok(1 << 26), |most| natural(most, "positions_max"))?;
+        BoundsIterator::new(self.handle.clone(), arguments::stones(n)?, positions_max)
+    }
+
     /// Returns a dict of columns: A to F and a to f, the pits, as uint8; score as int8. A row for each position, in
-    /// canonical order. Takes 13 bytes a position.
+    /// canonical order. Takes 13 bytes a position. By rules without scores there are low and high, the bounds, as int8, and
+    /// score is masked where they differ, which pandas and polars read as missing; this takes 16 bytes a position.
     ///
     /// pandas.DataFrame(databases.table(n)) and polars.DataFrame(databases.table(n)) make a data frame of it.
     ///
@@ -251,21 +327,39 @@ impl Databases {
         for (row, name) in NAMES.iter().enumerate() {
             table.set_item(name, matrix.get_item(row)?)?;
         }
-        table.set_item("score", self.scores(py, n)?)?;
+        if self.handle.has_scores() {
+            table.set_item("score", self.scores(py, n)?)?;
+            return Ok(table);
+        }
+        let (low, high) = arrays::bounds(py, &self.handle, stones, 0..count, &[count])?;
+        let scores = low.call_method0("copy")?.cast_into()?;
+        let scores = arrays::masked(py, scores, &high, &[count])?;
+        table.set_item("low", low)?;
+        table.set_item("high", high)?;
+        table.set_item("score", scores)?;
         Ok(table)
     }
 }
 
 impl Databases {
-    fn read_array<'py>(
+    /// Returns a number of stones and a range of its positions, of all by default.
+    fn range(
         &self,
-        py: Python<'py>,
-        stones: u32,
-        positions: Range<u64>,
-    ) -> PyResult<Bound<'py, PyArray1<i8>>> {
-        let array = arrays::empty(py, &[positions.end - positions.start])?;
-        self.handle.read(py, stones, positions, array.try_readwrite()?.as_slice_mut()?)?;
-        Ok(array)
+        py: Python<'_>,
+        n: &Bound<'_, PyAny>,
+        start: Option<&Bound<'_, PyAny>>,
+        stop: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(u32, Range<u64>)> {
+        let stones = arguments::stones(n)?;
+        let start = start.map_or(Ok(0), |start| natural(start, "start"))?;
+        let stop = stop.map(|stop| natural(stop, "stop")).transpose()?;
+        let positions = self.handle.on(py, stones, |database| Ok(database.positions()))?;
+        let stop = stop.unwrap_or(positions);
+        if start > stop || stop > positions {
+            let expected = format!("expected a range of the {positions} positions, found {start} to {stop}");
+            return Err(PyValueError::new_err(expected));
+        }
+        Ok((stones, start..stop))
     }
 
     /// Writes the positions of the numbers `number(0)`, `number(1)` and so on, one row each.

@@ -4,7 +4,7 @@ use crate::error::exception;
 use crate::threads;
 use awari_db::Database;
 use pyo3::prelude::*;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Databases that several objects of Python use. Cheap to clone.
@@ -33,10 +33,5 @@ impl Handle {
     ) -> PyResult<T> {
         let pool = threads::pool()?;
         py.detach(|| pool.install(|| work(self.database(stones)?))).map_err(exception)
-    }
-
-    /// Reads scores.
-    pub(crate) fn read(&self, py: Python<'_>, stones: u32, positions: Range<u64>, out: &mut [i8]) -> PyResult<()> {
-        self.on(py, stones, |database| database.read(positions, out))
     }
 }

@@ -10,6 +10,26 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 impl Scores {
+    /// Checks bounds that were read from a file of pairs: the lower bounds of the positions `first ..`, and the upper ones.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if a lower bound exceeds the upper one.
+    ///
+    /// # Panics
+    /// If there are not as many upper bounds as lower ones.
+    pub fn check_bounds(&self, first: u64, low: &[i8], high: &[i8]) -> Result<()> {
+        assert_eq!(low.len(), high.len(), "two bounds of each position");
+        match low.iter().zip(high).position(|(low, high)| low > high) {
+            None => Ok(()),
+            Some(at) => Err(StoreError::Damaged {
+                path: self.path().to_owned(),
+                part: format!("the bounds of position {}", first + at as u64),
+                expected: format!("a lower bound of at most {}", high[at]),
+                found: low[at].to_string(),
+            }),
+        }
+    }
+
     /// Verifies the checksums of all blocks, on all threads.
     pub fn verify_blocks(&self) -> Result<()> {
         match self.damaged_blocks().first() {
