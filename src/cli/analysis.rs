@@ -27,14 +27,18 @@ pub(crate) struct Analyst {
 impl Analyst {
     /// Makes an analyst with the databases of a run directory; `otherwise` is the time of a search if the arguments limit
     /// nothing.
-    pub(crate) fn new(oracle: Oracle, dir: Option<&Path>, args: &SearchArgs, otherwise: Duration) -> Analyst {
-        Analyst {
+    ///
+    /// # Errors
+    /// If there is no memory for the table of a search, whether one is needed or not.
+    pub(crate) fn new(oracle: Oracle, dir: Option<&Path>, args: &SearchArgs, otherwise: Duration) -> Result<Analyst> {
+        check_table_fits(args.table.hash.bytes(), 0)?;
+        Ok(Analyst {
             oracle,
             searcher: OnceCell::new(),
             table: args.table.clone(),
             limits: args.limits(otherwise),
             dir: dir.map(Path::to_path_buf),
-        }
+        })
     }
 
     /// Whether the databases answer for a position, so that nothing is searched.
@@ -51,7 +55,7 @@ impl Analyst {
                 if evaluation.path.is_some() {
                     say(evaluation.text());
                 }
-                let made = searcher(*self.oracle.rules(), &self.table, &evaluation)?;
+                let made = searcher(*self.oracle.rules(), self.table.hash.bytes(), &evaluation)?;
                 self.searcher.get_or_init(|| made)
             }
         };
@@ -67,15 +71,21 @@ impl Analyst {
     }
 }
 
-/// Makes a searcher by some rules, with an empty table.
-pub(crate) fn searcher(rules: Rules, args: &TableArgs, evaluation: &UsedEvaluation) -> Result<Searcher> {
-    let bytes = args.hash.bytes();
-    let refused = |error| CliError::SearchTable { bytes, error };
-    // The system may promise more memory than it has.
-    if clock::available_bytes().is_some_and(|available| bytes > available) {
-        return Err(refused(std::io::ErrorKind::OutOfMemory.into()));
+/// Makes a searcher by some rules, with an empty table of a number of bytes.
+pub(crate) fn searcher(rules: Rules, bytes: u64, evaluation: &UsedEvaluation) -> Result<Searcher> {
+    Searcher::by(rules, bytes, evaluation.evaluation.clone()).map_err(|error| CliError::SearchTable { bytes, error })
+}
+
+/// Checks that a table fits into the memory that is available once `freed` bytes more are.
+///
+/// The system may promise more memory than it has, and end the process when it is used.
+pub(crate) fn check_table_fits(bytes: u64, freed: u64) -> Result<()> {
+    match clock::available_bytes() {
+        Some(available) if bytes > available.saturating_add(freed) => {
+            Err(CliError::SearchTable { bytes, error: std::io::ErrorKind::OutOfMemory.into() })
+        }
+        _ => Ok(()),
     }
-    Searcher::by(rules, bytes, evaluation.evaluation.clone()).map_err(refused)
 }
 
 /// Returns the positions since the last capture of a game, without the present one. A move back to one of them ends the

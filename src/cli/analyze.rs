@@ -111,7 +111,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         say(format_args!("the game is of the variant {}, and is analyzed by the rules {used}", rules.name));
     }
     let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
-    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
+    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     let moves = analyze(&analyst, book.as_ref(), &transcript.game)?;
     let comparison = book.is_some().then(|| BookComparison::new(&moves));
     let mut players = [PlayerRecord::default(), PlayerRecord::default()];

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     };
     let game = Game::from(*oracle.rules(), &start);
     let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
-    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
+    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     let mut table = PlayedGame { game, analyst, book, is_book_followed: false, args, chance };
     if *table.game.rules() != Rules::AWARI {
         print(&format!("{}: {}\n", table.game.rules().name, table.game.rules().text()))?;
