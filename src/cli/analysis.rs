@@ -7,9 +7,10 @@ use crate::terminal::say;
 use disk::{RealDisk, clock, threads};
 use game::play::Game;
 use game::{Board, HALF_PITS, Rules};
-use oracle::{Bounds, Oracle};
+use oracle::{Bounds, Oracle, OracleError};
+use pipeline::Exit;
 use search::{SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub(crate) struct Analyst {
     limits: SearchLimits,
     /// The run directory.
     dir: Option<PathBuf>,
+    /// Whether a database was damaged, so that answers do without it.
+    has_dropped: Cell<bool>,
 }
 
 impl Analyst {
@@ -38,6 +41,7 @@ impl Analyst {
             table: args.table.clone(),
             limits: args.limits(otherwise),
             dir: dir.map(Path::to_path_buf),
+            has_dropped: Cell::new(false),
         })
     }
 
@@ -62,7 +66,31 @@ impl Analyst {
         let request =
             SearchRequest { before, lines, threads: self.table.threads(), ..SearchRequest::new(board, self.limits) };
         threads::room_for_threads(request.threads).map_err(CliError::Thread)?;
-        Ok(self.oracle.analyze(searcher, &request, &SearchStop::new(), &mut |_| {})?)
+        let mut dropped = |error: &OracleError| self.say_dropped(error);
+        let stop = SearchStop::new();
+        Ok(self.oracle.analyze_without_damaged(searcher, &request, &stop, &mut |_| {}, &mut dropped)?)
+    }
+
+    /// Gives up the databases that an error is about, and says so.
+    ///
+    /// # Errors
+    /// The error, if it is about no database.
+    pub(crate) fn drop_databases(&self, error: OracleError) -> Result<()> {
+        if !self.oracle.drop_databases(&error) {
+            return Err(error.into());
+        }
+        self.say_dropped(&error);
+        Ok(())
+    }
+
+    fn say_dropped(&self, error: &OracleError) {
+        self.has_dropped.set(true);
+        say(format_args!("{error}; the answers do without it"));
+    }
+
+    /// Returns the exit code of a command that has answered all questions.
+    pub(crate) fn exit(&self) -> Exit {
+        if self.has_dropped.get() { Exit::Integrity } else { Exit::Done }
     }
 
     /// Analyzes the position of a game, with estimates of all moves.

@@ -123,12 +123,17 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     } else {
         print_text(&text(&transcript, &moves, &players, comparison.as_ref()))?;
     }
-    Ok(if moves.is_empty() { Exit::NoAnswer } else { Exit::Done })
+    Ok(if moves.is_empty() { Exit::NoAnswer } else { analyst.exit() })
 }
 
 /// Analyzes the moves of a game.
 fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result<Vec<AnalyzedMove>> {
-    let review = analyst.oracle.review(game)?;
+    let review = loop {
+        match analyst.oracle.review(game) {
+            Ok(review) => break review,
+            Err(error) => analyst.drop_databases(error)?,
+        }
+    };
     let mut played = Game::from(*game.rules(), &game.start().text());
     let mut moves = Vec::new();
     // Until the game is in a position that the book does not have.

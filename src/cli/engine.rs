@@ -34,6 +34,7 @@ use oracle::{Level, Oracle};
 use own_book::EngineBook;
 use pipeline::{Budget, Exit};
 use search::{SearchReport, SearchRequest, SearchStop, Searcher};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -394,11 +395,19 @@ impl EngineSession {
         let job = move || {
             let request = SearchRequest { board: now.board, before: &before, limits, lines, threads };
             let search = || {
-                let mut failed = None;
-                let found = oracle.analyze(&searcher, &request, &stop, &mut |report| {
-                    failed = failed.take().or(print(&info.text(report)).err());
-                });
-                match (found, failed) {
+                let failed = RefCell::new(None);
+                let print_text = |text: String| {
+                    let error = print(&text).err();
+                    failed.replace_with(|failed| failed.take().or(error));
+                };
+                let found = oracle.analyze_without_damaged(
+                    &searcher,
+                    &request,
+                    &stop,
+                    &mut |report| print_text(info.text(report)),
+                    &mut |error| print_text(remark(format!("{error}; the engine goes on without it"))),
+                );
+                match (found, failed.into_inner()) {
                     (Ok(report), None) => print(&info.text(&report)).map(|()| report),
                     (_, Some(error)) => Err(error),
                     (Err(error), None) => Err(error.into()),

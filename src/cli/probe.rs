@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
             true => print_json(&ProbeReply::of_search(rules, &position, &report)),
             false => print_text(&searched_text(rules, &position, &report)),
         }
-        .map(|()| Exit::Done);
+        .map(|()| analyst.exit());
     }
     let oracle = analyst.oracle;
     let answer = oracle.answer(&position.board())?;
