@@ -324,7 +324,6 @@ Examples:
     '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D2 a1 F2'
   awari analyze --dir runs/quickstart --json - < game.ogn
   awari analyze --nodes 10000 F4 f4 B5 d5
-  awari analyze --nodes 10000 --game 3 games.ogn
 
 A game is a list of moves such as F4 f4 B5 d5 E5x2, or a file in the Oware Game Notation. A move names its pit, A to F \
 for South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out.
@@ -344,7 +343,7 @@ pub(crate) struct AnalyzeArgs {
     /// Number of the game in the file, from 1 [default: all games]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(1..=u32::MAX.into()))]
     pub(crate) game: Option<u32>,
-    /// Print JSON, of several games one on each line
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
