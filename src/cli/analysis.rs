@@ -7,9 +7,10 @@ use crate::terminal::say;
 use disk::{RealDisk, clock, threads};
 use game::play::Game;
 use game::{Board, HALF_PITS, Rules};
-use oracle::{Bounds, Oracle};
+use oracle::{Bounds, Oracle, OracleError};
+use pipeline::Exit;
 use search::{SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,19 +23,26 @@ pub(crate) struct Analyst {
     limits: SearchLimits,
     /// The run directory.
     dir: Option<PathBuf>,
+    /// Whether a database was damaged, so that answers do without it.
+    has_dropped: Cell<bool>,
 }
 
 impl Analyst {
     /// Makes an analyst with the databases of a run directory; `otherwise` is the time of a search if the arguments limit
     /// nothing.
-    pub(crate) fn new(oracle: Oracle, dir: Option<&Path>, args: &SearchArgs, otherwise: Duration) -> Analyst {
-        Analyst {
+    ///
+    /// # Errors
+    /// If there is no memory for the table of a search, whether one is needed or not.
+    pub(crate) fn new(oracle: Oracle, dir: Option<&Path>, args: &SearchArgs, otherwise: Duration) -> Result<Analyst> {
+        check_table_fits(args.table.hash.bytes(), 0)?;
+        Ok(Analyst {
             oracle,
             searcher: OnceCell::new(),
             table: args.table.clone(),
             limits: args.limits(otherwise),
             dir: dir.map(Path::to_path_buf),
-        }
+            has_dropped: Cell::new(false),
+        })
     }
 
     /// Whether the databases answer for a position, so that nothing is searched.
@@ -51,14 +59,38 @@ impl Analyst {
                 if evaluation.path.is_some() {
                     say(evaluation.text());
                 }
-                let made = searcher(*self.oracle.rules(), &self.table, &evaluation)?;
+                let made = searcher(*self.oracle.rules(), self.table.hash.bytes(), &evaluation)?;
                 self.searcher.get_or_init(|| made)
             }
         };
         let request =
             SearchRequest { before, lines, threads: self.table.threads(), ..SearchRequest::new(board, self.limits) };
         threads::room_for_threads(request.threads).map_err(CliError::Thread)?;
-        Ok(self.oracle.analyze(searcher, &request, &SearchStop::new(), &mut |_| {})?)
+        let mut dropped = |error: &OracleError| self.say_dropped(error);
+        let stop = SearchStop::new();
+        Ok(self.oracle.analyze_without_damaged(searcher, &request, &stop, &mut |_| {}, &mut dropped)?)
+    }
+
+    /// Gives up the databases that an error is about, and says so.
+    ///
+    /// # Errors
+    /// The error, if it is about no database.
+    pub(crate) fn drop_databases(&self, error: OracleError) -> Result<()> {
+        if !self.oracle.drop_databases(&error) {
+            return Err(error.into());
+        }
+        self.say_dropped(&error);
+        Ok(())
+    }
+
+    fn say_dropped(&self, error: &OracleError) {
+        self.has_dropped.set(true);
+        say(format_args!("{error}; the answers do without it"));
+    }
+
+    /// Returns the exit code of a command that has answered all questions.
+    pub(crate) fn exit(&self) -> Exit {
+        if self.has_dropped.get() { Exit::Integrity } else { Exit::Done }
     }
 
     /// Analyzes the position of a game, with estimates of all moves.
@@ -67,15 +99,21 @@ impl Analyst {
     }
 }
 
-/// Makes a searcher by some rules, with an empty table.
-pub(crate) fn searcher(rules: Rules, args: &TableArgs, evaluation: &UsedEvaluation) -> Result<Searcher> {
-    let bytes = args.hash.bytes();
-    let refused = |error| CliError::SearchTable { bytes, error };
-    // The system may promise more memory than it has.
-    if clock::available_bytes().is_some_and(|available| bytes > available) {
-        return Err(refused(std::io::ErrorKind::OutOfMemory.into()));
+/// Makes a searcher by some rules, with an empty table of a number of bytes.
+pub(crate) fn searcher(rules: Rules, bytes: u64, evaluation: &UsedEvaluation) -> Result<Searcher> {
+    Searcher::by(rules, bytes, evaluation.evaluation.clone()).map_err(|error| CliError::SearchTable { bytes, error })
+}
+
+/// Checks that a table fits into the memory that is available once `freed` bytes more are.
+///
+/// The system may promise more memory than it has, and end the process when it is used.
+pub(crate) fn check_table_fits(bytes: u64, freed: u64) -> Result<()> {
+    match clock::available_bytes() {
+        Some(available) if bytes > available.saturating_add(freed) => {
+            Err(CliError::SearchTable { bytes, error: std::io::ErrorKind::OutOfMemory.into() })
+        }
+        _ => Ok(()),
     }
-    Searcher::by(rules, bytes, evaluation.evaluation.clone()).map_err(refused)
 }
 
 /// Returns the positions since the last capture of a game, without the present one. A move back to one of them ends the

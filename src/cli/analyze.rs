@@ -1,4 +1,4 @@
-//! `awari analyze`: compares every move of a game with the best one.
+//! `awari analyze`: compares every move of games with the best one.
 //!
 //! What a move loses is proved where databases or a search give exact values. Elsewhere it is estimated, and counted apart.
 
@@ -9,7 +9,7 @@ use crate::args::AnalyzeArgs;
 use crate::databases::oracle;
 use crate::error::{CliError, Result};
 use crate::opening_book::opening_book;
-use crate::output::{print_json, print_text};
+use crate::output::{print_json, print_json_line, print_text};
 use crate::probe::pit_name;
 use crate::quantity;
 use crate::screen::Width;
@@ -26,11 +26,12 @@ use pipeline::Exit;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::io::Read;
+use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
-/// The longest text of a game.
-const GAME_BYTES_MAX: u64 = 1 << 20;
+/// The longest text of games: some twenty thousand.
+const GAMES_BYTES_MAX: u64 = 16 << 20;
 
 /// The time to search a position, if no limit is given.
 const TIME_DEFAULT: Duration = Duration::from_millis(100);
@@ -105,30 +106,68 @@ fn right(moves: u32, errors: u32) -> Option<f64> {
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let oracle = oracle(&disk, args.dir.as_deref())?;
-    let transcript = Transcript::parse(*oracle.rules(), &read(&disk, &args.game)?)?;
-    if let Some(rules) = transcript.variant().filter(|rules| rules != oracle.rules()) {
-        let used = oracle.rules().name;
-        say(format_args!("the game is of the variant {}, and is analyzed by the rules {used}", rules.name));
+    let rules = *oracle.rules();
+    let games = read(&disk, &args.text)?;
+    // The last one may be invalid: better said before the first one is analyzed.
+    let count = Transcript::games(rules, &games).try_fold(0, |count, game| game.map(|_| count + 1))?;
+    let chosen = match args.game {
+        None => 0..count.max(1),
+        Some(number) if (1..=count).contains(&(number as usize)) => number as usize - 1..number as usize,
+        Some(number) => return Err(CliError::NoSuchGame { number, games: count }),
+    };
+    let book = opening_book(args.dir.as_deref(), &args.book, &rules)?;
+    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
+    let is_one = chosen.len() == 1;
+    let mut has_moves = false;
+    let all = Transcript::games(rules, &games).chain(iter::repeat_with(|| Ok(Transcript::empty(rules))));
+    for (number, transcript) in (1..).zip(all).take(chosen.end).skip(chosen.start) {
+        let transcript = transcript?;
+        let place = GamePlace { number, count };
+        let subject = if count > 1 { format!("game {number}") } else { "the game".to_owned() };
+        if let Some(variant) = transcript.variant().filter(|variant| *variant != rules) {
+            say(format_args!(
+                "{subject} is of the variant {}, and is analyzed by the rules {}",
+                variant.name, rules.name
+            ));
+        }
+        let moves = analyze(&analyst, book.as_ref(), &transcript.game)?;
+        has_moves |= !moves.is_empty();
+        let comparison = book.is_some().then(|| BookComparison::new(&moves));
+        let mut players = [PlayerRecord::default(), PlayerRecord::default()];
+        for one in &moves {
+            players[usize::from(one.judged.turn.side == Side::North)].add(one);
+        }
+        match args.json {
+            true => {
+                let value = json(&place, &transcript, &moves, &players, comparison.as_ref());
+                if is_one { print_json(&value)? } else { print_json_line(&value)? }
+            }
+            false => {
+                let space = if number > chosen.start + 1 { "\n" } else { "" };
+                let text = text(&place, &transcript, &moves, &players, comparison.as_ref());
+                print_text(&format!("{space}{text}"))?;
+            }
+        }
     }
-    let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
-    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
-    let moves = analyze(&analyst, book.as_ref(), &transcript.game)?;
-    let comparison = book.is_some().then(|| BookComparison::new(&moves));
-    let mut players = [PlayerRecord::default(), PlayerRecord::default()];
-    for one in &moves {
-        players[usize::from(one.judged.turn.side == Side::North)].add(one);
-    }
-    if args.json {
-        print_json(&json(&transcript, &moves, &players, comparison.as_ref()))?;
-    } else {
-        print_text(&text(&transcript, &moves, &players, comparison.as_ref()))?;
-    }
-    Ok(if moves.is_empty() { Exit::NoAnswer } else { Exit::Done })
+    Ok(if has_moves { analyst.exit() } else { Exit::NoAnswer })
+}
+
+/// The place of a game in its text.
+struct GamePlace {
+    /// From 1.
+    number: usize,
+    /// The number of games.
+    count: usize,
 }
 
 /// Analyzes the moves of a game.
 fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result<Vec<AnalyzedMove>> {
-    let review = analyst.oracle.review(game)?;
+    let review = loop {
+        match analyst.oracle.review(game) {
+            Ok(review) => break review,
+            Err(error) => analyst.drop_databases(error)?,
+        }
+    };
     let mut played = Game::from(*game.rules(), &game.start().text());
     let mut moves = Vec::new();
     // Until the game is in a position that the book does not have.
@@ -160,23 +199,26 @@ fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result
     Ok(moves)
 }
 
-/// Reads a game from a file, from stdin, or from the command line.
+/// Reads games from a file, from stdin, or from the command line.
 fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
     let text = match words {
         [dash] if dash == "-" => {
             let mut text = Vec::new();
-            std::io::stdin().take(GAME_BYTES_MAX).read_to_end(&mut text).map_err(CliError::Stdin)?;
+            std::io::stdin().take(GAMES_BYTES_MAX + 1).read_to_end(&mut text).map_err(CliError::Stdin)?;
+            if text.len() as u64 > GAMES_BYTES_MAX {
+                return Err(CliError::GamesTooLong(GAMES_BYTES_MAX));
+            }
             text
         }
         [word] if !word.contains(char::is_whitespace) && !is_moves(word) => {
             // The path may be a pipe, such as `<(...)` in a shell.
-            disk.read(Path::new(word), GAME_BYTES_MAX).map_err(|error| match error.is_not_found() {
+            disk.read(Path::new(word), GAMES_BYTES_MAX).map_err(|error| match error.is_not_found() {
                 true => CliError::NoGame(word.into()),
                 false => error.into(),
             })?
         }
         [path] if disk.bytes(Path::new(path)).is_ok_and(|bytes| bytes.is_some()) => {
-            disk.read(Path::new(path), GAME_BYTES_MAX)?
+            disk.read(Path::new(path), GAMES_BYTES_MAX)?
         }
         words => words.join(" ").into_bytes(),
     };
@@ -185,12 +227,16 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
 }
 
 fn text(
+    place: &GamePlace,
     transcript: &Transcript,
     moves: &[AnalyzedMove],
     players: &[PlayerRecord; 2],
     comparison: Option<&BookComparison>,
 ) -> String {
     let mut text = String::new();
+    if place.count > 1 {
+        let _ = writeln!(text, "game {} of {}", place.number, place.count);
+    }
     for (name, value) in &transcript.tags {
         let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(text, "{name}: {value}");
@@ -273,6 +319,7 @@ fn percent(share: Option<f64>) -> String {
 }
 
 fn json(
+    place: &GamePlace,
     transcript: &Transcript,
     moves: &[AnalyzedMove],
     players: &[PlayerRecord; 2],
@@ -324,6 +371,8 @@ fn json(
     });
     let players: Vec<Value> = players.collect();
     json!({
+        "game": place.number,
+        "games": place.count.max(1),
         "tags": transcript.tags.iter().cloned().collect::<std::collections::BTreeMap<String, String>>(),
         "moves": turns.collect::<Vec<Value>>(),
         "south": players[0],

@@ -13,8 +13,8 @@ mod options;
 mod own_book;
 mod time;
 
-use crate::analysis::{positions_since_capture, searcher};
-use crate::args::{EngineArgs, TableArgs};
+use crate::analysis::{check_table_fits, positions_since_capture, searcher};
+use crate::args::EngineArgs;
 use crate::databases::{UsedEvaluation, evaluation, oracle};
 use crate::error::{CliError, Result};
 use crate::lines::{Lines, RejectedLine};
@@ -34,17 +34,25 @@ use oracle::{Level, Oracle};
 use own_book::EngineBook;
 use pipeline::{Budget, Exit};
 use search::{SearchReport, SearchRequest, SearchStop, Searcher};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 /// The most commands that follow a search.
 const DEFERRED_MAX: usize = 1000;
 
 /// The most events that have not been looked at; a faster program waits.
 const EVENTS_MAX: usize = 16;
+
+/// The longest time of a search that no command can stop any more, since stdin has ended or only `quit` follows.
+const LAST_SEARCH_MAX: Duration = Duration::from_secs(60);
+
+/// Work of the thread that searches.
+type SearchJob = Box<dyn FnOnce() + Send>;
 
 /// What the main thread reacts to.
 enum EngineEvent {
@@ -60,32 +68,34 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
     let evaluation = evaluation(&RealDisk::default(), args.dir.as_deref())?;
     let book = EngineBook::new(opening_book(args.dir.as_deref(), &args.book, oracle.rules())?);
+    check_table_fits(args.table.hash.bytes(), 0)?;
+    let options = EngineOptions::new(args);
+    let searcher = Arc::new(searcher(*oracle.rules(), options.hash << 20, &evaluation)?);
     let (sender, events) = sync_channel(EVENTS_MAX);
     let lines = sender.clone();
+    // Started in advance, so that no `go` fails for want of a thread.
+    let (searches, jobs) = sync_channel::<SearchJob>(1);
     threads::room_for_threads(2).map_err(CliError::Thread)?;
     signals::thread("stdin", move || read(&lines))?;
-    let mut engine = EngineSession {
+    signals::thread("search", move || jobs.iter().for_each(|job| job()))?;
+    EngineSession {
         game: Game::new(*oracle.rules()),
         oracle: Arc::new(oracle),
-        searcher: None,
+        searcher,
+        is_committed: false,
         evaluation,
-        options: EngineOptions::new(args),
+        options,
         book,
         chance: RandomChoices(clock::now_seconds()),
         events: sender,
+        searches,
         running: None,
+        deadline: None,
         deferred: VecDeque::new(),
-        has_ended: false,
+        has_ended: None,
         has_quit: false,
-    };
-    // The engine holds a sender, so that there is always a next event.
-    while let Ok(event) = events.recv() {
-        engine.react(event)?;
-        if engine.is_done() {
-            break;
-        }
     }
-    Ok(Exit::Done)
+    .run(&events)
 }
 
 /// Sends the lines of stdin.
@@ -106,19 +116,23 @@ fn read(events: &SyncSender<EngineEvent>) {
 /// The state of the main thread.
 struct EngineSession {
     oracle: Arc<Oracle>,
-    /// Made at the first search, and again when its size changes or a game begins.
-    searcher: Option<Arc<Searcher>>,
+    searcher: Arc<Searcher>,
+    /// Whether the system has committed the memory of the table.
+    is_committed: bool,
     evaluation: UsedEvaluation,
     options: EngineOptions,
     book: EngineBook,
     game: Game,
     chance: RandomChoices,
     events: SyncSender<EngineEvent>,
+    searches: SyncSender<SearchJob>,
     running: Option<RunningSearch>,
+    /// When to stop a search that no command can stop any more.
+    deadline: Option<Instant>,
     /// The commands that follow the search under way.
     deferred: VecDeque<String>,
-    /// Whether stdin has ended.
-    has_ended: bool,
+    /// How stdin has ended, if it has.
+    has_ended: Option<io::Result<()>>,
     has_quit: bool,
 }
 
@@ -130,10 +144,16 @@ struct RunningSearch {
     is_due: bool,
     /// Whether the search begins again with the clock running.
     is_hit: bool,
-    found: Option<SearchReport>,
+    /// The line `bestmove`, if it is known.
+    reply: Option<String>,
 }
 
 impl RunningSearch {
+    fn new(go: GoCommand, reply: Option<String>) -> RunningSearch {
+        let is_due = go.is_due();
+        RunningSearch { stop: Arc::new(SearchStop::new()), go, is_due, is_hit: false, reply }
+    }
+
     fn stop(&mut self) {
         self.stop.stop();
         self.is_due = true;
@@ -142,19 +162,37 @@ impl RunningSearch {
 }
 
 impl EngineSession {
+    fn run(mut self, events: &Receiver<EngineEvent>) -> Result<Exit> {
+        while !self.is_done() {
+            // The session holds a sender, so that the channel stays open.
+            let event = match self.deadline {
+                None => events.recv().map_err(RecvTimeoutError::from),
+                Some(deadline) => events.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            };
+            match event {
+                Ok(event) => self.react(event)?,
+                Err(_) => self.stop(),
+            }
+        }
+        match self.has_ended {
+            Some(Err(error)) => Err(CliError::Stdin(error)),
+            _ => Ok(Exit::Done),
+        }
+    }
+
     fn is_done(&self) -> bool {
-        self.running.is_none() && (self.has_quit || self.has_ended && self.deferred.is_empty())
+        self.running.is_none() && (self.has_quit || self.has_ended.is_some() && self.deferred.is_empty())
     }
 
     fn react(&mut self, event: EngineEvent) -> Result<()> {
         match event {
             EngineEvent::Line(Ok(line)) => self.receive(line)?,
             EngineEvent::Line(Err(refused)) => print(&format!("info string {refused}\n"))?,
-            EngineEvent::End(Some(error)) => return Err(CliError::Stdin(error)),
-            EngineEvent::End(None) => self.has_ended = true,
+            EngineEvent::End(error) => self.has_ended = Some(error.map_or(Ok(()), Err)),
             EngineEvent::Found(found) => {
+                let reply = self.reply(&found?);
                 if let Some(running) = &mut self.running {
-                    running.found = Some(found?);
+                    running.reply = Some(reply);
                 }
             }
         }
@@ -164,21 +202,18 @@ impl EngineSession {
     /// Replies if the search has ended, and executes the commands that follow it.
     fn advance(&mut self) -> Result<()> {
         loop {
-            // After the end of stdin, and before a deferred `quit`, nothing else ends a search without limits.
-            let is_last = self.has_ended || self.quits_at_last();
-            if is_last && self.running.as_ref().is_some_and(|running| !running.is_due) {
-                self.stop();
-            }
+            self.limit_last_search();
             if let Some(running) = &mut self.running {
                 if !running.is_due {
                     return Ok(());
                 }
-                let Some(report) = running.found.take() else { return Ok(()) };
+                let Some(reply) = running.reply.take() else { return Ok(()) };
                 let Some(RunningSearch { go, is_hit, .. }) = self.running.take() else { return Ok(()) };
+                self.deadline = None;
                 if is_hit {
                     self.search(go.after_hit())?;
                 } else {
-                    self.reply(&report)?;
+                    print(&reply)?;
                 }
                 continue;
             }
@@ -188,6 +223,18 @@ impl EngineSession {
             let Some(line) = self.deferred.pop_front() else { return Ok(()) };
             self.execute(&line)?;
             self.apply_deferred();
+        }
+    }
+
+    /// Limits a search after the end of stdin, or before a deferred `quit`, when nothing else ends it.
+    fn limit_last_search(&mut self) {
+        let Some(running) = self.running.as_ref().filter(|_| self.has_ended.is_some() || self.quits_at_last()) else {
+            return;
+        };
+        if !running.is_due || !running.go.has_end(self.game.now().seats.side) {
+            self.stop();
+        } else if self.deadline.is_none() {
+            self.deadline = Some(Instant::now() + LAST_SEARCH_MAX);
         }
     }
 
@@ -267,25 +314,35 @@ impl EngineSession {
                 remark(self.evaluation.text())
             ),
             "isready" => {
-                self.prepare()?;
+                if self.running.is_none() && !self.is_committed {
+                    self.clear_table()?;
+                }
                 "readyok\n".to_owned()
             }
             "ucinewgame" | "uginewgame" => {
                 self.game = Game::new(*self.oracle.rules());
                 self.book.begin_game();
-                // A new table costs nothing until `isready` or its first use.
-                self.searcher = None;
+                self.clear_table()?;
                 String::new()
             }
             "setoption" => {
-                let (hash, book_file) = (self.options.hash, self.options.book_file.clone());
+                let before = self.options.clone();
                 let mut said = self.options.set(rest).err();
-                if self.options.book_file != book_file {
+                if self.options.book_file != before.book_file {
                     let changed = self.book.change(&self.options.book_file, self.oracle.rules());
                     said = changed.map_or_else(Some, |said| said.map(str::to_owned));
                 }
-                if self.options.hash != hash {
-                    self.searcher = None;
+                if self.options.hash != before.hash
+                    && let Err(why) = self.resize_table()
+                {
+                    self.options.hash = before.hash;
+                    said = Some(format!("Hash: {why}; the table keeps {} MiB", before.hash));
+                }
+                if self.options.threads > before.threads
+                    && let Err(error) = threads::room_for_threads(self.options.threads)
+                {
+                    self.options.threads = before.threads;
+                    said = Some(format!("Threads: {}; the search keeps {}", disk::reason(&error), before.threads));
                 }
                 said.map_or_else(String::new, remark)
             }
@@ -314,7 +371,9 @@ impl EngineSession {
     /// Begins a search.
     fn search(&mut self, go: GoCommand) -> Result<()> {
         if self.game.outcome().is_some() {
-            return print("info string the game is over\nbestmove 0000\n");
+            print("info string the game is over\n")?;
+            self.running = Some(RunningSearch::new(go, Some("bestmove 0000\n".to_owned())));
+            return Ok(());
         }
         if self.options.own_book && self.options.level == Level::Perfect && go.is_due() {
             let is_known = self.oracle.stones().any(|stones| stones == self.game.now().board.stones());
@@ -324,24 +383,31 @@ impl EngineSession {
                 return Ok(());
             }
         }
-        let Some(searcher) = self.searcher()? else { return self.reply_without_search() };
         let now = self.game.now();
-        let threads = self.options.threads;
         // Levels weigh all moves.
         let lines = if self.options.level == Level::Perfect { self.options.lines } else { HALF_PITS };
+        let threads = self.threads()?;
         let mut info = SearchInfo::new(now.seats.side, self.options.lines);
         let (before, limits) = (positions_since_capture(&self.game), go.limits(now.seats.side));
-        let stop = Arc::new(SearchStop::new());
-        let (oracle, stopped, events) = (Arc::clone(&self.oracle), Arc::clone(&stop), self.events.clone());
-        threads::room_for_threads(threads + 1).map_err(CliError::Thread)?;
-        signals::thread("search", move || {
+        let running = RunningSearch::new(go, None);
+        let (oracle, searcher, events) = (Arc::clone(&self.oracle), Arc::clone(&self.searcher), self.events.clone());
+        let stop = Arc::clone(&running.stop);
+        let job = move || {
             let request = SearchRequest { board: now.board, before: &before, limits, lines, threads };
             let search = || {
-                let mut failed = None;
-                let found = oracle.analyze(&searcher, &request, &stopped, &mut |report| {
-                    failed = failed.take().or(print(&info.text(report)).err());
-                });
-                match (found, failed) {
+                let failed = RefCell::new(None);
+                let print_text = |text: String| {
+                    let error = print(&text).err();
+                    failed.replace_with(|failed| failed.take().or(error));
+                };
+                let found = oracle.analyze_without_damaged(
+                    &searcher,
+                    &request,
+                    &stop,
+                    &mut |report| print_text(info.text(report)),
+                    &mut |error| print_text(remark(format!("{error}; the engine goes on without it"))),
+                );
+                match (found, failed.into_inner()) {
                     (Ok(report), None) => print(&info.text(&report)).map(|()| report),
                     (_, Some(error)) => Err(error),
                     (Err(error), None) => Err(error.into()),
@@ -350,53 +416,78 @@ impl EngineSession {
             // The panic hook has printed the message; the main thread would wait for ever.
             let found = catch_unwind(AssertUnwindSafe(search))
                 .unwrap_or_else(|_| std::process::exit(Exit::Internal.code().into()));
+            // The main thread may replace it as soon as it has the report.
+            drop(searcher);
             // The engine may have ended.
             let _ = events.send(EngineEvent::Found(found));
-        })?;
-        let is_due = go.is_due();
-        self.running = Some(RunningSearch { stop, go, is_due, is_hit: false, found: None });
+        };
+        self.searches.send(Box::new(job)).expect("the thread ends with the session");
+        self.running = Some(running);
         Ok(())
     }
 
-    /// Commits the memory of the table, which would else cost time of the first move.
-    fn prepare(&mut self) -> Result<()> {
-        if self.running.is_none()
-            && self.searcher.is_none()
-            && let Some(searcher) = self.searcher()?
-        {
-            searcher.table().clear();
+    /// Returns the number of threads of a search: one if there is no room for others, with a remark.
+    fn threads(&self) -> Result<usize> {
+        let threads = self.options.threads;
+        if threads == 1 {
+            return Ok(1);
         }
-        Ok(())
-    }
-
-    /// Returns the searcher, or `None`, with a remark, if there is no memory for its table.
-    fn searcher(&mut self) -> Result<Option<Arc<Searcher>>> {
-        if self.searcher.is_none() {
-            let table = TableArgs { threads: 1, hash: Budget::new(self.options.hash << 20) };
-            match searcher(*self.oracle.rules(), &table, &self.evaluation) {
-                Ok(searcher) => self.searcher = Some(Arc::new(searcher)),
-                Err(error) => print(&remark(error.to_string()))?,
+        match threads::room_for_threads(threads - 1) {
+            Ok(()) => Ok(threads),
+            Err(error) => {
+                print(&remark(format!("Threads: {}; one thread searches", disk::reason(&error))))?;
+                Ok(1)
             }
         }
-        Ok(self.searcher.clone())
     }
 
-    /// Replies with the first legal move: the protocol requires one.
-    fn reply_without_search(&self) -> Result<()> {
-        let side = self.game.now().seats.side;
-        let first = self.game.moves().first().map(|(pit, _)| MoveText { pit: *pit, side }.to_string());
-        print(&format!("bestmove {}\n", first.as_deref().unwrap_or("0000")))
+    /// Makes a table of the size of the options.
+    ///
+    /// # Errors
+    /// If there is no memory for it; the old table stays.
+    fn resize_table(&mut self) -> Result<(), String> {
+        let bytes = self.options.hash << 20;
+        let freed = if self.is_committed { self.searcher.table().bytes() } else { 0 };
+        let made = check_table_fits(bytes, freed)
+            .and_then(|()| searcher(*self.oracle.rules(), bytes, &self.evaluation))
+            .map_err(|error| match error {
+                CliError::SearchTable { bytes, error } => {
+                    format!("cannot allocate {}: {}", Budget::show(bytes), disk::reason(&error))
+                }
+                other => other.to_string(),
+            })?;
+        // The old table is freed before the memory of the new one is committed.
+        self.searcher = Arc::new(made);
+        self.searcher.table().clear();
+        self.is_committed = true;
+        Ok(())
     }
 
-    fn reply(&mut self, report: &SearchReport) -> Result<()> {
+    /// Empties the table and commits its memory, which would else cost time of the first move.
+    ///
+    /// # Errors
+    /// If other programs have taken the memory since the engine began.
+    fn clear_table(&mut self) -> Result<()> {
+        if !self.is_committed {
+            check_table_fits(self.searcher.table().bytes(), 0)?;
+        }
+        self.searcher.table().clear();
+        self.is_committed = true;
+        Ok(())
+    }
+
+    /// Chooses a move of a report, and returns the line `bestmove`.
+    fn reply(&mut self, report: &SearchReport) -> String {
         let side = self.game.now().seats.side;
-        let Some(pit) = self.options.level.choose(report, self.chance.next()) else { return print("bestmove 0000\n") };
+        let Some(pit) = self.options.level.choose(report, self.chance.next()) else {
+            return "bestmove 0000\n".to_owned();
+        };
         let line: &[Pit] = report.moves.iter().find(|one| one.pit == pit).map_or(&[], |one| &one.line);
         let expected = match line.get(1).filter(|_| self.options.ponders) {
             Some(&reply) => format!(" ponder {}", MoveText { pit: reply, side: side.other() }),
             None => String::new(),
         };
-        print(&format!("bestmove {}{expected}\n", MoveText { pit, side }))
+        format!("bestmove {}{expected}\n", MoveText { pit, side })
     }
 }
 

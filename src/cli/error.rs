@@ -10,7 +10,7 @@ use check::CheckError;
 use disk::{DiskError, reason};
 use exchange::ExchangeError;
 use game::notation::NotationError;
-use game::transcript::TranscriptError;
+use game::transcript::BadTranscript;
 use messaging::CommunicationError;
 use oracle::OracleError;
 use pipeline::manifest::{DIAGNOSTICS_MAX, Diagnostic, Origin};
@@ -150,8 +150,14 @@ pub(crate) enum CliError {
     #[error("invalid position: {0}")]
     Position(#[from] NotationError),
     /// The game is invalid.
-    #[error("invalid game: {0}")]
-    Game(#[from] TranscriptError),
+    #[error("invalid {0}")]
+    Game(#[from] BadTranscript),
+    /// The text has fewer games.
+    #[error("there is no game {number}: {}", if *games == 0 { "the text has none".to_owned() } else { format!("the text has {}", plural(*games as u64, "game")) })]
+    NoSuchGame { number: u32, games: usize },
+    /// Too many bytes of games.
+    #[error("the games have more than {}; analyze them in parts", Budget::show(*.0))]
+    GamesTooLong(u64),
     /// The argument is neither a file nor moves.
     #[error("{} is neither a file nor a game; a game is moves such as F4 f4 B5", .0.display())]
     NoGame(PathBuf),
@@ -285,6 +291,7 @@ impl CliError {
             | CliError::PathNotText(_)
             | CliError::Position(_)
             | CliError::Game(_)
+            | CliError::GamesTooLong(_)
             | CliError::TwoDirectories(_)
             | CliError::OneRank { .. }
             | CliError::OtherPositions { .. }
@@ -316,6 +323,7 @@ impl CliError {
             CliError::NoDatabases { .. }
             | CliError::NothingInCommon
             | CliError::NoDatabase { .. }
+            | CliError::NoSuchGame { .. }
             | CliError::NoSmaller { .. }
             | CliError::NoArchives { .. } => Exit::NoAnswer,
             CliError::OtherDatabase { .. } => Exit::PreflightFailed,

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     };
     let game = Game::from(*oracle.rules(), &start);
     let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
-    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
+    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     let mut table = PlayedGame { game, analyst, book, is_book_followed: false, args, chance };
     if *table.game.rules() != Rules::AWARI {
         print(&format!("{}: {}\n", table.game.rules().name, table.game.rules().text()))?;
@@ -126,7 +126,13 @@ impl PlayedGame<'_> {
     fn book_move(&mut self) -> Result<Option<Pit>> {
         let now = self.game.now();
         let book = self.book.as_ref().filter(|_| self.args.level == Level::Perfect && !self.analyst.holds(&now.board));
-        let best = book.map_or(Ok(None), |book| book.best(&now.board))?;
+        let best = match book.map_or(Ok(None), |book| book.best(&now.board)) {
+            Ok(best) => best,
+            Err(error) => {
+                print(&format!("{error}\n"))?;
+                None
+            }
+        };
         if let Some(best) = best {
             let name = MoveText { pit: best.pit, side: now.seats.side };
             print(&format!("{name} is the book's move, worth {}\n", book_worth(best.value)))?;
@@ -140,7 +146,11 @@ impl PlayedGame<'_> {
     /// Shows what the book has of the position.
     fn show_book(&self) -> Result<()> {
         let now = self.game.now();
-        match self.book.as_ref().map(|book| book.position(&now.board)).transpose()? {
+        let found = match self.book.as_ref().map(|book| book.position(&now.board)).transpose() {
+            Ok(found) => found,
+            Err(error) => return print(&format!("{error}\n")),
+        };
+        match found {
             None => print("there is no book; awari book expand makes one\n"),
             Some(None) => print("the book does not have this position\n"),
             Some(Some(found)) => print(&position_text(&found, now.seats.side)),
@@ -182,7 +192,10 @@ impl PlayedGame<'_> {
             },
             "values" | "best" | "line" => match self.analyst.oracle.answer(&now.board) {
                 Err(error) => print(&format!("{error}\n"))?,
-                Ok(_) if word == "line" => print(&format!("{}\n", line(&self.analyst.oracle, &now.text())?))?,
+                Ok(_) if word == "line" => match line(&self.analyst.oracle, &now.text()) {
+                    Err(error) => print(&format!("{error}\n"))?,
+                    Ok(line) => print(&format!("{line}\n"))?,
+                },
                 Ok(answer) if word == "values" => print(&text(&now.text(), &answer, self.game.rules().has_scores()))?,
                 Ok(answer) => {
                     let best = answer.moves.iter().filter(|one| one.is_best);

@@ -28,7 +28,7 @@ const TIME_DEFAULT: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     let position: PositionText = args.pits.join(" ").parse()?;
     let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
-    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT);
+    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     if !analyst.holds(&position.board()) {
         let report = analyst.analyze(position.board(), &[], HALF_PITS)?;
         let rules = analyst.oracle.rules();
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
             true => print_json(&ProbeReply::of_search(rules, &position, &report)),
             false => print_text(&searched_text(rules, &position, &report)),
         }
-        .map(|()| Exit::Done);
+        .map(|()| analyst.exit());
     }
     let oracle = analyst.oracle;
     let answer = oracle.answer(&position.board())?;

@@ -1,5 +1,6 @@
 //! `awari serve`: the oracle over HTTP.
 
+use crate::analysis::check_table_fits;
 use crate::args::ServeArgs;
 use crate::databases::{UsedEvaluation, cache_bytes, evaluation, library};
 use crate::error::{CliError, Result};
@@ -14,7 +15,6 @@ use pipeline::Exit;
 use server::{Catalogue, Server, ServerLimits, ServerStop, Site, SiteEngine, router};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -54,12 +54,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
 
 /// Makes the engine of the server by the rules of the databases, with a table of a number of bytes.
 fn engine(rules: Rules, table_bytes: u64, evaluation: UsedEvaluation) -> Result<SiteEngine> {
-    // The system commits memory at first touch, and would end the process if it had none left then.
-    let made = match clock::available_bytes() {
-        Some(available) if table_bytes > available => Err(io::ErrorKind::OutOfMemory.into()),
-        _ => SiteEngine::new(rules, table_bytes, evaluation.evaluation, machine::lower_thread_priority),
-    };
-    made.map_err(|error| CliError::SearchTable { bytes: table_bytes, error })
+    check_table_fits(table_bytes, 0)?;
+    SiteEngine::new(rules, table_bytes, evaluation.evaluation, machine::lower_thread_priority)
+        .map_err(|error| CliError::SearchTable { bytes: table_bytes, error })
 }
 
 /// Shuts the server down at the first signal, and ends the process at the second.

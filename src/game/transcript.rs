@@ -7,7 +7,8 @@
 //! 1. F f 2. B d                      moves by their pits, A to F for South, a to f for North
 //! [Variant "oware"]                  the name of the rules; it is written unless they are those of awari
 //! F4 f4 B5 d5 E7x2                   with the stones sown, and what they capture
-//! 1. F4 f4 {a comment} (2. A a) 1-0  numbers, comments, variations and results are passed over
+//! 1. F4! f4 $2 {a comment} (2. A a)  numbers, marks, comments and variations are passed over
+//! 1-0                                the result, after which another game may follow
 //! ```
 //!
 //! Written numbers of stones and captures are compared with the board, so that a mistake is found where it was made.
@@ -85,19 +86,38 @@ pub enum TranscriptError {
         expected: String,
         is: u8,
     },
+    /// A comment or a variation does not end.
+    #[error("the {what} that begins here does not end")]
+    Unclosed { what: &'static str },
+    /// The rules are unknown.
+    #[error("the tag Variant: there are no rules \"{found}\"; known are {}", variants())]
+    Variant { found: String },
+    /// Another game follows.
+    #[error("another game follows its result, and one is expected")]
+    Another,
     /// The text has too many moves.
     #[error("the game has more than {MOVES_MAX} moves, which is not supported")]
     TooLong,
 }
 
-/// A mistake in one of several games.
+/// A mistake in a text of games.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("game {number}: {error}")]
+#[error("game {number}{}: {error}", line.map_or_else(String::new, |line| format!(", line {line}")))]
 pub struct BadTranscript {
     /// The game, from 1.
     pub number: usize,
+    /// The line, from 1, of a text of several lines.
+    pub line: Option<usize>,
     /// The mistake.
     pub error: TranscriptError,
+}
+
+/// Another name of the rules of oware.
+const ABAPA: &str = "abapa";
+
+/// The names that a tag Variant may have.
+fn variants() -> String {
+    Rules::KNOWN.map(|rules| rules.name).join(", ") + " and " + ABAPA
 }
 
 /// The name of a player.
@@ -116,36 +136,35 @@ fn pits(side: Side) -> &'static str {
 }
 
 impl Transcript {
-    /// Reads a game: the first one of the text, up to its result.
+    /// Reads the only game of a text; one without moves if the text is empty.
     ///
     /// # Errors
-    /// The first mistake, with the number of moves before it.
+    /// The first mistake, with the number of moves before it; a second game is one.
     pub fn parse(rules: Rules, text: &str) -> Result<Transcript, TranscriptError> {
-        TranscriptReader::new(text).game(rules)
+        let mut games = Transcript::games(rules, text);
+        let first = games.next().unwrap_or_else(|| Ok(Transcript::empty(rules))).map_err(|bad| bad.error)?;
+        match games.next() {
+            None => Ok(first),
+            Some(Ok(_)) => Err(TranscriptError::Another),
+            Some(Err(bad)) => Err(bad.error),
+        }
     }
 
-    /// Reads the games of a text, one after the other. Each ends with its result, or before the tags of the next.
-    ///
-    /// # Errors
-    /// The first mistake, with the games before it.
-    pub fn parse_all(rules: Rules, text: &str) -> Result<Vec<Transcript>, BadTranscript> {
-        let mut reader = TranscriptReader::new(text);
-        let mut all = Vec::new();
-        while !reader.text.is_empty() {
-            let game = reader.game(rules).map_err(|error| BadTranscript { number: all.len() + 1, error })?;
-            // What follows the last result may be a comment.
-            if !game.tags.is_empty() || !game.game.turns().is_empty() {
-                all.push(game);
-            }
-        }
-        Ok(all)
+    /// Returns the games of a text, one after the other, up to the first mistake. Each ends with its result, or before the tags
+    /// of the next.
+    pub fn games(rules: Rules, text: &str) -> Transcripts<'_> {
+        Transcripts { reader: TranscriptReader::new(text), rules, number: 0 }
+    }
+
+    /// Returns a game without tags and moves.
+    pub fn empty(rules: Rules) -> Transcript {
+        Transcript { tags: Vec::new(), game: Game::new(rules) }
     }
 
     /// Returns the rules that the tag Variant names. Abapa is another name of oware.
     pub fn variant(&self) -> Option<Rules> {
         let (_, name) = self.tags.iter().find(|(tag, _)| tag == VARIANT)?;
-        let name = name.to_lowercase();
-        Rules::by_name(if name == "abapa" { Rules::OWARE.name } else { &name })
+        variant(name)
     }
 
     /// Writes a game in the Oware Game Notation.
@@ -192,40 +211,101 @@ impl Transcript {
     }
 }
 
+/// Returns the rules of a name in a tag Variant.
+fn variant(name: &str) -> Option<Rules> {
+    let name = name.to_lowercase();
+    Rules::by_name(if name == ABAPA { Rules::OWARE.name } else { &name })
+}
+
+/// The games of a text, read one at a time.
+#[derive(Clone, Debug)]
+pub struct Transcripts<'a> {
+    reader: TranscriptReader<'a>,
+    rules: Rules,
+    /// The games so far.
+    number: usize,
+}
+
+impl Iterator for Transcripts<'_> {
+    type Item = Result<Transcript, BadTranscript>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.reader.text.is_empty() {
+            match self.reader.game(self.rules) {
+                // What follows the last result may be a comment.
+                Ok(None) => {}
+                Ok(Some(game)) => {
+                    self.number += 1;
+                    return Some(Ok(game));
+                }
+                Err(error) => {
+                    let line = self.reader.line();
+                    self.reader.text = "";
+                    return Some(Err(BadTranscript { number: self.number + 1, line, error }));
+                }
+            }
+        }
+        None
+    }
+}
+
 /// A tokenizer of transcripts.
+#[derive(Clone, Debug)]
 struct TranscriptReader<'a> {
+    all: &'a str,
+    /// The end of `all` that has not been read.
     text: &'a str,
+    /// The bytes of `all` before the last word, tag, comment or variation.
+    begin: usize,
 }
 
 impl<'a> TranscriptReader<'a> {
     fn new(text: &'a str) -> TranscriptReader<'a> {
-        TranscriptReader { text: text.trim_start_matches('\u{feff}') }
+        let all = text.trim_start_matches('\u{feff}');
+        TranscriptReader { all, text: all, begin: 0 }
     }
 
-    /// Reads a game, up to its result or the tags of the next one.
-    fn game(&mut self, rules: Rules) -> Result<Transcript, TranscriptError> {
+    /// Notes that a word, tag, comment or variation begins here.
+    fn begin(&mut self) {
+        self.begin = self.all.len() - self.text.len();
+    }
+
+    /// Returns the line of the last word, tag, comment or variation, if there are several lines.
+    fn line(&self) -> Option<usize> {
+        let lines = |text: &str| text.bytes().filter(|&byte| byte == b'\n').count();
+        (lines(self.all.trim_end()) > 0).then(|| 1 + lines(&self.all[..self.begin]))
+    }
+
+    /// Reads a game, up to its result or the tags of the next one. Returns `None` if it has no tags and no moves.
+    fn game(&mut self, rules: Rules) -> Result<Option<Transcript>, TranscriptError> {
         let mut tags = Vec::new();
         let mut start = None;
         while let Some((name, value)) = self.tag() {
             if name == "FEN" {
                 start = Some(value.parse::<PositionText>().map_err(TranscriptError::Start)?);
-            } else {
-                tags.push((name, value));
+                continue;
             }
+            if name == VARIANT && variant(&value).is_none() {
+                let found = value.chars().take(FOUND_CHARACTERS_MAX).collect();
+                return Err(TranscriptError::Variant { found });
+            }
+            tags.push((name, value));
         }
+        let is_tagged = start.is_some() || !tags.is_empty();
         let mut game = start.map_or_else(|| Game::new(rules), |start| Game::from(rules, &start));
-        while let Some(word) = self.word() {
+        while let Some(word) = self.word()? {
             if is_result(word) {
                 break;
             }
             play_all(&mut game, word)?;
         }
-        Ok(Transcript { tags, game })
+        Ok((is_tagged || !game.turns().is_empty()).then_some(Transcript { tags, game }))
     }
 
     /// Reads a tag, if one is next.
     fn tag(&mut self) -> Option<(String, String)> {
-        let inside = self.text.trim_start().strip_prefix('[')?;
+        let bracket = self.text.trim_start();
+        let inside = bracket.strip_prefix('[')?;
         let (name, rest) = inside.trim_start().split_once(|c: char| c.is_whitespace())?;
         let mut value = String::new();
         let mut characters = rest.trim_start().strip_prefix('"')?.chars();
@@ -236,55 +316,75 @@ impl<'a> TranscriptReader<'a> {
                 character => value.push(character),
             }
         }
-        self.text = characters.as_str().trim_start().strip_prefix(']')?;
+        let rest = characters.as_str().trim_start().strip_prefix(']')?;
+        self.text = bracket;
+        self.begin();
+        self.text = rest;
         Some((name.to_owned(), value))
     }
 
-    /// Reads the next word, skipping numbers, comments and variations; `None` at the end, or if a tag is next.
-    fn word(&mut self) -> Option<&'a str> {
+    /// Reads the next word, skipping numbers, marks, comments and variations; `None` at the end, or if a tag is next.
+    fn word(&mut self) -> Result<Option<&'a str>, TranscriptError> {
         loop {
-            self.text = self.text.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == '.');
-            let first = self.text.chars().next()?;
+            self.text = self.text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | '.' | '!' | '?'));
+            let Some(first) = self.text.chars().next() else { return Ok(None) };
+            if first == '[' && self.clone().tag().is_some() {
+                return Ok(None);
+            }
+            self.begin();
             match first {
-                '[' if TranscriptReader { text: self.text }.tag().is_some() => return None,
-                '{' => self.skip_behind('}'),
-                ';' => self.skip_behind('\n'),
-                '(' => self.skip_variation(),
+                '{' => self.skip_behind('}').ok_or(TranscriptError::Unclosed { what: "comment" })?,
+                ';' => self.skip_behind('\n').unwrap_or_default(),
+                '(' => self.skip_variation()?,
                 _ => {
-                    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '(' | ';');
-                    let (word, rest) = self.text.split_at(self.text.find(ends).unwrap_or(self.text.len()));
-                    // A bracket at the start is a word of its own.
-                    let (word, rest) =
-                        if word.is_empty() { self.text.split_at(first.len_utf8()) } else { (word, rest) };
+                    let ends = |c: char| c.is_whitespace() || matches!(c, ',' | '{' | '(' | ';' | '$');
+                    let length = first.len_utf8();
+                    // A character that ends words is one of its own at their start.
+                    let end = self.text[length..].find(ends).map_or(self.text.len(), |end| length + end);
+                    let (word, rest) = self.text.split_at(end);
                     self.text = rest;
                     let word = unnumbered(word);
-                    if !word.is_empty() {
-                        return Some(word);
+                    if !word.is_empty() && !is_glyph(word) {
+                        return Ok(Some(word));
                     }
                 }
             }
         }
     }
 
-    fn skip_behind(&mut self, end: char) {
-        self.text = self.text.split_once(end).map_or("", |(_, rest)| rest);
+    /// Skips up to and with a character. Returns `None`, at the end of the text, if there is none.
+    fn skip_behind(&mut self, end: char) -> Option<()> {
+        let rest = self.text.split_once(end).map(|(_, rest)| rest);
+        self.text = rest.unwrap_or("");
+        rest.map(drop)
     }
 
-    fn skip_variation(&mut self) {
+    /// Skips a variation, which may hold comments and other variations.
+    fn skip_variation(&mut self) -> Result<(), TranscriptError> {
+        let unclosed = TranscriptError::Unclosed { what: "variation" };
         let mut depth = 0usize;
-        for (at, character) in self.text.char_indices() {
-            match character {
+        while let Some(first) = self.text.chars().next() {
+            match first {
+                '{' => self.skip_behind('}').ok_or_else(|| unclosed.clone())?,
+                ';' => self.skip_behind('\n').ok_or_else(|| unclosed.clone())?,
+                _ => self.text = &self.text[first.len_utf8()..],
+            }
+            match first {
                 '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
+                ')' => depth -= 1,
                 _ => {}
             }
             if depth == 0 {
-                self.text = &self.text[at + character.len_utf8()..];
-                return;
+                return Ok(());
             }
         }
-        self.text = "";
+        Err(unclosed)
     }
+}
+
+/// Whether a word is a mark of a move by its number, such as `$1`.
+fn is_glyph(word: &str) -> bool {
+    word.strip_prefix('$').is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Removes the number of a move from a word: `12.F4` becomes `F4`, `3...` becomes empty.
@@ -324,7 +424,8 @@ pub fn is_moves(word: &str) -> bool {
     rest.is_empty()
 }
 
-/// A move as written: its pit, and optionally the stones sown and captured, as in `F`, `f4` or `B5x2`.
+/// A move as written: its pit, and optionally the stones sown and captured, as in `F`, `f4` or `B5x2`. Marks such as `!` and `?!`
+/// may follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenMove<'a> {
     text: &'a str,
@@ -348,7 +449,8 @@ impl<'a> WrittenMove<'a> {
             Some(rest) => number(rest),
             None => (None, rest),
         };
-        Some((WrittenMove { text: &text[..text.len() - rest.len()], named, sown, captured }, rest))
+        let text = &text[..text.len() - rest.len()];
+        Some((WrittenMove { text, named, sown, captured }, rest.trim_start_matches(['!', '?'])))
     }
 
     /// Plays the move, unless a number of stones differs from that of the board.
@@ -403,9 +505,12 @@ mod tests {
             assert_eq!(read.variant().unwrap_or(Rules::AWARI), rules, "{written}");
             assert_eq!(read.text(), written);
         }
-        let variant = |text| Transcript::parse(Rules::AWARI, text).unwrap().variant();
-        assert_eq!(variant("[Variant \"Abapa\"] F"), Some(Rules::OWARE));
-        assert_eq!(variant("[Variant \"Grand Slam\"] F"), None);
+        let variant = |text| Transcript::parse(Rules::AWARI, text).map(|game| game.variant());
+        assert_eq!(variant("[Variant \"Abapa\"] F"), Ok(Some(Rules::OWARE)));
+        assert_eq!(variant("F"), Ok(None));
+        let refused = variant("[Variant \"Kalah\"] F").unwrap_err().to_string();
+        assert!(refused.starts_with("the tag Variant: there are no rules \"Kalah\"; known are awari, "), "{refused}");
+        assert!(Rules::KNOWN.iter().all(|rules| refused.contains(rules.name)) && refused.ends_with(" and abapa"));
     }
 
     fn parse(text: &str) -> Result<Transcript, TranscriptError> {
@@ -424,8 +529,10 @@ mod tests {
             "FfBd",
             "1.F4 f4 2.B5 d5 *",
             "1. F4 {the first (of many) moves} f4 (1... a4 (a) b) 2. B5 ; a remark\n d5 25-23",
-            "[Event \"a \\\"b\\\" c\"]\n[Site \"?\"]\n\n1. F f\n2. B d\n1/2-1/2 Z9",
+            "[Event \"a \\\"b\\\" c\"]\n[Site \"?\"]\n\n1. F f\n2. B d\n1/2-1/2 ; the end",
             "\u{feff}F4x0, f4, B5+0, d5:0",
+            "1. F! f?? 2. B5!?$14 $2 d ?! 25-23 {resigns (}",
+            "F!f?B!!d (2... a {:-) (} b $1 ; )\n (c)) $139",
         ];
         for form in forms {
             assert_eq!(moves(&parse(form).unwrap()), "FfBd", "{form}");
@@ -439,10 +546,10 @@ mod tests {
     #[test]
     fn several_games_are_read_in_order() {
         let all = |text: &str| {
-            let games = Transcript::parse_all(Rules::AWARI, text);
+            let games: Result<Vec<Transcript>, BadTranscript> = Transcript::games(Rules::AWARI, text).collect();
             games.map(|games| games.iter().map(moves).collect::<Vec<String>>()).map_err(|bad| bad.to_string())
         };
-        let cases: [(&str, &[&str]); 7] = [
+        let cases: [(&str, &[&str]); 8] = [
             ("", &[]),
             (" ; nothing\n{ }", &[]),
             ("F f", &["Ff"]),
@@ -450,16 +557,35 @@ mod tests {
             ("[Round \"1\"]\n\nF f\n\n[Round \"2\"]\n\n1. E e {x} 1/2-1/2\n\n[Round \"3\"]\n*\n", &["Ff", "Ee", ""]),
             ("\u{feff}[FEN \"4-4-4-4-4-4-4-4-4-4-4-4-0-0-N\"]\nf F [Round \"2\"] A", &["fF", "A"]),
             ("1. F f 2. B d 1... 0-1 [Round \"2\"] [Site \"[]\"] B", &["FfBd", "B"]),
+            ("[FEN \"4-4-4-4-4-4-4-4-4-4-4-4-0-0-N\"] * F *", &["", "F"]),
         ];
         for (text, expected) in cases {
             assert_eq!(all(text).unwrap(), expected, "{text}");
+            let only = parse(text).map(|game| moves(&game));
+            match expected {
+                [] => assert_eq!(only, Ok(String::new()), "{text}"),
+                [one] => assert_eq!(only, Ok((*one).to_owned()), "{text}"),
+                _ => assert_eq!(only, Err(TranscriptError::Another), "{text}"),
+            }
         }
         let written = ["F f", "E"].map(|text| parse(text).unwrap().text() + "*\n\n").concat();
         assert_eq!(all(&written).unwrap(), ["Ff", "E"]);
-        for (text, expected) in
-            [("F f * F A *", "game 2: move 2"), ("[Event \"x\"] F [ f", "game 1: move 2"), ("* Z", "game 1: move 1")]
-        {
-            assert!(all(text).unwrap_err().starts_with(expected), "{text}");
+        for (text, expected) in [
+            ("F f * F A *", "game 2: move 2, `A`: "),
+            ("[Event \"x\"] F [ f", "game 1: move 2: expected a move"),
+            ("* Z", "game 1: move 1: "),
+            ("F f\n1-0\n\ngarbage", "game 2, line 4: move 1: expected a move such as F, f4 or B5x2, found `garbage`"),
+            ("F\r\nf *\r\n[Variant \"x\"]\r\nF", "game 2, line 3: the tag Variant: "),
+            ("\n[FEN \"1\"]\n", "game 1, line 2: the tag FEN: "),
+            ("F f *\n\nE {no end *\n\nE e *\n", "game 2, line 3: the comment that begins here does not end"),
+            ("F\n(f {) } *\n", "game 1, line 2: the variation that begins here does not end"),
+            ("F f $", "game 1: move 3: "),
+            ("F f $x *", "game 1: move 3: "),
+            ("F f )", "game 1: move 3: "),
+        ] {
+            let bad = all(text).unwrap_err();
+            assert!(bad.starts_with(expected), "{text}: {bad}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 
@@ -483,7 +609,7 @@ mod tests {
 
     #[test]
     fn one_move_is_read_as_it_is_printed() {
-        for text in ["F", "F4", "F4x0"] {
+        for text in ["F", "F4", "F4x0", "F4!?"] {
             let mut game = Game::new(Rules::AWARI);
             assert_eq!(WrittenMove::read(text).unwrap().play(&mut game).unwrap().text().to_string(), "F", "{text}");
         }
@@ -497,7 +623,7 @@ mod tests {
 
     #[test]
     fn moves_are_distinguished_from_file_names() {
-        for moves in ["F4", "FfBd", "F4x2f", "12.F4", "face"] {
+        for moves in ["F4", "FfBd", "F4x2f", "12.F4", "face", "F4!f?!"] {
             assert!(is_moves(moves), "{moves}");
         }
         for other in ["face.ogn", "game", "./F", "F/f", "F 4", "["] {

@@ -6,7 +6,7 @@ use crate::{Level, Oracle, OracleError};
 use game::{Board, Orientation, Pit, Played, Score};
 use search::{ExactScores, MoveEstimate, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{CachedScores, StoreError};
 
 /// The most moves of the line of a position in a database.
@@ -51,7 +51,11 @@ impl<'a> SearchProbes<'a> {
             return None;
         }
         let position = index.rank(board, Orientation::OpponentMajor)?;
-        let one = |scores| read(scores, position)?.map_err(|error| self.error.set(error.into())).ok();
+        let note = |error: StoreError| {
+            self.oracle.note_failed(board.stones(), position);
+            self.error.set(error.into())
+        };
+        let one = |scores| read(scores, position)?.map_err(note).ok();
         let low = one(scores)?;
         match self.oracle.upper(board.stones()) {
             Some(high) => Some((low, one(high)?)),
@@ -111,6 +115,47 @@ impl Oracle {
     ) -> Result<SearchReport, OracleError> {
         let probes = SearchProbes::new(self, self.stones_max().unwrap_or(0));
         self.analyze_through(&probes, searcher, request, stop, progress)
+    }
+
+    /// Analyzes a position as [`analyze`](Self::analyze), but goes on without databases that turn out to be damaged: they are
+    /// [given up](Self::drop_databases). `dropped` receives the errors.
+    ///
+    /// # Errors
+    /// Errors that are not those of databases.
+    pub fn analyze_without_damaged(
+        &self,
+        searcher: &Searcher,
+        request: &SearchRequest<'_>,
+        stop: &SearchStop,
+        progress: &mut dyn FnMut(&SearchReport),
+        dropped: &mut dyn FnMut(&OracleError),
+    ) -> Result<SearchReport, OracleError> {
+        let start = Instant::now();
+        let mut remaining = request.clone();
+        loop {
+            let probes = SearchProbes::new(self, self.stones_max().unwrap_or(0));
+            let result = self.analyze_through(&probes, searcher, &remaining, stop, progress);
+            let (report, error) = match (result, probes.error()) {
+                (Ok(report), None) => return Ok(report),
+                // The search has gone on without it.
+                (Ok(report), Some(error)) => (Some(report), error),
+                (Err(error), _) => (None, error),
+            };
+            let is_dropped = self.drop_databases(&error);
+            if is_dropped {
+                dropped(&error);
+                // Bounds of the table may rest on wrong scores.
+                searcher.table().clear();
+            }
+            match report {
+                Some(report) => return Ok(report),
+                None if !is_dropped => return Err(error),
+                None => {}
+            }
+            let left = |limit: Option<Duration>| limit.map(|limit| limit.saturating_sub(start.elapsed()));
+            remaining.limits.time = left(request.limits.time);
+            remaining.limits.iteration_time = left(request.limits.iteration_time);
+        }
     }
 
     /// Analyzes a position as [`analyze`](Self::analyze), with these databases in the search. Afterwards
@@ -185,7 +230,7 @@ impl Oracle {
             depth: 1,
             nodes: 0,
             probes: 1,
-            time: std::time::Duration::ZERO,
+            time: Duration::ZERO,
             contradiction: None,
             table_permille: 0,
         })
@@ -217,7 +262,7 @@ impl Oracle {
             depth: pits.len() as u32,
             nodes: 0,
             probes: 1,
-            time: std::time::Duration::ZERO,
+            time: Duration::ZERO,
             contradiction: None,
             table_permille: 0,
         })

@@ -6,8 +6,9 @@
 use crate::guarantee_graph::KeptGuarantees;
 use crate::searcher_pool::SearcherPool;
 use crate::{Bounds, Library, LibraryFile, OracleError};
-use game::{Board, Illegal, Index, Orientation, Pit, Played, PositionSet, Rules, STONES_MAX};
+use game::{Board, Illegal, Index, Orientation, Pit, Played, PositionSet, Rules, STONES_MAX, Score};
 use search::Evaluation;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use store::{BlockCache, CachedScores, StoreError};
@@ -19,6 +20,8 @@ pub struct Oracle {
     set: PositionSet,
     /// The databases, or the errors of their files, by stones.
     databases: Vec<Option<Result<IndexedDatabase, String>>>,
+    /// One bit per number of stones whose database is not used any more.
+    dropped: AtomicU64,
     cache: Arc<BlockCache>,
     searchers: SearcherPool,
     pub(crate) kept_guarantees: KeptGuarantees,
@@ -32,6 +35,42 @@ struct IndexedDatabase {
     scores: CachedScores,
     /// The upper bounds of a database of pairs.
     high: Option<CachedScores>,
+    /// The edition of the file that [`Oracle::is_served`] has found to be readable.
+    readable_edition: AtomicU64,
+    /// The last position that could not be read; [`NONE_FAILED`] if there is none.
+    failed: AtomicU64,
+}
+
+/// No position.
+const NONE_FAILED: u64 = u64::MAX;
+
+impl IndexedDatabase {
+    fn new(scores: CachedScores, high: Option<CachedScores>) -> IndexedDatabase {
+        let readable_edition = scores.scores().edition().into();
+        IndexedDatabase { index: OnceLock::new(), scores, high, readable_edition, failed: NONE_FAILED.into() }
+    }
+
+    /// Reads a position from the file, whatever the cache holds.
+    fn is_readable(&self, position: u64) -> bool {
+        let mut bounds = [Some(&self.scores), self.high.as_ref()].into_iter().flatten();
+        bounds.all(|scores| scores.scores().get(scores.first() + position).is_ok())
+    }
+
+    /// Whether the file can be read as far as is known: where the last read failed, and, if another process has changed it,
+    /// at its start and end.
+    fn is_served(&self) -> bool {
+        let (edition, failed) = (self.scores.scores().latest_edition(), self.failed.load(Ordering::Relaxed));
+        if failed == NONE_FAILED && edition == self.readable_edition.load(Ordering::Relaxed) {
+            return true;
+        }
+        let last = self.scores.positions().saturating_sub(1);
+        let is_served = [0, last, failed.min(last)].into_iter().all(|position| self.is_readable(position));
+        if is_served {
+            self.failed.store(NONE_FAILED, Ordering::Relaxed);
+            self.readable_edition.store(edition, Ordering::Relaxed);
+        }
+        is_served
+    }
 }
 
 /// The answer for a position.
@@ -144,13 +183,14 @@ impl Oracle {
                         }
                         false => (CachedScores::sharing(*scores, Arc::clone(&cache)), None),
                     };
-                    Ok(IndexedDatabase { index: OnceLock::new(), scores, high })
+                    Ok(IndexedDatabase::new(scores, high))
                 }
                 LibraryFile::Damaged { what, .. } => Err(what),
             });
         }
         let searchers = SearcherPool::new(rules, Evaluation::default());
-        Oracle { rules, set, databases, cache, searchers, kept_guarantees: KeptGuarantees::default() }
+        let dropped = AtomicU64::new(0);
+        Oracle { rules, set, databases, dropped, cache, searchers, kept_guarantees: KeptGuarantees::default() }
     }
 
     /// Makes short searches use an evaluation, instead of the one that the program contains.
@@ -372,7 +412,44 @@ impl Oracle {
     }
 
     fn database(&self, stones: u32) -> Option<&Result<IndexedDatabase, String>> {
-        self.databases.get(stones as usize)?.as_ref()
+        let database = self.databases.get(stones as usize)?.as_ref();
+        database.filter(|_| self.dropped.load(Ordering::Relaxed) >> stones & 1 == 0)
+    }
+
+    /// Whether a database can be read now, as far as is known without reading all of it.
+    pub fn is_served(&self, stones: u32) -> bool {
+        self.database(stones).is_some_and(|database| database.as_ref().is_ok_and(IndexedDatabase::is_served))
+    }
+
+    /// Notes that a position of a database could not be read.
+    pub(crate) fn note_failed(&self, stones: u32, position: u64) {
+        if let Some(Ok(database)) = self.database(stones) {
+            database.failed.store(position, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives up the databases that an error is about: they are as if they did not exist. Those that contradict each other are all
+    /// given up, since any of them may be wrong. Returns whether there were any.
+    pub fn drop_databases(&self, error: &OracleError) -> bool {
+        let of_file = |path: &Path| {
+            let is_it = |stones: &u32| match self.database(*stones) {
+                Some(Ok(database)) => database.scores.scores().path() == path,
+                _ => false,
+            };
+            self.stones().filter(is_it).collect::<Vec<u32>>()
+        };
+        let given_up = match error {
+            OracleError::Store(error) => match &**error {
+                StoreError::Disk(error) => error.path().map_or_else(Vec::new, of_file),
+                error => error.path().map_or_else(Vec::new, of_file),
+            },
+            OracleError::Damaged { stones, .. } => vec![*stones],
+            OracleError::Inconsistent { board, .. } => vec![board.stones()],
+            OracleError::Contradiction { .. } => self.stones().collect(),
+            _ => Vec::new(),
+        };
+        let bits = given_up.iter().fold(0, |bits, stones| bits | 1 << stones);
+        bits & !self.dropped.fetch_or(bits, Ordering::Relaxed) != 0
     }
 
     /// Looks a position up in its database; `None` if the position set does not contain it.
@@ -385,8 +462,11 @@ impl Oracle {
         read.note(stones, || scores.scores().edition());
         match index.rank(board, Orientation::OpponentMajor) {
             Some(position) => {
-                let low = scores.get(position)?;
-                let high = self.upper(stones).map_or(Ok(low), |high| high.get(position))?;
+                let read = || -> Result<(Score, Score), StoreError> {
+                    let low = scores.get(position)?;
+                    Ok((low, self.upper(stones).map_or(Ok(low), |high| high.get(position))?))
+                };
+                let (low, high) = read().inspect_err(|_| self.note_failed(stones, position))?;
                 if low > high {
                     let (expected, found) = (Bounds::anything(stones), Bounds::exact(low));
                     return Err(OracleError::Inconsistent { board: *board, expected, found });

@@ -6,6 +6,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+/// The state of a database that cannot be read.
+const DAMAGED: &str = "damaged";
+
 /// The databases of a library, with known histograms.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
@@ -38,14 +41,27 @@ pub(crate) struct ScoreCount {
 struct CatalogueList<'a> {
     rules: &'a str,
     positions: &'a str,
-    databases: Vec<&'a CatalogueEntry>,
+    databases: Vec<CatalogueEntry>,
 }
 
 #[derive(Serialize)]
 struct CatalogueDatabase<'a> {
     #[serde(flatten)]
-    entry: &'a CatalogueEntry,
+    entry: CatalogueEntry,
     histogram: Option<&'a [ScoreCount]>,
+}
+
+impl CatalogueEntry {
+    /// Returns the entry of a database that can be read, or no more.
+    fn now(&self, is_served: bool) -> CatalogueEntry {
+        let Self { stones, positions, .. } = *self;
+        match is_served {
+            true => Self { histogram: None, digest: self.digest.clone(), codec: self.codec.clone(), ..*self },
+            false => {
+                Self { stones, positions, state: DAMAGED, digest: None, codec: None, bytes: None, histogram: None }
+            }
+        }
+    }
 }
 
 impl Catalogue {
@@ -58,7 +74,7 @@ impl Catalogue {
             };
             CatalogueEntry {
                 stones,
-                state: if scores.is_some() { "sound" } else { "damaged" },
+                state: if scores.is_some() { "sound" } else { DAMAGED },
                 positions: library.set().positions(stones),
                 digest: scores.map(|scores| scores.digest().to_string()),
                 codec: scores.map(|scores| scores.codec().to_string()),
@@ -83,13 +99,16 @@ impl Catalogue {
         self
     }
 
-    pub(super) fn listed(&self) -> impl Serialize + '_ {
-        CatalogueList { rules: self.rules, positions: &self.positions, databases: self.databases.values().collect() }
+    /// Returns the list of the databases. `is_served` says of a number of stones whether its database can be read now.
+    pub(super) fn listed(&self, is_served: impl Fn(u32) -> bool) -> impl Serialize + '_ {
+        let databases = self.databases.values().map(|entry| entry.now(is_served(entry.stones))).collect();
+        CatalogueList { rules: self.rules, positions: &self.positions, databases }
     }
 
-    pub(super) fn shown(&self, stones: u32) -> Option<impl Serialize + '_> {
+    /// Returns a database, with its histogram.
+    pub(super) fn shown(&self, stones: u32, is_served: impl Fn(u32) -> bool) -> Option<impl Serialize + '_> {
         let entry = self.databases.get(&stones)?;
-        Some(CatalogueDatabase { entry, histogram: entry.histogram.as_deref() })
+        Some(CatalogueDatabase { entry: entry.now(is_served(stones)), histogram: entry.histogram.as_deref() })
     }
 
     /// Returns the histogram of a database, ascending, if known.
@@ -103,9 +122,9 @@ impl Catalogue {
         sound.map(|entry| entry.stones).max()
     }
 
-    /// Returns the number of databases, and of damaged ones.
-    pub(super) fn database_counts(&self) -> (usize, usize) {
-        let damaged = self.databases.values().filter(|entry| entry.digest.is_none());
+    /// Returns the number of databases, and of those that cannot be read now.
+    pub(super) fn database_counts(&self, is_served: impl Fn(u32) -> bool) -> (usize, usize) {
+        let damaged = self.databases.keys().filter(|stones| !is_served(**stones));
         (self.databases.len(), damaged.count())
     }
 

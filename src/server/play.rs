@@ -144,53 +144,90 @@ pub(super) async fn choose(
         true => site.search(move |site| site.book.as_ref().map(|book| book.best(&board))).await?.transpose()?.flatten(),
         false => None,
     };
-    let source = match by_book {
-        _ if is_known => "database",
-        Some(_) => "book",
-        None => "search",
-    };
+    let mut is_complete = true;
     let chosen = if let Some(best) = by_book {
         Some((best.pit, best.captured, best.child))
-    } else if is_known && site.oracle.rules().has_scores() {
-        let choose = move |site: &Site| -> Result<_, OracleError> {
-            let answer = site.oracle.answer(&board)?;
-            let pit = site.oracle.choose(&answer, level, fraction(seed))?;
-            Ok(answer.moves.into_iter().find(|one| Some(one.pit) == pit).map(|one| (one.pit, one.captured, one.child)))
-        };
-        site.search(choose).await??
     } else {
-        let pit = searched(&site, root, level, fraction(seed)).await?;
-        let played = pit.and_then(|pit| Some((pit, board.play(site.oracle.rules(), pit).ok()?)));
-        played.map(|(pit, played)| (pit, played.captured, played.child))
+        let known = match is_known && site.oracle.rules().has_scores() {
+            true => site.search(move |site| known(site, &board, level, fraction(seed))).await?,
+            false => Ok(None),
+        };
+        match known {
+            Ok(Some(chosen)) => chosen,
+            Err(error @ OracleError::SearchTable { .. }) => return Err(error.into()),
+            // A game goes on without a database that cannot be read.
+            known => {
+                let found = searched(&site, root, level, fraction(seed)).await?;
+                is_complete = known.is_ok() && found.is_complete;
+                let played = found.pit.and_then(|pit| Some((pit, board.play(site.oracle.rules(), pit).ok()?)));
+                played.map(|(pit, played)| (pit, played.captured, played.child))
+            }
+        }
+    };
+    let source = match by_book {
+        Some(_) => "book",
+        None if is_known && is_complete => "database",
+        None => "search",
     };
     let chosen = chosen.map(|(pit, captured, child)| LineStep::new(&from, pit, captured, child));
     let shown = ChosenMove { position: from.to_string(), level: level.word(), seed, chosen, source };
     let response = reply::json(StatusCode::OK, &shown);
-    // A book grows.
-    Ok(if query.seed.is_none() || by_book.is_some() { reply::not_kept(response) } else { response })
+    // A book grows, and a database may be repaired.
+    Ok(if query.seed.is_none() || by_book.is_some() || !is_complete { reply::not_kept(response) } else { response })
+}
+
+/// A move, the stones that it captures, and the position after it.
+type PlayedMove = (Pit, u8, Board);
+
+/// Chooses a move of a position whose score is known; `None` within if there is no move.
+fn known(site: &Site, board: &Board, level: Level, random: f64) -> Result<Option<Option<PlayedMove>>, OracleError> {
+    let answer = site.oracle.answer(board)?;
+    let pit = site.oracle.choose(&answer, level, random)?;
+    let chosen = answer.moves.into_iter().find(|one| Some(one.pit) == pit);
+    Ok(Some(chosen.map(|one| (one.pit, one.captured, one.child))))
+}
+
+/// The move that a search chose.
+struct SearchedChoice {
+    pit: Option<Pit>,
+    /// Whether all databases that were needed could be read.
+    is_complete: bool,
 }
 
 /// Chooses a move of a position beyond the databases, by a search that lasts the longer the stronger the level is; or of one
-/// whose bounds are known, after the game before it.
-async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f64) -> Result<Option<Pit>, Refusal> {
+/// whose bounds are known, after the game before it. Goes on without databases that cannot be read or trusted.
+async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f64) -> Result<SearchedChoice, Refusal> {
     let permit = site.moves.enter().await?;
     let stop = StopOnDrop::default();
     let (sender, chosen) = oneshot::channel();
     let (of, flag) = (Arc::clone(site), Arc::clone(&stop.0));
-    let search = move || -> Result<Option<Pit>, Refusal> {
+    let search = move || -> Result<SearchedChoice, Refusal> {
         let searcher = of.engine.searcher(TABLE_BYTES).map_err(|_| Refusal::busy())?;
+        let board = root.position.board();
         let request = SearchRequest {
-            board: root.position.board(),
+            board,
             before: &root.before,
             limits: SearchLimits { nodes: Some(nodes(level)), time: Some(TIME_MAX), ..SearchLimits::default() },
             // Other levels choose among all moves.
             lines: if level == Level::Perfect { 1 } else { MOVES_MAX },
             threads: 1,
         };
-        let probes = SearchProbes::new(&of.oracle, of.oracle.stones_max().unwrap_or(0)).repeatable();
-        let result = of.oracle.analyze_through(&probes, &searcher, &request, &flag, &mut |_| {});
-        let report = probes.error().map_or(result, Err)?;
-        Ok(level.choose(&report, random))
+        let mut is_complete = true;
+        let mut analyze = |stones_max: u32| {
+            let probes = SearchProbes::new(&of.oracle, stones_max).repeatable();
+            let result = of.oracle.analyze_through(&probes, &searcher, &request, &flag, &mut |_| {});
+            is_complete &= result.is_ok() && !probes.has_error();
+            if result.is_err() {
+                // Bounds of the table may rest on wrong scores.
+                searcher.table().clear();
+            }
+            result
+        };
+        // Without the database of the position, and without any.
+        let report = analyze(of.oracle.stones_max().unwrap_or(0))
+            .or_else(|_| analyze(board.stones().saturating_sub(1)))
+            .or_else(|_| analyze(0))?;
+        Ok(SearchedChoice { pit: level.choose(&report, random), is_complete })
     };
     // A failure to send means that no client waits for the move.
     site.engine.start(permit, move || _ = sender.send(search()))?;

@@ -63,7 +63,8 @@ async fn probe(
 }
 
 async fn databases(State(site): State<Arc<Site>>) -> Response {
-    reply::json(StatusCode::OK, &site.catalogue.listed())
+    let listed = site.catalogue.listed(|stones| site.oracle.is_served(stones));
+    reply::not_kept(reply::json(StatusCode::OK, &listed))
 }
 
 async fn database(
@@ -72,12 +73,12 @@ async fn database(
 ) -> Result<Response, Refusal> {
     // A path that is not UTF-8 is not a number of stones.
     let stones = stones.ok().and_then(|Path(stones)| stones.parse().ok());
-    let shown = stones.and_then(|stones| site.catalogue.shown(stones));
+    let shown = stones.and_then(|stones| site.catalogue.shown(stones, |stones| site.oracle.is_served(stones)));
     let shown = shown.ok_or_else(|| {
         let hint = "/v1/databases lists the available databases";
         Refusal::new(StatusCode::NOT_FOUND, "no-database", "there is no such database", hint)
     })?;
-    Ok(reply::json(StatusCode::OK, &shown))
+    Ok(reply::not_kept(reply::json(StatusCode::OK, &shown)))
 }
 
 #[derive(Serialize)]
@@ -88,7 +89,7 @@ struct Health {
 }
 
 async fn health(State(site): State<Arc<Site>>) -> Response {
-    let (databases, damaged) = site.catalogue.database_counts();
+    let (databases, damaged) = site.catalogue.database_counts(|stones| site.oracle.is_served(stones));
     reply::not_kept(reply::json(StatusCode::OK, &Health { status: "ok", databases, damaged }))
 }
 

@@ -1,5 +1,6 @@
 //! `/v1/transcript`: reads and writes the notation of games.
 
+use super::query_number::QueryNumber;
 use super::refusal::Refusal;
 use super::site::Site;
 use super::{body, reply};
@@ -9,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use game::notation::MoveText;
 use game::play::{Game, GameEnd, GameOutcome};
-use game::transcript::{Transcript, TranscriptError, side_name};
+use game::transcript::{BadTranscript, Transcript, side_name};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -23,6 +24,10 @@ struct TranscriptReply {
     position: String,
     tags: Vec<Tag>,
     over: Option<Over>,
+    /// The number of the game, from 1.
+    game: u32,
+    /// The number of games in the text.
+    games: u32,
 }
 
 #[derive(Serialize)]
@@ -41,14 +46,39 @@ struct Over {
     lead: i8,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReadQuery {
+    game: Option<QueryNumber>,
+}
+
 /// `POST /v1/transcript`.
-pub(super) async fn read(State(site): State<Arc<Site>>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn read(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<ReadQuery>, QueryRejection>,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let Query(query) = query.map_err(|error| Refusal::query(&error))?;
     let bytes = body::read(&site.limits, request.into_body()).await?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let message = format!("the body cannot be read: {error}");
         Refusal::new(StatusCode::BAD_REQUEST, "bad-body", message, "a game is text in UTF-8")
     })?;
-    let transcript = Transcript::parse(*site.oracle.rules(), text)?;
+    let rules = *site.oracle.rules();
+    let mut games = 0;
+    let mut chosen = None;
+    let wanted = query.game.map_or(1, |QueryNumber(number)| number);
+    for game in Transcript::games(rules, text) {
+        games += 1;
+        chosen = Some(game?).filter(|_| games == wanted).or(chosen);
+    }
+    if games == 0 {
+        (games, chosen) = (1, Some(Transcript::empty(rules)).filter(|_| wanted == 1));
+    }
+    let transcript = chosen.ok_or_else(|| {
+        let message = format!("game: expected a number from 1 to {games}, found {wanted}");
+        Refusal::new(StatusCode::BAD_REQUEST, "bad-query", message, "games are numbered from 1")
+    })?;
     let game = &transcript.game;
     let over = over(game).map(|(after, outcome)| Over {
         after,
@@ -63,6 +93,8 @@ pub(super) async fn read(State(site): State<Arc<Site>>, request: Request) -> Res
         moves: game.turns().iter().map(|turn| turn.text().to_string()).collect(),
         position: game.now().text().to_string(),
         over,
+        game: wanted,
+        games,
         tags: transcript.tags.into_iter().map(|(name, value)| Tag { name, value }).collect(),
     };
     Ok(reply::json(StatusCode::OK, &read))
@@ -128,8 +160,8 @@ pub(crate) fn play_all(game: &mut Game, letters: &str) -> Result<(), String> {
     Ok(())
 }
 
-impl From<TranscriptError> for Refusal {
-    fn from(error: TranscriptError) -> Refusal {
+impl From<BadTranscript> for Refusal {
+    fn from(error: BadTranscript) -> Refusal {
         let hint = "moves are pits, as `1. F f 2. B d` or `F4 f4 B5x2`; [FEN \"4-4-4-4-4-4-4-4-4-4-4-4-0-0-S\"] \
             before them gives the first position";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-transcript", error.to_string(), hint)

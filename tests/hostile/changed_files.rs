@@ -104,10 +104,18 @@ fn play_names_the_damaged_database() {
                 let child = waiting(&place, engine, greeting, answer);
                 change.make(&place, &bytes);
                 let ended = say(child, &asked);
-                if ended.code == Some(0) && may_answer(change, codec, is_warm) {
-                    assert!(right.ends_with(&timeless(&ended.out)), "{codec} {change:?}: {ended:?}");
-                } else {
-                    ended.is(16).says(&named);
+                // It goes on by a search, and names the database once.
+                let ended = ended.is(0);
+                assert_eq!(ended.out.matches("bestmove ").count(), 1, "{codec} {change:?}: {ended:?}");
+                let dropped: Vec<&str> = ended.out.lines().filter(|line| line.contains("goes on without it")).collect();
+                match dropped[..] {
+                    [] if may_answer(change, codec, is_warm) => {
+                        assert!(right.ends_with(&timeless(&ended.out)), "{codec} {change:?}: {ended:?}");
+                    }
+                    [one] => {
+                        assert!(one.starts_with("info string ") && named.iter().all(|part| one.contains(part)), "{one}")
+                    }
+                    _ => panic!("{codec} {change:?}: {ended:?}"),
                 }
                 FileChange::undo(&place, &bytes);
                 let child = waiting(&place, engine, greeting, answer);
@@ -122,11 +130,56 @@ fn play_names_the_damaged_database() {
             let ended = say(table, "values\nquit\n").is(0);
             assert!(ended.out.contains("10.awari") || may_answer(change, codec, false), "{codec} {change:?} {ended:?}");
             // These commands open the file after the change.
-            place.awari(&play("none")).is(16).says(&["10.awari"]);
+            let ended = place.awari(&play("none")).is(0).says(&["10.awari", "do without it"]);
+            assert!(["wins by", "drawn"].iter().any(|end| ended.out.contains(end)), "{ended:?}");
+            let game = format!("analyze --dir run --nodes 100 '[FEN \"{}-19-19-S\"] A1'", POSITION.replace(' ', "-"));
+            place.awari(&game).is(16).says(&named).shows(&["estimated", "South: 1 move"]);
             place.awari(&format!("probe --dir run {POSITION}")).is(16).says(&named);
             FileChange::undo(&place, &bytes);
         }
     }
+}
+
+/// A game goes on without a database that is damaged while it is open, and the server counts what it serves now.
+#[test]
+fn games_go_on_without_a_damaged_database() {
+    let (place, bytes) = built("packed");
+    let engine = waiting(&place, "engine --dir run --level good", "uci\n", "uciok");
+    let server = ServeProcess::start(&place);
+    let known = |path: &str| server.json(path)["state"].as_str().unwrap().to_owned();
+    let damaged = || server.json("/healthz")["damaged"].as_u64().unwrap();
+    let choose = format!("/v1/choose?pos={}&level=good&seed=1", POSITION.replace(' ', "+"));
+    let right = server.json(&choose);
+    assert_eq!((damaged(), known("/v1/databases/10"), &right["source"]), (0, "sound".to_owned(), &"database".into()));
+    // Damage that is neither at the start nor at the end is known once a request has met it.
+    let index = u64::from_le_bytes(bytes[bytes.len() - 40..bytes.len() - 32].try_into().unwrap());
+    let file = File::options().write(true).open(place.path(DATABASE)).unwrap();
+    file.write_all_at(&vec![0x55; index as usize / 2], index / 4).unwrap();
+    // Not the time of the repair, which may be less than a tick of the clock ago.
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!(server.json(&choose)["source"], "search");
+    assert_eq!(damaged(), 1);
+    FileChange::undo(&place, &bytes);
+    assert_eq!(damaged(), 0);
+    for change in [FileChange::Blocks, FileChange::Cut] {
+        change.make(&place, &bytes);
+        // Both see it before any position is looked up.
+        assert_eq!(
+            (damaged(), known("/v1/databases/10"), known("/v1/databases/9")),
+            (1, "damaged".into(), "sound".into())
+        );
+        let chosen = server.json(&choose);
+        assert_eq!((&chosen["source"], chosen["move"]["pit"].is_string()), (&"search".into(), true), "{chosen}");
+        FileChange::undo(&place, &bytes);
+        assert_eq!((damaged(), server.json(&choose)), (0, right.clone()));
+    }
+    FileChange::Cut.make(&place, &bytes);
+    let go = format!("position fen {}-19-19-S\ngo nodes 2000\n", POSITION.replace(' ', "-"));
+    let beyond = "position fen 1-1-1-1-0-1-2-0-1-1-1-1-19-18-S\ngo nodes 2000\n";
+    let ended = say(engine, &format!("{go}{beyond}{go}")).is(0);
+    assert_eq!(ended.out.matches("bestmove ").count(), 3, "{ended:?}");
+    let dropped: Vec<&str> = ended.out.lines().filter(|line| line.contains("goes on without it")).collect();
+    assert!(matches!(dropped[..], [one] if one.starts_with("info string ") && one.contains("10.awari")), "{ended:?}");
 }
 
 /// A request that reads the damage gets an error, others an answer; after the repair this one does too.

@@ -5,6 +5,7 @@
 mod allocations;
 mod changed_files;
 mod corruption;
+mod engine_sessions;
 mod limits;
 mod mutants;
 mod special_files;

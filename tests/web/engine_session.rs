@@ -221,6 +221,63 @@ fn options_change_the_search() {
     engine.quit();
 }
 
+/// Memory that the system does not have is refused where it is asked for, and the engine keeps what it has.
+#[test]
+fn options_beyond_the_memory_are_refused() {
+    let place = TestDirectory::new(1);
+    place.awari("engine --hash 1TiB").is(12).says(&["cannot allocate 1 TiB", "--hash"]);
+    place.awari("play --hash 1TiB --side none --depth 1").is(12).says(&["cannot allocate 1 TiB"]);
+    let search = "position startpos\ngo depth 6\n";
+    for (limit, option, kept) in [
+        ("", "Hash value 1048576", "info string Hash: cannot allocate 1 TiB: "),
+        ("ulimit -v 400000;", "Hash value 1000", "info string Hash: cannot allocate 1000 MiB: "),
+        ("ulimit -v 400000;", "Threads value 256", "info string Threads: "),
+    ] {
+        let asked =
+            format!("{search}setoption name {option}\n{}setoption name Hash value 5\n{search}", search.repeat(2));
+        let found = place.shell(&format!("{limit} printf '{asked}' | \"$AWARI\" engine --hash 8MiB")).is(0);
+        let refused: Vec<&str> = found.out.lines().filter(|line| line.contains("allocate")).collect();
+        assert!(refused.len() == 1 && refused[0].starts_with(kept), "{found:?}");
+        assert!(option.starts_with("Threads") || refused[0].ends_with("; the table keeps 8 MiB"), "{found:?}");
+        // The searches after the refusal find in the table what the first one did, and a smaller table is empty.
+        let nodes =
+            found.out.lines().filter(|line| line.starts_with("info depth 6 ")).map(|line| number(line, "nodes"));
+        let nodes: Vec<i64> = nodes.collect();
+        assert!(
+            nodes.len() == 4 && nodes[1..3].iter().all(|again| *again < nodes[0]) && nodes[3] == nodes[0],
+            "{found:?}"
+        );
+        assert_eq!(found.out.matches("bestmove ").count(), 4, "{found:?}");
+    }
+}
+
+/// Whatever is known at once: the reply waits for the command that it is due to.
+#[test]
+fn known_replies_wait_until_they_are_due() {
+    let place = TestDirectory::built(4);
+    let mut engine = Session::start(&place, "--dir run");
+    for (position, best) in [
+        // The game is over, by the rules and by a repetition; there is one move; a database knows the score.
+        ("fen 0-0-0-0-0-0-0-0-0-0-0-0-24-24-S", "0000"),
+        ("fen 0-0-0-0-0-1-1-0-0-0-0-0-23-23-S moves FaAbBcCdDeEfFaAbBcCdDeEf", "0000"),
+        ("fen 0-0-0-0-0-1-9-0-0-0-0-0-19-19-S", "F"),
+        ("fen 0-0-0-1-0-1-1-0-0-0-1-0-22-22-S", ""),
+    ] {
+        engine.say(&format!("position {position}\ngo infinite"));
+        engine.is_quiet(Duration::from_millis(60));
+        engine.request("isready", "readyok");
+        engine.request("stop", &format!("bestmove {best}"));
+        engine.say("go ponder wtime 1000 btime 1000");
+        engine.is_quiet(Duration::from_millis(60));
+        engine.request("ponderhit", &format!("bestmove {best}"));
+        engine.say("go ponder infinite");
+        engine.is_quiet(Duration::from_millis(60));
+        engine.request("stop", &format!("bestmove {best}"));
+        engine.request("go movetime 1000", &format!("bestmove {best}"));
+    }
+    engine.quit();
+}
+
 /// What is proved is true: scores of positions with more stones than the databases, against larger databases.
 #[test]
 fn proved_bounds_hold() {
@@ -271,7 +328,12 @@ fn scripts_are_executed_in_order() {
     assert_eq!(lines.last().unwrap(), "info string unknown command what");
     engine.has_ended();
     // The end of stdin lets a search with limits end, and stops one without.
-    for go in ["go movetime 100", "go infinite", "go ponder wtime 5000", "go"] {
+    let huge = "99999999999999999999";
+    let endless = ["depth", "nodes", "movetime", "wtime"].map(|limit| format!("go {limit} {huge}"));
+    for go in ["go movetime 100", "go infinite", "go ponder wtime 5000", "go", "go depth 63"]
+        .into_iter()
+        .chain(endless.iter().map(String::as_str))
+    {
         let found = place.shell(&format!("printf 'position startpos\\n{go}\\n' | \"$AWARI\" engine")).is(0);
         assert_eq!(found.out.matches("bestmove ").count(), 1, "{go}: {found:?}");
     }

@@ -93,6 +93,44 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     place.awari("analyze --dir run folder").is(12).says(&["folder"]);
 }
 
+/// All games of a file are analyzed, or a chosen one; what is no game is an error before the first one is analyzed.
+#[test]
+fn files_of_several_games_are_analyzed() {
+    let place = TestDirectory::new(1);
+    let analyze = |options: &str| place.awari(&format!("analyze --nodes 20 {options} games.ogn"));
+    let three =
+        "[Round \"1\"]\n\n1. F! f?! {good} (1... a) *\n\n[Round \"2\"]\n\n1. E $1 e 1-0\n\n[Round \"3\"]\n\n*\n";
+    fs::write(place.path("games.ogn"), three).unwrap();
+    let all = analyze("").is(0).out;
+    let (second, third) =
+        (all.find("\n\ngame 2 of 3\nRound: 2\n"), all.find("\n\ngame 3 of 3\nRound: 3\nthe game has no moves"));
+    assert!(all.starts_with("game 1 of 3\nRound: 1\n") && second < third && second.is_some(), "{all}");
+    let lines = analyze("--json").is(0).out;
+    let games: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let moves: Vec<usize> = games.iter().map(|game| game["moves"].as_array().unwrap().len()).collect();
+    assert_eq!((moves, &games[1]["game"], &games[1]["games"]), (vec![2, 2, 0], &2.into(), &3.into()));
+    assert_eq!(analyze("--json --game 2").is(0).json()["moves"], games[1]["moves"]);
+    assert!(analyze("--game 2").is(0).out.starts_with("game 2 of 3\nRound: 2\n"));
+    analyze("--game 3").is(3).shows(&["no moves to analyze"]);
+    analyze("--game 4").is(3).says(&["there is no game 4: the text has 3 games"]);
+    analyze("--game 0").is(2);
+    for (text, part) in [
+        ("F f *\n\nE e 1-0\ngarbage\n", "invalid game 3, line 4: move 1: expected a move"),
+        ("F f *\n\n{E e *\n", "line 3: the comment that begins here does not end"),
+        (
+            "F f *\n[Variant \"Kalah\"]\nE e *\n",
+            "game 2, line 2: the tag Variant: there are no rules \"Kalah\"; known are awari",
+        ),
+    ] {
+        fs::write(place.path("games.ogn"), text).unwrap();
+        for choice in ["", "--game 1"] {
+            assert_eq!(analyze(choice).is(2).says(&[part]).out, "");
+        }
+    }
+    let long = "(cat games.ogn; yes '*' | head -c 17000000) | \"$AWARI\" analyze -";
+    place.shell(long).is(2).says(&["more than 16 MiB"]);
+}
+
 #[test]
 fn a_game_is_played_taken_back_and_saved() {
     let place = TestDirectory::built(7);

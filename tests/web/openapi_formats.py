@@ -44,7 +44,10 @@ schemathesis.openapi.format("awari-moves", strategies.sampled_from(["", "F", "Ff
 
 @schemathesis.hook
 def map_query(context, query):
-    """Sets the position to the opening where the query has moves, which are legal only there."""
+    """Sets the position to the opening where the query has moves, which are legal only there, and the game to the first."""
     if query and query.get("moves") in ("F", "Ff", "FfB"):
         query["pos"] = OPENING
+    # A generated text has one game.
+    if query and "game" in query:
+        query["game"] = 1
     return query

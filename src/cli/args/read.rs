@@ -340,9 +340,12 @@ pub(crate) struct AnalyzeArgs {
     pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
-    /// File, the moves themselves, or - for stdin
+    /// File of games, the moves of one, or - for stdin
     #[arg(value_name = "GAME", required = true, num_args = 1..)]
-    pub(crate) game: Vec<String>,
+    pub(crate) text: Vec<String>,
+    /// Number of the game in the file, from 1 [default: all games]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(1..=u32::MAX.into()))]
+    pub(crate) game: Option<u32>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

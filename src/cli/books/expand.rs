@@ -95,7 +95,8 @@ fn read_games(path: &Path, rules: &Rules) -> Result<Vec<Game>> {
     let text = RealDisk::default().read(path, GAMES_BYTES_MAX)?;
     let refused = |what| CliError::Games { path: path.to_owned(), what };
     // Names of players may have any encoding; moves are ASCII.
-    let games = Transcript::parse_all(*rules, &String::from_utf8_lossy(&text));
+    let text = String::from_utf8_lossy(&text);
+    let games: Result<Vec<Transcript>, _> = Transcript::games(*rules, &text).collect();
     let games = games.map_err(|error| refused(error.to_string()))?;
     let other = |game: &Transcript| game.variant().filter(|variant| variant != rules);
     if let Some((at, variant)) = games.iter().enumerate().find_map(|(at, game)| Some((at, other(game)?))) {

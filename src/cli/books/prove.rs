@@ -3,6 +3,7 @@
 use super::databases::DirectoryDatabases;
 use super::path;
 use super::progress::ProgressLines;
+use crate::analysis::check_table_fits;
 use crate::args::BookProveArgs;
 use crate::error::{CliError, Result};
 use crate::output::print;
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &BookProveArgs) -> Result<Exit> {
         return Err(CliError::ProofDatabases { most, missing });
     }
     let databases = databases.up_to(most);
+    check_table_fits(args.hash.bytes(), 0)?;
     let proof = DrawProof::new(rules, &databases, args.nodes, args.hash.bytes());
     let mut proof = proof.map_err(|error| CliError::BookBuild(BuildError::Memory(error)))?;
     let (stop, search_stop) = (signals::stop_flag()?, SearchStop::new());

@@ -3,14 +3,22 @@
 use super::time::{PlayerClock, ThinkingTime};
 use game::notation::Side;
 use search::SearchLimits;
+use std::iter::Peekable;
 use std::str::SplitWhitespace;
 use std::time::Duration;
 
 /// The time to think if nothing limits the search.
 const TIME_DEFAULT: Duration = Duration::from_secs(1);
 
-/// The largest depth of a search.
-const DEPTH_MAX: u64 = 63;
+/// The largest depth of a search. Positions of many stones do not reach it in any time.
+const DEPTH_MAX: u32 = 63;
+
+/// A time to think that no program waits for: a day.
+const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The parameters, which are never the number of another one.
+const PARAMETERS: [&str; 10] =
+    ["infinite", "ponder", "depth", "nodes", "movetime", "wtime", "btime", "winc", "binc", "movestogo"];
 
 /// The parameters of `go`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,13 +42,14 @@ impl GoCommand {
     pub(super) fn parse(text: &str) -> (GoCommand, Vec<String>) {
         let mut go = GoCommand::default();
         let mut remarks = Vec::new();
-        let mut words = text.split_whitespace();
+        let mut words = text.split_whitespace().peekable();
         while let Some(word) = words.next() {
             match word {
                 "infinite" => go.is_infinite = true,
                 "ponder" => go.is_ponder = true,
                 "depth" => {
-                    go.depth = number(word, &mut words, &mut remarks).map(|depth| depth.clamp(1, DEPTH_MAX) as u32)
+                    go.depth =
+                        number(word, &mut words, &mut remarks).map(|depth| depth.clamp(1, DEPTH_MAX.into()) as u32)
                 }
                 "nodes" => go.nodes = number(word, &mut words, &mut remarks).map(|nodes| nodes.max(1)),
                 "movetime" => go.move_time = number(word, &mut words, &mut remarks).map(Duration::from_millis),
@@ -89,15 +98,24 @@ impl GoCommand {
         !self.is_infinite && !self.is_ponder
     }
 
+    /// Whether the search for a side ends by itself. A number that no search reaches is no limit.
+    pub(super) fn has_end(&self, side: Side) -> bool {
+        let SearchLimits { depth, nodes, time, .. } = self.limits(side);
+        let is_limited = depth.is_some_and(|depth| depth < DEPTH_MAX)
+            || nodes.is_some_and(|nodes| nodes < u64::MAX)
+            || time.is_some_and(|time| time < TIME_MAX);
+        is_limited && self.is_due()
+    }
+
     /// Returns the same search with the clock running, after `ponderhit`.
     pub(super) fn after_hit(&self) -> GoCommand {
         GoCommand { is_ponder: false, ..self.clone() }
     }
 }
 
-/// Parses the number of a parameter; a negative one is 0.
-fn number(name: &str, words: &mut SplitWhitespace<'_>, remarks: &mut Vec<String>) -> Option<u64> {
-    let word = words.next().unwrap_or("");
+/// Parses the number of a parameter. A negative one is 0, and one that is too large the largest.
+fn number(name: &str, words: &mut Peekable<SplitWhitespace<'_>>, remarks: &mut Vec<String>) -> Option<u64> {
+    let word = words.next_if(|word| !PARAMETERS.contains(word)).unwrap_or("");
     let digits = word.strip_prefix('-').unwrap_or(word);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number {
@@ -144,11 +162,28 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_no_search_reaches_are_no_limits() {
+        let huge = "99999999999999999999";
+        for text in ["depth 63", "nodes H", "movetime H", "wtime H", "depth H nodes H movetime H", "infinite depth 3"] {
+            assert!(!parsed(&text.replace('H', huge)).has_end(Side::South), "{text}");
+        }
+        for text in ["", "depth 62", "depth H nodes 5", "movetime 60000 depth H", "wtime H btime 5 depth 1", "wtime -H"]
+        {
+            assert!(parsed(&text.replace('H', huge)).has_end(Side::South), "{text}");
+        }
+        let pondering = parsed("ponder movetime 5");
+        assert!(!pondering.has_end(Side::South) && pondering.after_hit().has_end(Side::South));
+    }
+
+    #[test]
     fn hostile_parameters_are_answered_with_remarks() {
         for text in ["depth", "depth x", "wtime 1e3", "nodes +5", "movetime --1", "searchmoves A", "mate 3"] {
             let (_, remarks) = GoCommand::parse(text);
             assert!(!remarks.is_empty(), "{text}");
         }
+        // A missing number does not swallow the next parameter.
+        let (go, remarks) = GoCommand::parse("wtime btime 1000 depth infinite");
+        assert_eq!((remarks.len(), go.remaining[1], go.is_infinite), (2, Some(Duration::from_secs(1)), true));
         let (go, remarks) = GoCommand::parse("movetime -5 depth 99999999999999999999 movestogo 99999999999 wtime -1");
         assert!(remarks.is_empty());
         let limits = go.limits(Side::South);

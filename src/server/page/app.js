@@ -122,6 +122,7 @@ async function importGame() {
   else {
     Object.assign(state, { start: read(found.start), letters, at: letters.length, computer: "", editing: false });
     changed();
+    if (found.games > 1) notice = `The text has ${found.games} games; this is the first.`;
     if (letters.length < found.moves.length) notice = `The game was over after move ${letters.length}; later moves were ignored.`;
   }
   banner();
