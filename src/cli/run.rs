@@ -168,6 +168,11 @@ impl NextSteps<'_> {
             PipelineError::StageFailed { stage, .. } | PipelineError::Integrity { stage, .. } => {
                 vec![format!("its log:  {}", logs::path(self.dir, Some(stage)).display()), format!("resume:   {again}")]
             }
+            PipelineError::WrongAgain { stage, .. } => vec![
+                format!("its log:  {}", logs::path(self.dir, Some(stage)).display()),
+                format!("find it:  {}", command(&["awari", "verify", "--dir", &dir])),
+                format!("rebuild:  {again}"),
+            ],
             PipelineError::Locked { .. }
             | PipelineError::Journal(JournalError::Overtaken { .. })
             | PipelineError::Disk(DiskError::Overtaken { .. }) => {
