@@ -329,14 +329,15 @@ fn no_manifest(disk: &dyn Disk, path: &Path, error: &DiskError) -> CliError {
 }
 
 fn read_text(disk: &dyn Disk, path: &Path) -> Result<String> {
-    let bytes = disk.read(path, MANIFEST_BYTES_MAX).map_err(CliError::Unreadable)?;
+    let bytes = disk.read_given(path, MANIFEST_BYTES_MAX).map_err(CliError::Unreadable)?;
     String::from_utf8(bytes).map_err(|_| CliError::NotText { path: path.to_path_buf() })
 }
 
-/// Refuses a run directory that is a file.
+/// Refuses a run directory that is a file or a special file.
 pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
     match disk.bytes(dir) {
         Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
+        Err(_) if dir.exists() && !dir.is_dir() => Err(CliError::NotADirectory(dir.to_path_buf())),
         _ => Ok(()),
     }
 }

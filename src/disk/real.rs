@@ -5,6 +5,7 @@ pub(crate) mod direct;
 pub(crate) mod file;
 pub(crate) mod file_system;
 pub(crate) mod folder;
+pub(crate) mod open;
 pub(crate) mod output;
 pub(crate) mod pool;
 mod queue;
@@ -15,7 +16,8 @@ pub(crate) mod ring;
 use self::deliver::check_replaceable;
 use self::file::{RealFile, SharedFile};
 use self::file_system::{TMPFS_MAGIC, file_system, free_bytes};
-use self::folder::{Folder, NONBLOCK, here_if_empty, nameless, open_file, parent};
+use self::folder::{Folder, here_if_empty, nameless, parent};
+use self::open::{ReadableKind, open_to_read};
 use self::output::RealOutput;
 use self::pool::Pool;
 use crate::error::{DiskError, Operation, too_short};
@@ -24,9 +26,9 @@ use crate::staged::{probe, temporary_of};
 use crate::{Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
 use rustix::fs::OFlags;
 use std::fmt;
-use std::fs::{self, FileType, OpenOptions};
+use std::fs::{self, FileType};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -71,18 +73,10 @@ impl RealDisk {
     }
 }
 
-impl fmt::Debug for RealDisk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RealDisk({})", self.pool.io)
-    }
-}
-
-impl Disk for RealDisk {
-    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+impl RealDisk {
+    fn read_of(&self, path: &Path, accepted: ReadableKind, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        // A manifest may be a pipe. A pipe without a writer reads as empty instead of blocking.
-        let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path).map_err(failed)?;
-        rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(|errno| failed(errno.into()))?;
+        let file = open_to_read(path, accepted).map_err(failed)?;
         let expected = file.metadata().map_err(failed)?.len();
         let mut bytes = Vec::with_capacity(expected.min(bytes_max) as usize);
         // One byte more than allowed detects "too large" also for a file that grows meanwhile.
@@ -93,6 +87,22 @@ impl Disk for RealDisk {
             return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: expected.max(found), bytes_max });
         }
         Ok(bytes)
+    }
+}
+
+impl fmt::Debug for RealDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RealDisk({})", self.pool.io)
+    }
+}
+
+impl Disk for RealDisk {
+    fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        self.read_of(path, ReadableKind::File, bytes_max)
+    }
+
+    fn read_given(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        self.read_of(path, ReadableKind::FileOrPipe, bytes_max)
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError> {
@@ -125,14 +135,14 @@ impl Disk for RealDisk {
 
     fn open(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
+        let file = open_to_read(path, ReadableKind::File).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(SharedFile::new(RealFile::input(file, path, bytes, self.pool.clone()))))
     }
 
     fn open_scattered(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
+        let file = open_to_read(path, ReadableKind::File).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(SharedFile::new(RealFile::scattered(file, path, bytes, self.pool.clone()))))
     }
@@ -156,7 +166,7 @@ impl Disk for RealDisk {
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
-        open_file(path, OpenOptions::new().read(true))
+        open_to_read(path, ReadableKind::File)
             .and_then(|file| Mapping::of_file(file, path))
             .map_err(|source| DiskError::from_io(Operation::Map, path, source))
     }
