@@ -276,6 +276,7 @@ impl CliError {
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            CliError::Unreadable(error) if error.is_of_system() => Exit::PreflightFailed,
             CliError::Unreadable(_)
             | CliError::NoManifestThere { .. }
             | CliError::NoHardware { .. }

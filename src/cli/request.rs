@@ -288,7 +288,7 @@ fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware> {
         return Ok(known);
     }
     let text = read_text(disk, Path::new(name)).map_err(|error| match error {
-        CliError::Unreadable(error) => CliError::NoHardware { name: name.to_owned(), error },
+        CliError::Unreadable(error) if !error.is_of_system() => CliError::NoHardware { name: name.to_owned(), error },
         other => other,
     })?;
     match Manifest::parse(&text, name, &Hardware::schema(), &[]) {
@@ -300,7 +300,7 @@ fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware> {
 /// Reads the manifest that a command line names.
 fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<String> {
     read_text(disk, path).map_err(|error| match error {
-        CliError::Unreadable(error) => no_manifest(disk, path, &error),
+        CliError::Unreadable(error) if !error.is_of_system() => no_manifest(disk, path, &error),
         other => other,
     })
 }

@@ -20,7 +20,7 @@ use self::folder::{Folder, here_if_empty, nameless, parent};
 use self::open::{ReadableKind, open_to_read};
 use self::output::RealOutput;
 use self::pool::Pool;
-use crate::error::{DiskError, Operation, too_short};
+use crate::error::{DiskError, Operation, reason, too_short};
 use crate::io::Io;
 use crate::staged::{probe, temporary_of};
 use crate::{Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
@@ -61,6 +61,11 @@ impl RealDisk {
     /// Allows as many reads at a time as there are threads, from the first read on. Without a call, four.
     pub fn set_threads(&self, threads: usize) {
         self.pool.set_threads(threads);
+    }
+
+    /// Returns why `io_uring` was not used, if the kernel has refused it to [`Io::Auto`].
+    pub fn ring_refusal(&self) -> Option<String> {
+        self.pool.refused().map(reason)
     }
 
     /// Writes a file to a path given by the user.

@@ -193,7 +193,7 @@ fn reach(path: &Path, make: bool) -> io::Result<OwnedFd> {
     match rustix::fs::openat2(CWD, path, REACH, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(directory) => return Ok(directory),
         // A link on the way. Or the kernel has no such call (before Linux 5.6), or a container forbids it.
-        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP) => {}
         Err(Errno::NOENT) if make => {}
         Err(errno) => return Err(errno.into()),
     }

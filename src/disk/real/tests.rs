@@ -1,6 +1,7 @@
 //! The disk of the operating system, as its callers see it.
 
 mod io_modes;
+mod refused_calls;
 
 use super::*;
 use crate::Staged;
