@@ -212,13 +212,13 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
         }
         [word] if !word.contains(char::is_whitespace) && !is_moves(word) => {
             // The path may be a pipe, such as `<(...)` in a shell.
-            disk.read(Path::new(word), GAMES_BYTES_MAX).map_err(|error| match error.is_not_found() {
+            disk.read_given(Path::new(word), GAMES_BYTES_MAX).map_err(|error| match error.is_not_found() {
                 true => CliError::NoGame(word.into()),
                 false => error.into(),
             })?
         }
         [path] if disk.bytes(Path::new(path)).is_ok_and(|bytes| bytes.is_some()) => {
-            disk.read(Path::new(path), GAMES_BYTES_MAX)?
+            disk.read_given(Path::new(path), GAMES_BYTES_MAX)?
         }
         words => words.join(" ").into_bytes(),
     };

@@ -111,7 +111,7 @@ fn limits(args: &MatchArgs, engine: usize) -> Result<MoveLimits> {
 /// Returns the openings of a match.
 fn openings(disk: &RealDisk, args: &MatchArgs) -> Result<Vec<Game>> {
     let Some(path) = &args.openings else { return Ok(openings::all(args.rules, args.plies)) };
-    let text = disk.read(path, OPENINGS_BYTES_MAX)?;
+    let text = disk.read_given(path, OPENINGS_BYTES_MAX)?;
     let found = openings::parse(args.rules, &String::from_utf8_lossy(&text));
     let refused = |line, what| CliError::Opening { path: path.clone(), line, what };
     let found = found.map_err(|bad| refused(bad.line, bad.what))?;

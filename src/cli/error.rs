@@ -34,7 +34,7 @@ pub(crate) enum CliError {
         help: String,
     },
     /// The path of the run directory is a file.
-    #[error("{} is a file; --dir requires a directory", .0.display())]
+    #[error("{} is not a directory, as --dir requires", .0.display())]
     NotADirectory(PathBuf),
     /// The hardware is neither a known name nor a readable file.
     #[error(
@@ -282,6 +282,7 @@ impl CliError {
     /// Returns the exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
+            CliError::Unreadable(error) if error.is_of_system() => Exit::PreflightFailed,
             CliError::Unreadable(_)
             | CliError::NoManifestThere { .. }
             | CliError::NoHardware { .. }

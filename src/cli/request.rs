@@ -288,7 +288,7 @@ fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware> {
         return Ok(known);
     }
     let text = read_text(disk, Path::new(name)).map_err(|error| match error {
-        CliError::Unreadable(error) => CliError::NoHardware { name: name.to_owned(), error },
+        CliError::Unreadable(error) if !error.is_of_system() => CliError::NoHardware { name: name.to_owned(), error },
         other => other,
     })?;
     match Manifest::parse(&text, name, &Hardware::schema(), &[]) {
@@ -300,7 +300,7 @@ fn hardware(disk: &dyn Disk, name: &str) -> Result<Hardware> {
 /// Reads the manifest that a command line names.
 fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<String> {
     read_text(disk, path).map_err(|error| match error {
-        CliError::Unreadable(error) => no_manifest(disk, path, &error),
+        CliError::Unreadable(error) if !error.is_of_system() => no_manifest(disk, path, &error),
         other => other,
     })
 }
@@ -329,14 +329,15 @@ fn no_manifest(disk: &dyn Disk, path: &Path, error: &DiskError) -> CliError {
 }
 
 fn read_text(disk: &dyn Disk, path: &Path) -> Result<String> {
-    let bytes = disk.read(path, MANIFEST_BYTES_MAX).map_err(CliError::Unreadable)?;
+    let bytes = disk.read_given(path, MANIFEST_BYTES_MAX).map_err(CliError::Unreadable)?;
     String::from_utf8(bytes).map_err(|_| CliError::NotText { path: path.to_path_buf() })
 }
 
-/// Refuses a run directory that is a file.
+/// Refuses a run directory that is a file or a special file.
 pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
     match disk.bytes(dir) {
         Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
+        Err(_) if dir.exists() && !dir.is_dir() => Err(CliError::NotADirectory(dir.to_path_buf())),
         _ => Ok(()),
     }
 }

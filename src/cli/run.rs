@@ -82,6 +82,11 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
     let done = orchestrator.observer(&logged).stop(stop).run();
     // Removes the bar before anything else is printed.
     let is_shown = shown.end();
+    if let Some(why) = disk.ring_refusal().filter(|_| args.progress != ProgressMode::None) {
+        say(format_args!(
+            "io_uring was not used: {why}; the kernel, a container or a limit forbids it (`awari doctor` shows what it gains)"
+        ));
+    }
     let done = done.map_err(|error| {
         let next = NextSteps { args, dir: &dir }.of(&error);
         CliError::Run { error: Box::new(error), next }
@@ -168,6 +173,11 @@ impl NextSteps<'_> {
             PipelineError::StageFailed { stage, .. } | PipelineError::Integrity { stage, .. } => {
                 vec![format!("its log:  {}", logs::path(self.dir, Some(stage)).display()), format!("resume:   {again}")]
             }
+            PipelineError::WrongAgain { stage, .. } => vec![
+                format!("its log:  {}", logs::path(self.dir, Some(stage)).display()),
+                format!("find it:  {}", command(&["awari", "verify", "--dir", &dir])),
+                format!("rebuild:  {again}"),
+            ],
             PipelineError::Locked { .. }
             | PipelineError::Journal(JournalError::Overtaken { .. })
             | PipelineError::Disk(DiskError::Overtaken { .. }) => {

@@ -80,7 +80,7 @@ pub enum DiskError {
         free: Option<u64>,
     },
     /// The permissions of a file or directory forbid it.
-    #[error("cannot {operation} {}: permission denied; check who owns the directory", path.display())]
+    #[error("cannot {operation} {}: permission denied; check the permissions and the owner of the file and of its directory", path.display())]
     PermissionDenied { operation: Operation, path: PathBuf },
     /// A directory that must exist is absent.
     #[error("there is no directory {path}; create it with: mkdir -p {path}", path = path.display())]
@@ -124,7 +124,10 @@ impl DiskError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 DiskError::NoSpace { operation, path, needed: None, free: None }
             }
-            io::ErrorKind::PermissionDenied => DiskError::PermissionDenied { operation, path },
+            // `EPERM` is not about the permissions of the file or its directory.
+            io::ErrorKind::PermissionDenied if source.raw_os_error() != Some(libc::EPERM) => {
+                DiskError::PermissionDenied { operation, path }
+            }
             _ => DiskError::Io { operation, path, source: Arc::new(source) },
         }
     }
@@ -165,6 +168,17 @@ impl DiskError {
             DiskError::Io { source, .. } => source.raw_os_error().is_some_and(|code| CODES.contains(&code)),
             _ => false,
         }
+    }
+
+    /// Whether the file may be as expected, but this process cannot read it: for want of permission, by a limit, or because
+    /// the medium fails.
+    pub fn is_of_system(&self) -> bool {
+        let is_refused = match self {
+            DiskError::PermissionDenied { .. } => true,
+            DiskError::Io { source, .. } => source.raw_os_error() == Some(libc::EPERM),
+            _ => false,
+        };
+        is_refused || self.is_of_limits() || self.is_unreadable()
     }
 
     /// The file or directory that the error is about.
@@ -216,6 +230,19 @@ fn why(source: &io::Error) -> String {
         }
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only; choose another directory",
         io::ErrorKind::NotFound => "no such file or directory",
+        _ if source.raw_os_error() == Some(libc::EPERM) => {
+            "the system does not permit it; check the filter of the container (seccomp), the security policy, and the \
+             attributes of the file (lsattr)"
+        }
+        _ if source.raw_os_error() == Some(libc::EMFILE) => {
+            "this process has too many open files (ulimit -n); allow more, then repeat the command"
+        }
+        _ if source.raw_os_error() == Some(libc::ENFILE) => {
+            "the system has too many open files (sysctl fs.file-max); close some, then repeat the command"
+        }
+        _ if source.raw_os_error() == Some(libc::ENOMEM) => {
+            "there is not enough memory; free some or raise the limit, then repeat the command"
+        }
         _ if is_of_medium(source) => {
             let reason = reason(source);
             return format!("{reason}; the disk or the connection to it is failing, see the kernel log (dmesg)");
@@ -279,7 +306,10 @@ mod tests {
             io::ErrorKind::ReadOnlyFilesystem,
             "cannot write /d/x: the file system is read-only; choose another directory",
         );
-        check(io::ErrorKind::PermissionDenied, "cannot write /d/x: permission denied; check who owns the directory");
+        check(
+            io::ErrorKind::PermissionDenied,
+            "cannot write /d/x: permission denied; check the permissions and the owner of the file and of its directory",
+        );
         check(
             io::ErrorKind::FileTooLarge,
             "cannot write /d/x: the file size limit of this process (ulimit -f) or of the file system is reached; raise the \
@@ -287,6 +317,25 @@ mod tests {
         );
         check(io::ErrorKind::NotFound, "cannot write /d/x: no such file or directory");
         check(io::ErrorKind::TimedOut, "cannot write /d/x: timed out");
+    }
+
+    #[test]
+    fn errors_of_the_system_are_not_of_the_file() {
+        for (code, expect) in [
+            (libc::EPERM, "the system does not permit it"),
+            (libc::EACCES, "permission denied; check the permissions"),
+            (libc::EMFILE, "too many open files (ulimit -n)"),
+            (libc::ENFILE, "too many open files (sysctl fs.file-max)"),
+            (libc::ENOMEM, "not enough memory"),
+            (libc::EIO, "the disk or the connection to it is failing"),
+        ] {
+            let error = DiskError::from_io(Operation::Read, Path::new("x"), io::Error::from_raw_os_error(code));
+            assert!(error.is_of_system() && error.to_string().contains(expect), "{error}");
+        }
+        for code in [libc::ENOENT, libc::EISDIR, libc::ENOTDIR, libc::ELOOP] {
+            let error = DiskError::from_io(Operation::Read, Path::new("x"), io::Error::from_raw_os_error(code));
+            assert!(!error.is_of_system(), "{error}");
+        }
     }
 
     #[test]

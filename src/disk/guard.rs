@@ -54,6 +54,7 @@ macro_rules! guarded {
 impl Disk for GuardedDisk<'_> {
     guarded! {
         Neutral: read(path, bytes_max: u64) -> Vec<u8>;
+        Neutral: read_given(path, bytes_max: u64) -> Vec<u8>;
         Neutral: open(path) -> Box<dyn InputFile>;
         Neutral: open_scattered(path) -> Box<dyn InputFile>;
         Neutral: map(path) -> Mapping;

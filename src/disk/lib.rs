@@ -66,11 +66,16 @@ use std::path::{Path, PathBuf};
 ///
 /// Methods take whole paths and keep no state between calls, so one `&dyn Disk` serves all threads.
 pub trait Disk: Send + Sync {
-    /// Reads a small file.
+    /// Reads a small regular file.
     ///
     /// # Errors
     /// [`DiskError::TooLarge`] if it has more than `bytes_max` bytes, so that an unexpected file cannot exhaust memory.
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
+
+    /// As [`read`](Self::read), for a path given by the user, which may also be a pipe: `/dev/stdin`, `<(...)` in a shell.
+    fn read_given(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        self.read(path, bytes_max)
+    }
 
     /// Creates a file, replacing any of that name. Makes missing parent directories. Artifacts are written with
     /// [`Staged`] instead.

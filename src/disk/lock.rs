@@ -5,12 +5,13 @@
 
 use crate::clock;
 use crate::error::{DiskError, Operation};
-use crate::real::folder::{Folder, open_file};
+use crate::real::folder::Folder;
+use crate::real::open::{ReadableKind, open_to_read};
 use crate::staged::kept_names;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -63,7 +64,7 @@ impl Lock {
     /// The note of the process that holds the lock on a real file, if one does. Writes nothing.
     pub(crate) fn holder(path: &Path) -> Result<Option<String>, DiskError> {
         let failed = |source: io::Error| DiskError::from_io(Operation::Lock, path, source);
-        let file = match open_file(path, OpenOptions::new().read(true)) {
+        let file = match open_to_read(path, ReadableKind::File) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),

@@ -5,6 +5,7 @@ pub(crate) mod direct;
 pub(crate) mod file;
 pub(crate) mod file_system;
 pub(crate) mod folder;
+pub(crate) mod open;
 pub(crate) mod output;
 pub(crate) mod pool;
 mod queue;
@@ -15,18 +16,19 @@ pub(crate) mod ring;
 use self::deliver::check_replaceable;
 use self::file::{RealFile, SharedFile};
 use self::file_system::{TMPFS_MAGIC, file_system, free_bytes};
-use self::folder::{Folder, NONBLOCK, here_if_empty, nameless, open_file, parent};
+use self::folder::{Folder, here_if_empty, nameless, parent};
+use self::open::{ReadableKind, open_to_read};
 use self::output::RealOutput;
 use self::pool::Pool;
-use crate::error::{DiskError, Operation, too_short};
+use crate::error::{DiskError, Operation, reason, too_short};
 use crate::io::Io;
 use crate::staged::{probe, temporary_of};
 use crate::{Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
 use rustix::fs::OFlags;
 use std::fmt;
-use std::fs::{self, FileType, OpenOptions};
+use std::fs::{self, FileType};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,6 +63,11 @@ impl RealDisk {
         self.pool.set_threads(threads);
     }
 
+    /// Returns why `io_uring` was not used, if the kernel has refused it to [`Io::Auto`].
+    pub fn ring_refusal(&self) -> Option<String> {
+        self.pool.refused().map(reason)
+    }
+
     /// Writes a file to a path given by the user.
     ///
     /// # Errors
@@ -68,6 +75,23 @@ impl RealDisk {
     /// fails.
     pub fn deliver(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         deliver::deliver(self, path, bytes)
+    }
+}
+
+impl RealDisk {
+    fn read_of(&self, path: &Path, accepted: ReadableKind, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Read, path, source);
+        let file = open_to_read(path, accepted).map_err(failed)?;
+        let expected = file.metadata().map_err(failed)?.len();
+        let mut bytes = Vec::with_capacity(expected.min(bytes_max) as usize);
+        // One byte more than allowed detects "too large" also for a file that grows meanwhile.
+        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+        let found = bytes.len() as u64;
+        self.pool.meter.add_read(found);
+        if found > bytes_max {
+            return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: expected.max(found), bytes_max });
+        }
+        Ok(bytes)
     }
 }
 
@@ -79,20 +103,11 @@ impl fmt::Debug for RealDisk {
 
 impl Disk for RealDisk {
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
-        let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        // A manifest may be a pipe. A pipe without a writer reads as empty instead of blocking.
-        let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path).map_err(failed)?;
-        rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(|errno| failed(errno.into()))?;
-        let expected = file.metadata().map_err(failed)?.len();
-        let mut bytes = Vec::with_capacity(expected.min(bytes_max) as usize);
-        // One byte more than allowed detects "too large" also for a file that grows meanwhile.
-        file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
-        let found = bytes.len() as u64;
-        self.pool.meter.add_read(found);
-        if found > bytes_max {
-            return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: expected.max(found), bytes_max });
-        }
-        Ok(bytes)
+        self.read_of(path, ReadableKind::File, bytes_max)
+    }
+
+    fn read_given(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
+        self.read_of(path, ReadableKind::FileOrPipe, bytes_max)
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn OutputFile>, DiskError> {
@@ -125,14 +140,14 @@ impl Disk for RealDisk {
 
     fn open(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
+        let file = open_to_read(path, ReadableKind::File).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(SharedFile::new(RealFile::input(file, path, bytes, self.pool.clone()))))
     }
 
     fn open_scattered(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
-        let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
+        let file = open_to_read(path, ReadableKind::File).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(SharedFile::new(RealFile::scattered(file, path, bytes, self.pool.clone()))))
     }
@@ -156,7 +171,7 @@ impl Disk for RealDisk {
     }
 
     fn map(&self, path: &Path) -> Result<Mapping, DiskError> {
-        open_file(path, OpenOptions::new().read(true))
+        open_to_read(path, ReadableKind::File)
             .and_then(|file| Mapping::of_file(file, path))
             .map_err(|source| DiskError::from_io(Operation::Map, path, source))
     }

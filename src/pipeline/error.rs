@@ -85,6 +85,20 @@ pub enum PipelineError {
         what: String,
         remedy: &'static str,
     },
+    /// An artifact is wrong again after it was made again from the same inputs.
+    #[error(
+        "{stage} stopped: {artifact} is damaged: {what}; it was made again from the same files and is wrong again, so the \
+         cause is probably in {}",
+        listed(suspects)
+    )]
+    WrongAgain {
+        /// The stage that found it.
+        stage: StageName,
+        artifact: ArtifactName,
+        what: String,
+        /// The inputs, in order; at least one.
+        suspects: Vec<ArtifactName>,
+    },
     /// An input of a single stage is missing.
     #[error(transparent)]
     InputMissing(Box<MissingInput>),
@@ -122,7 +136,7 @@ impl PipelineError {
             PipelineError::Locked { .. } => Exit::Locked,
             PipelineError::Frozen { .. } | PipelineError::Replaces { .. } => Exit::Frozen,
             PipelineError::StageFailed { .. } => Exit::StageFailed,
-            PipelineError::Integrity { .. } => Exit::Integrity,
+            PipelineError::Integrity { .. } | PipelineError::WrongAgain { .. } => Exit::Integrity,
             PipelineError::SingleStopped { .. } => Exit::Stopped,
             PipelineError::Journal(JournalError::Overtaken { .. }) => Exit::Locked,
             // During a run these count as failures of the current stage.
@@ -174,6 +188,17 @@ fn replacing(directory: &Path, replaced: &[ReplacedArtifact]) -> String {
         ),
     });
     format!("in {}: {}", directory.display(), kinds.collect::<Vec<_>>().join("; "))
+}
+
+/// Lists artifacts in order, those between the first and the last three without their names.
+fn listed(artifacts: &[ArtifactName]) -> String {
+    let names: Vec<&str> = artifacts.iter().map(ArtifactName::as_str).collect();
+    match &names[..] {
+        [first, .., before, last] if names.len() > 4 => {
+            format!("one of {} files, {first} to {before} and {last}", names.len())
+        }
+        _ => names.join(", "),
+    }
 }
 
 fn unfreezing(replaces: bool) -> &'static str {

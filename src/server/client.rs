@@ -3,13 +3,14 @@
 //! hyper reads nothing while it answers, since a client may close its sending side and wait for the answer. A long answer
 //! needs to notice sooner that no client waits for it.
 
+use super::connections::OpenConnection;
 use super::race::either;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -63,16 +64,24 @@ pub(super) async fn until_stopped(stopped: &mut watch::Receiver<bool>) {
     }
 }
 
-/// A stream of which [`Client`] has a part.
+/// A stream of which [`Client`] has a part. It notes in its connection whether the server waits for the client.
 #[derive(Debug)]
-pub(super) struct SharedStream(pub(super) Arc<TcpStream>);
+pub(super) struct SharedStream {
+    pub(super) stream: Arc<TcpStream>,
+    pub(super) connection: Arc<OpenConnection>,
+}
 
 impl AsyncRead for SharedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.0.poll_read_ready(context))?;
-            match self.0.try_read(buffer.initialize_unfilled()) {
+            let Poll::Ready(ready) = self.stream.poll_read_ready(context) else {
+                self.connection.wait();
+                return Poll::Pending;
+            };
+            ready?;
+            match self.stream.try_read(buffer.initialize_unfilled()) {
                 Ok(bytes) => {
+                    self.connection.note_read();
                     buffer.advance(bytes);
                     return Poll::Ready(Ok(()));
                 }
@@ -90,10 +99,17 @@ impl SharedStream {
         write: impl Fn(&TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.0.poll_write_ready(context))?;
-            match write(&self.0) {
+            let Poll::Ready(ready) = self.stream.poll_write_ready(context) else {
+                self.connection.wait();
+                return Poll::Pending;
+            };
+            ready?;
+            match write(&self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return Poll::Ready(done),
+                done => {
+                    self.connection.note_written();
+                    return Poll::Ready(done);
+                }
             }
         }
     }
@@ -122,7 +138,7 @@ impl AsyncWrite for SharedStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         // A shared stream of `tokio` cannot be shut down; one of the standard library can.
-        let twin = std::net::TcpStream::from(self.0.as_fd().try_clone_to_owned()?);
+        let twin = std::net::TcpStream::from(self.stream.as_fd().try_clone_to_owned()?);
         Poll::Ready(twin.shutdown(Shutdown::Write))
     }
 }

@@ -8,7 +8,7 @@
 //! * The size of every input is bounded before it is read: see [`ServerLimits`].
 //! * Queries that memory maps answer immediately run on the thread of the connection. Searches, block decoding and
 //!   lines run on a bounded number of blocking threads.
-//! * A client has a bounded share of each queue; see [`ClientAddress`].
+//! * A client has a bounded share of the connections and of each queue; see [`ClientAddress`].
 //! * Analyses run on a bounded number of threads of low priority, share one table, and end when their client leaves.
 //! * The same databases give the same bytes, so one entity tag covers all answers, except moves chosen without a seed.
 //!
@@ -24,6 +24,7 @@ mod catalogue;
 mod client;
 mod client_address;
 mod client_shares;
+mod connections;
 mod engine;
 mod framing;
 mod host;

@@ -16,8 +16,12 @@ pub struct ServerLimits {
     pub batch_positions_max: usize,
     /// Moves of a principal line.
     pub line_moves_max: usize,
-    /// Concurrent connections; more wait to be accepted.
+    /// Concurrent connections. For a further one, that which has waited longest for its client is closed; it waits while
+    /// the server works for all.
     pub connections_max: usize,
+    /// Concurrent connections of one client. For a further one, that which has waited longest is closed; it is closed
+    /// itself while the server works for all.
+    pub connections_client_max: usize,
     /// Concurrent searches, lines and batches; more wait.
     pub searches_max: usize,
     /// Concurrent analyses, and as many concurrent searches for moves of players; more wait.
@@ -55,6 +59,13 @@ pub struct ServerLimits {
     pub shutdown_grace: Duration,
 }
 
+impl ServerLimits {
+    /// Whether an address is that of the proxy.
+    pub(super) fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxy.is_some_and(|proxy| proxy.to_canonical() == address.to_canonical())
+    }
+}
+
 impl Default for ServerLimits {
     fn default() -> ServerLimits {
         ServerLimits {
@@ -64,6 +75,7 @@ impl Default for ServerLimits {
             batch_positions_max: 1000,
             line_moves_max: 200,
             connections_max: 1024,
+            connections_client_max: 128,
             searches_max: std::thread::available_parallelism().map_or(2, usize::from),
             analyses_max: std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).max(1)),
             analyses_waiting_max: 16,

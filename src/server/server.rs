@@ -2,6 +2,7 @@
 
 use super::client::{Client, SharedStream, until_stopped};
 use super::client_address::ClientAddress;
+use super::connections::{ConnectionPlace, ConnectionTable};
 use super::framing::{Followed, TwoLengths};
 use super::host::{self, BadHost};
 use super::limits::ServerLimits;
@@ -12,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::pin::pin;
@@ -19,11 +21,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// Time to wait after a failure to accept a connection, usually for want of file descriptors.
-const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(5);
+
+/// Time for which each search thread is kept busy at the start, so that all of them are started.
+const THREAD_START: Duration = Duration::from_millis(50);
+
+/// Connections that the system holds for the server to accept. It drops those beyond, which their clients repeat after a
+/// second; 128, the default of the standard library, are fewer than one burst of a client.
+const BACKLOG: i32 = 4096;
 
 /// Time that an idle search thread is kept: forever.
 const KEPT: Duration = Duration::from_secs(u32::MAX as u64);
@@ -54,6 +63,7 @@ impl Server {
     /// If the address is in use, is not an address of this machine, or needs a privilege.
     pub fn bind(address: impl ToSocketAddrs, limits: ServerLimits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
+        SockRef::from(&listener).listen(BACKLOG)?;
         listener.set_nonblocking(true)?;
         Ok(Server { listener, limits, stop: ServerStop(Arc::new(watch::Sender::new(false))) })
     }
@@ -79,7 +89,7 @@ impl Server {
             .thread_keep_alive(KEPT)
             .build()?;
         for _ in 0..self.limits.searches_max {
-            runtime.spawn_blocking(|| std::thread::sleep(ACCEPT_RETRY_DELAY));
+            runtime.spawn_blocking(|| std::thread::sleep(THREAD_START));
         }
         let done = runtime.block_on(self.accept(router));
         // Searches that are unfinished by then end with the process.
@@ -90,33 +100,34 @@ impl Server {
     async fn accept(self, router: Router) -> io::Result<()> {
         let Server { listener, limits, stop } = self;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let places = Arc::new(Semaphore::new(limits.connections_max));
+        let table = ConnectionTable::new(limits.connections_max, limits.connections_client_max);
         let mut stopped = stop.0.subscribe();
         loop {
             let next = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                (listener.accept().await, place)
+                let (stream, peer) = listener.accept().await?;
+                let client = ClientAddress::new(peer.ip());
+                Ok((table.admit(client, limits.is_proxy(peer.ip())).await, stream, peer.ip()))
             };
             let until = until_stopped(&mut stopped);
-            let (accepted, place) = match either(next, until).await {
-                Either::Left(next) => next,
+            let accepted: io::Result<_> = match either(next, until).await {
+                Either::Left(accepted) => accepted,
                 Either::Right(_) => break,
             };
-            let Ok((stream, peer)) = accepted else {
-                sleep(ACCEPT_RETRY_DELAY).await;
-                continue;
-            };
-            let service = TowerToHyperService::new(router.clone());
-            let stopped = stop.0.subscribe();
-            tokio::spawn(async move {
-                let _place = place;
-                connection(stream, peer.ip(), service, limits, stopped).await;
-            });
+            match accepted {
+                Ok((Some(place), stream, peer)) => {
+                    let service = TowerToHyperService::new(router.clone());
+                    let stopped = stop.0.subscribe();
+                    tokio::spawn(connection(stream, peer, place, service, limits, stopped));
+                }
+                Ok((None, ..)) => {}
+                Err(_) => {
+                    table.close_any();
+                    sleep(ACCEPT_RETRY_DELAY).await;
+                }
+            }
         }
         drop(listener);
-        // Every connection holds a place until it ends.
-        let all = u32::try_from(limits.connections_max).unwrap_or(u32::MAX);
-        let _ = timeout(limits.shutdown_grace, places.acquire_many(all)).await;
+        let _ = timeout(limits.shutdown_grace, table.until_empty()).await;
         Ok(())
     }
 }
@@ -125,6 +136,7 @@ impl Server {
 async fn connection(
     stream: TcpStream,
     peer: IpAddr,
+    place: ConnectionPlace,
     service: TowerToHyperService<Router>,
     limits: ServerLimits,
     mut stopped: watch::Receiver<bool>,
@@ -133,8 +145,10 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     let stream = Arc::new(stream);
     let client = Client::new(Arc::clone(&stream), stopped.clone());
-    let (stream, two_lengths) = Followed::new(SharedStream(stream), limits.head_bytes_max);
-    let marked = service_fn(move |mut request: http::Request<_>| {
+    let open = place.connection();
+    let stream = SharedStream { stream, connection: Arc::clone(&open) };
+    let (stream, two_lengths) = Followed::new(stream, limits.head_bytes_max);
+    let marked = service_fn(|mut request: http::Request<_>| {
         if two_lengths.load(Ordering::Acquire) && request.headers().contains_key(TRANSFER_ENCODING) {
             request.extensions_mut().insert(TwoLengths);
         }
@@ -144,7 +158,14 @@ async fn connection(
         let address = ClientAddress::of_request(peer, limits.proxy, request.headers());
         request.extensions_mut().insert(address);
         request.extensions_mut().insert(client.clone());
-        service.call(request)
+        open.start_answer();
+        let answer = service.call(request);
+        let open = &open;
+        async move {
+            let answer = answer.await;
+            open.finish_answer();
+            answer
+        }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -156,8 +177,11 @@ async fn connection(
             .serve_connection(TokioIo::new(stream), marked)
     );
     let until = timeout(limits.connection, until_stopped(&mut stopped));
-    if let Either::Right(_) = either(connection.as_mut(), until).await {
-        connection.as_mut().graceful_shutdown();
-        let _ = timeout(limits.shutdown_grace, connection).await;
-    }
+    let served = async {
+        if let Either::Right(_) = either(connection.as_mut(), until).await {
+            connection.as_mut().graceful_shutdown();
+            let _ = timeout(limits.shutdown_grace, connection).await;
+        }
+    };
+    either(served, open.until_closed()).await;
 }

@@ -6,6 +6,7 @@ use pipeline::journal::{Contents, Record};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tests::directory::{TestDirectory, copy, ended};
@@ -95,6 +96,55 @@ fn special_files_are_named() {
         }
     }
     assert!(refused > 40, "{refused}");
+}
+
+/// Special files given as manifests, hardware, openings, games and run directories are named, and never read.
+#[test]
+fn special_files_that_are_given_are_not_read() {
+    let place = FinishedRun::new();
+    let _socket = UnixListener::bind(place.path("socket")).unwrap();
+    for (path, what) in [
+        ("/dev/zero", "it is a device"),
+        ("/dev/ptmx", "it is a device"),
+        ("socket", "it is a socket"),
+        ("/proc/self/status", "it is an interface of the kernel"),
+    ] {
+        for (line, expect) in [
+            (format!("run {path}"), 11),
+            (format!("plan m.toml --hardware {path}"), 11),
+            (format!("match --engine x --engine y --nodes 1 --openings {path}"), 12),
+            (format!("analyze {path}"), 12),
+        ] {
+            let (code, said) = place.awari(&line);
+            assert!(code == expect && said.contains(what), "{line}: {code}, {said}");
+        }
+        for line in [format!("status --dir {path}"), format!("run m.toml --dir {path}")] {
+            let (code, said) = place.awari(&line);
+            assert!(code == 12 && said.contains("is not a directory"), "{line}: {code}, {said}");
+        }
+    }
+    // A pipe that is given on purpose.
+    let piped = place.0.path("m.toml");
+    let mut plan = place.0.command("plan /dev/stdin --dir done");
+    let mut cat = Command::new("cat").arg(piped).stdout(Stdio::piped()).spawn().unwrap();
+    let planned = plan.stdin(cat.stdout.take().unwrap()).output().unwrap();
+    assert!(planned.status.success(), "{}", String::from_utf8_lossy(&planned.stderr));
+    cat.wait().unwrap();
+}
+
+/// A manifest that cannot be read for want of descriptors has no mistakes.
+#[test]
+fn limits_are_not_mistakes_of_a_manifest() {
+    let place = FinishedRun::new();
+    for line in ["plan m.toml", "plan m.toml --hardware h.toml"] {
+        fs::write(place.path("h.toml"), "").unwrap();
+        let script = format!("ulimit -n 4; exec \"$0\" {line}");
+        let output =
+            Command::new("sh").args(["-c", &script, tests::awari()]).current_dir(place.path("")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(12), "{line}: {said}");
+        assert!(said.contains("too many open files (ulimit -n)"), "{line}: {said}");
+    }
 }
 
 /// A file that cannot be opened does not prevent the use of the others.

@@ -68,7 +68,7 @@ fn a_file_is_not_a_run_directory() {
         "stage m.toml sweep:3",
     ] {
         let ended = place.awari(&format!("{command} --dir m.toml")).is(12);
-        assert_eq!(ended.err, "awari: m.toml is a file; --dir requires a directory\n", "{command:?}");
+        assert_eq!(ended.err, "awari: m.toml is not a directory, as --dir requires\n", "{command:?}");
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::http::listening;
 use server::ServerLimits;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use socket2::{Domain, Socket, Type};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Answers several requests of one connection, refuses an endless header, and closes idle connections on a stop.
@@ -31,7 +32,7 @@ fn connections_are_reused_and_closed() {
 }
 
 /// Sends bytes, closes the sending side, and returns the whole answer.
-fn answers(address: std::net::SocketAddr, sent: &[u8]) -> String {
+fn answers(address: SocketAddr, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     // A server that has refused the head may have closed the connection.
     let _ = stream.write_all(sent);
@@ -152,4 +153,71 @@ fn connections_that_take_too_long_are_closed() {
         let _ = slow.read_to_end(&mut Vec::new());
         end();
     }
+}
+
+/// Connects from an address of the loopback network.
+pub(crate) fn connect_from(source: [u8; 4], server: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((source, 0)).into()).unwrap();
+    socket.connect(&server.into()).unwrap();
+    socket.into()
+}
+
+/// Whether the server closes a connection. Waits for it if it does.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    match stream.read(&mut [0; 1 << 16]) {
+        Ok(bytes) => bytes == 0,
+        // Unread bytes of the client reset the connection.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => true,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A client that opens more connections than it may closes its own that have waited longest; those of others stay.
+#[test]
+fn connections_of_a_client_are_bounded() {
+    let limits = ServerLimits { connections_client_max: 3, ..ServerLimits::default() };
+    let (server, end) = listening(limits);
+    let greedy = || connect_from([127, 0, 0, 1], server);
+    let ask = |stream: &mut TcpStream| {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        assert!(!is_closed(stream), "no answer");
+    };
+    let mut other = connect_from([127, 0, 0, 2], server);
+    ask(&mut other);
+    // A stream of events is not closed: the server works for it.
+    let mut analysis = greedy();
+    analysis.write_all(b"GET /v1/analysis?pos=4+4+4+4+4+4+4+4+4+4+4+4&time=60000 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    assert!(!is_closed(&mut analysis));
+    let mut slow_head = greedy();
+    slow_head.write_all(b"GET /healthz HT").unwrap();
+    let mut idle = greedy();
+    ask(&mut idle);
+    let mut kept = Vec::new();
+    for mut oldest in [slow_head, idle] {
+        kept.push(greedy());
+        ask(kept.last_mut().unwrap());
+        assert!(is_closed(&mut oldest));
+    }
+    ask(&mut other);
+    assert!(!is_closed(&mut analysis));
+    drop((analysis, kept));
+    end();
+}
+
+/// In a full table the connection that has waited longest is closed, whoever opened it.
+#[test]
+fn a_full_table_makes_room() {
+    let limits = ServerLimits { connections_max: 3, ..ServerLimits::default() };
+    let (server, end) = listening(limits);
+    let mut open: Vec<TcpStream> = (1..=3).map(|number| connect_from([127, 0, 0, number], server)).collect();
+    for number in 4..=6 {
+        open.push(connect_from([127, 0, 0, number], server));
+        assert!(is_closed(&mut open.remove(0)));
+    }
+    for stream in &mut open {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        assert!(!is_closed(stream));
+    }
+    end();
 }

@@ -1,9 +1,12 @@
-//! A hundred clients that ask for deep analyses: probes are still answered at once, from databases and by searches, and memory
-//! stays within its limit.
+//! A hundred clients that ask for deep analyses, and one that opens thousands of connections: probes of others are still
+//! answered at once, and memory stays within its limit.
 
+use crate::connections::connect_from;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +19,10 @@ const ROUNDS_MAX: usize = 20;
 /// The time of 99 % of the probes.
 const LIMIT: Duration = Duration::from_millis(20);
 const HASH_MIB: u64 = 32;
+
+/// Probes of other clients in a round, and the time of 99 % of them.
+const OTHERS_PROBES: usize = 500;
+const OTHERS_LIMIT: Duration = Duration::from_millis(50);
 
 /// Keeps asking for the longest analysis until `done`, as the client that a proxy gives this number. Counts refusals and
 /// iterations.
@@ -103,4 +110,65 @@ fn analyses_starve_no_probes() {
         assert!(after <= before + HASH_MIB + 32, "{before} to {after} MiB");
         assert!(refused > CLIENTS / 2 && iterations > 0, "{refused} refused, {iterations} iterations");
     }
+}
+
+/// Connections that one client holds.
+const HELD: usize = 3_000;
+
+/// Keeps opening connections until `done`, sends bytes on each, and reads nothing. Returns how many it opened.
+fn keep_connecting(server: SocketAddr, sent: &[u8], done: &AtomicBool) -> usize {
+    let (mut held, mut opened) = (VecDeque::new(), 0);
+    while !done.load(Ordering::Relaxed) {
+        if held.len() == HELD {
+            held.pop_front();
+            thread::sleep(Duration::from_millis(1));
+        }
+        let mut stream = TcpStream::connect(server).unwrap();
+        // The server may have closed it.
+        let _ = stream.write_all(sent);
+        held.push_back(stream);
+        opened += 1;
+    }
+    opened
+}
+
+#[test]
+#[ignore = "slow tier: measures times under load"]
+fn connections_starve_no_probes() {
+    let open_files_max = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: open_files_max.maximum, ..open_files_max }).unwrap();
+    let place = TestDirectory::built(9);
+    let served = ServeProcess::start(&place);
+    let server: SocketAddr = served.address.parse().unwrap();
+    let before = resident(&served);
+    let probe = b"GET /v1/probe?pos=2+0+1+1+2+0+1+0+0+0+1+1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let page = b"GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(8);
+    for (what, sent) in [("idle", &b""[..]), ("slow heads", b"GET /v1/pro"), ("slow readers", &page)] {
+        let done = AtomicBool::new(false);
+        let mut p99 = Vec::new();
+        let opened = thread::scope(|scope| {
+            let opened = scope.spawn(|| keep_connecting(server, sent, &done));
+            while p99.len() < ROUNDS_MAX && p99.iter().all(|p99| *p99 >= OTHERS_LIMIT) {
+                let mut took: Vec<Duration> = (0..OTHERS_PROBES)
+                    .map(|number| {
+                        let begun = Instant::now();
+                        let mut stream = connect_from([127, 0, 0, 2 + (number % 3) as u8], server);
+                        stream.write_all(probe).unwrap();
+                        let mut answer = String::new();
+                        stream.read_to_string(&mut answer).unwrap();
+                        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+                        begun.elapsed()
+                    })
+                    .collect();
+                took.sort_unstable();
+                p99.push(took[OTHERS_PROBES * 99 / 100]);
+            }
+            done.store(true, Ordering::Relaxed);
+            opened.join().unwrap()
+        });
+        println!("{what}: {opened} connections, p99 of others {p99:?}, {before} to {} MiB", resident(&served));
+        assert!(p99.iter().any(|p99| *p99 < OTHERS_LIMIT), "{what}: {p99:?}");
+        assert!(opened > 1024, "{what}: {opened} connections take every place");
+    }
+    assert!(resident(&served) <= before + 32, "{before} to {} MiB", resident(&served));
 }

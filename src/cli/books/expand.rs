@@ -92,7 +92,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
 }
 
 fn read_games(path: &Path, rules: &Rules) -> Result<Vec<Game>> {
-    let text = RealDisk::default().read(path, GAMES_BYTES_MAX)?;
+    let text = RealDisk::default().read_given(path, GAMES_BYTES_MAX)?;
     let refused = |what| CliError::Games { path: path.to_owned(), what };
     // Names of players may have any encoding; moves are ASCII.
     let text = String::from_utf8_lossy(&text);

@@ -10,7 +10,7 @@
 //!
 //! Missing directories are not made.
 
-use super::folder::{Folder, is_trusted, parent};
+use super::folder::{Folder, is_trusted, kind_words, parent};
 use crate::error::{DiskError, Operation};
 use crate::{Disk, Staged};
 use rustix::fs::{FileType, OFlags};
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 const LINKS_MAX: usize = 40;
 
 /// The `statfs` number of `/proc`, whose links refer to open files and are not paths.
-const PROC_MAGIC: u64 = 0x9FA0;
+pub(super) const PROC_MAGIC: u64 = 0x9FA0;
 
 /// What a name refers to.
 enum DeliveryTarget {
@@ -109,15 +109,7 @@ fn kind_of(path: &Path) -> io::Result<Option<(FileType, u32, Folder)>> {
 }
 
 fn not_replaced(kind: FileType) -> io::Error {
-    let what = match kind {
-        FileType::Directory => "a directory",
-        FileType::Symlink => "a symbolic link",
-        FileType::Socket => "a socket",
-        FileType::Fifo => "a pipe",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        _ => "not a regular file",
-    };
-    io::Error::other(format!("it is {what}, which is not replaced; choose another name"))
+    io::Error::other(format!("it is {}, which is not replaced; choose another name", kind_words(kind)))
 }
 
 /// Appends to a device, a pipe or an open file.

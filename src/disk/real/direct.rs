@@ -28,6 +28,12 @@ pub(crate) fn turn_off(file: &File) -> io::Result<()> {
     Ok(fcntl_setfl(file, flags - OFlags::DIRECT)?)
 }
 
+/// Whether an error of a request means that direct access is not supported after all. If the cause is another, the same
+/// request through the page cache fails as well.
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPERM))
+}
+
 fn block_bytes(file: &File) -> Option<usize> {
     if !file.metadata().ok()?.is_file() {
         return None;

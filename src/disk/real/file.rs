@@ -6,7 +6,7 @@
 
 use super::SECTOR_BYTES;
 use super::direct;
-use super::file_system::free_bytes;
+use super::file_system::{free_bytes, is_unsupported};
 use super::folder::parent;
 use super::pool::Pool;
 use super::queue::Queue;
@@ -16,7 +16,6 @@ use crate::error::{DiskError, Operation};
 use crate::io::Io;
 use crate::{InputFile, PendingRead, RUN_BYTES_MAX, ScratchFile};
 use rustix::fs::{Advice, FallocateFlags};
-use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
@@ -104,7 +103,7 @@ impl RealFile {
         match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, length.max(1)) {
             // With allocated blocks several threads write concurrently, and a full disk is noticed now.
             Ok(()) => {}
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => {}
+            Err(errno) if is_unsupported(errno) => {}
             Err(errno) => return Err(errno.into()),
         }
         file.set_len(length)?;
@@ -125,8 +124,7 @@ impl RealFile {
     /// Whether the file system refuses direct access: some accept it when asked, and refuse the requests. The file then
     /// uses the page cache.
     fn is_refused(&self, result: &io::Result<()>) -> bool {
-        let refused = result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput);
-        if refused && direct::turn_off(&self.file).is_ok() {
+        if result.as_ref().is_err_and(direct::is_refusal) && direct::turn_off(&self.file).is_ok() {
             self.cached.store(true, Ordering::Relaxed);
             return true;
         }

@@ -17,12 +17,12 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// An open directory.
@@ -193,7 +193,7 @@ fn reach(path: &Path, make: bool) -> io::Result<OwnedFd> {
     match rustix::fs::openat2(CWD, path, REACH, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(directory) => return Ok(directory),
         // A link on the way. Or the kernel has no such call (before Linux 5.6), or a container forbids it.
-        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP) => {}
         Err(Errno::NOENT) if make => {}
         Err(errno) => return Err(errno.into()),
     }
@@ -286,7 +286,7 @@ fn name_of(path: &Path) -> io::Result<&OsStr> {
 }
 
 /// The error of opening anything but a regular file.
-pub(crate) fn not_a_file() -> io::Error {
+fn not_a_file() -> io::Error {
     io::Error::other("it is not a regular file")
 }
 
@@ -313,13 +313,16 @@ pub(crate) fn nameless(path: &Path) -> Result<File, DiskError> {
     }
 }
 
-/// Prevents the opener of a pipe from waiting for the other end. No effect on files.
-pub(super) const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
-
-/// Opens a regular file to read it, and refuses anything else: opening a pipe would wait for a writer.
-pub(crate) fn open_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
-    let file = how.custom_flags(NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
+/// The kind of a file that is not a regular one, in words.
+pub(super) fn kind_words(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a symbolic link",
+        FileType::Socket => "a socket",
+        FileType::Fifo => "a pipe",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "a special file",
+    }
 }
 
 /// The directory that holds a path; `.` for a bare name.

@@ -7,14 +7,13 @@
 //! stays on the page cache.
 
 use super::direct;
-use super::file_system::free_bytes;
+use super::file_system::{free_bytes, is_unsupported};
 use super::folder::{parent, sync_directory};
 use super::pool::{OwnedQueue, Pool};
 use super::request::{BlockRequest, Direction};
 use crate::OutputFile;
 use crate::error::{DiskError, Operation};
 use rustix::fs::FallocateFlags;
-use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -178,7 +177,7 @@ impl RealOutput {
     fn wait_one(&mut self) -> io::Result<bool> {
         let WriteRoute::Behind(behind) = &mut self.route else { return Ok(false) };
         let Some((piece, request, mut result)) = behind.queue.finish()? else { return Ok(false) };
-        if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput) {
+        if result.as_ref().is_err_and(direct::is_refusal) {
             // Some file systems accept direct access when asked, and refuse the requests.
             let bytes = &behind.queue.bytes_mut(piece)[..request.bytes];
             result = direct::turn_off(&self.file).and_then(|()| self.file.write_all_at(bytes, request.offset));
@@ -243,7 +242,7 @@ impl OutputFile for RealOutput {
                 self.bytes_reserved = self.bytes_reserved.max(self.bytes + bytes);
                 Ok(())
             }
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::SPIPE) => {
+            Err(errno) if is_unsupported(errno) => {
                 let free = free_bytes(parent(&self.path))?;
                 if free < bytes {
                     return Err(self.failed(Operation::Reserve, bytes, io::ErrorKind::StorageFull.into()));

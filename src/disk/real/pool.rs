@@ -12,8 +12,8 @@ use crate::traffic::TrafficMeter;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 /// Queues for reads and scratch files, unless there are more threads: four keep a drive busy.
 const SHARED_MIN: usize = 4;
@@ -36,8 +36,8 @@ pub(crate) struct Pool {
     pub(crate) io: Io,
     pub(crate) meter: TrafficMeter,
     pub(crate) readers: ReaderThreads,
-    /// Whether the kernel has refused a ring.
-    refused: AtomicBool,
+    /// The error with which the kernel has refused a ring.
+    refused: OnceLock<io::Error>,
     shared: [Mutex<Option<Queue>>; SHARED_MAX],
     /// The number of threads that read.
     threads: AtomicUsize,
@@ -88,12 +88,17 @@ impl Pool {
         match self.io {
             Io::Plain => self.single(),
             Io::Uring => self.ring(),
-            Io::Auto if self.refused.load(Ordering::Relaxed) => self.single(),
-            Io::Auto => self.ring().or_else(|_| {
-                self.refused.store(true, Ordering::Relaxed);
+            Io::Auto if self.refused.get().is_some() => self.single(),
+            Io::Auto => self.ring().or_else(|error| {
+                let _ = self.refused.set(error);
                 self.single()
             }),
         }
+    }
+
+    /// The error with which the kernel has refused a ring, if it has.
+    pub(crate) fn refused(&self) -> Option<&io::Error> {
+        self.refused.get()
     }
 
     fn ring(&self) -> io::Result<Queue> {

@@ -41,14 +41,14 @@ impl Ring {
     /// Sets up a ring.
     ///
     /// # Errors
-    /// `ENOSYS` or `EPERM` where rings are not allowed, as in many containers.
+    /// `ENOSYS` or `EPERM` where rings are not allowed, as in many containers; some allow a ring, and refuse its requests.
     pub(crate) fn new(memory: QueueMemory) -> io::Result<Ring> {
         let ring = IoUring::builder().dontfork().build(PIECES as u32)?;
         let all = libc::iovec { iov_base: memory.address().cast(), iov_len: MEMORY_BYTES };
         // SAFETY: the range is all of `memory`, which outlives the ring: `drop` closes the ring first. Saves the
         // kernel looking up and pinning the pages of each request.
         let registered = unsafe { ring.submitter().register_buffers(&[all]) }.is_ok();
-        Ok(Ring {
+        let mut ring = Ring {
             ring: ManuallyDrop::new(ring),
             memory: ManuallyDrop::new(memory),
             registered,
@@ -56,7 +56,20 @@ impl Ring {
             in_flight: 0,
             queued: false,
             ask_bytes_max: PIECE_BYTES,
-        })
+        };
+        ring.check()?;
+        Ok(ring)
+    }
+
+    /// Carries out a request that does nothing.
+    fn check(&mut self) -> io::Result<()> {
+        // SAFETY: the request has no memory and no file.
+        unsafe { self.ring.submission().push(&opcode::Nop::new().build()) }.expect("the queue is empty");
+        self.enter(1)?;
+        match self.ring.completion().next().map(|done| done.result()) {
+            Some(code) if code < 0 => Err(io::Error::from_raw_os_error(-code)),
+            _ => Ok(()),
+        }
     }
 
     /// A piece that is not in flight.

@@ -1,6 +1,7 @@
 //! The disk of the operating system, as its callers see it.
 
 mod io_modes;
+mod refused_calls;
 
 use super::*;
 use crate::Staged;
@@ -186,7 +187,7 @@ fn lists_files_sorted() {
 #[test]
 fn a_full_disk_is_reported_with_numbers() {
     let path = Path::new("/dev/full");
-    let file = OpenOptions::new().append(true).open(path).unwrap();
+    let file = fs::OpenOptions::new().append(true).open(path).unwrap();
     let mut output = RealOutput::append(file, path, 0, false, RealDisk::default().pool);
     let error = output.write(&[0; 4096]).unwrap_err();
     assert!(error.is_no_space(), "{error}");

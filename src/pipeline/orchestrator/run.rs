@@ -501,6 +501,20 @@ impl ActiveRun<'_, '_, '_> {
         read().is_err_and(|error| error.is_unreadable()).then(|| name.clone())
     }
 
+    /// Returns the inputs from which an artifact in which silent damage is found was made again since it was last found:
+    /// those that are older than that. The error is probably in one of them.
+    fn suspects(&self, artifact: &ArtifactName) -> Vec<ArtifactName> {
+        let state = self.journal.state();
+        let (Some(found), Some(built)) = (state.silent_damage(artifact).last(), state.built(artifact)) else {
+            return Vec::new();
+        };
+        let is_older = |name: &&ArtifactName| state.built(name).is_some_and(|input| input.sequence < found.sequence);
+        match built.sequence > found.sequence {
+            true => built.artifact.fingerprint.inputs.keys().filter(is_older).cloned().collect(),
+            false => Vec::new(),
+        }
+    }
+
     /// Records a failure and returns the error of the run.
     fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
         let error = match error {
@@ -509,6 +523,10 @@ impl ActiveRun<'_, '_, '_> {
                 None => StageError::Disk(disk),
             },
             error => error,
+        };
+        let suspects = match &error {
+            StageError::Damaged { artifact, silent: true, .. } => self.suspects(artifact),
+            _ => Vec::new(),
         };
         let message = clip(&error.to_string());
         self.orchestrator.observer.notice(&Event::StageFailed { stage: stage.clone(), message: message.clone() });
@@ -526,6 +544,9 @@ impl ActiveRun<'_, '_, '_> {
             tracing::warn!("cannot record the failure of {stage} in the journal: {journal}");
         }
         match error {
+            StageError::Damaged { artifact, what, .. } if !suspects.is_empty() => {
+                PipelineError::WrongAgain { stage: stage.clone(), artifact, what, suspects }
+            }
             StageError::Damaged { artifact, what, .. } => {
                 PipelineError::Integrity { stage: stage.clone(), artifact, what, remedy: "the next run rebuilds it" }
             }

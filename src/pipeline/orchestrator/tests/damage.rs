@@ -236,6 +236,33 @@ fn a_failed_verification_rebuilds_the_database_and_its_capture() {
     assert_eq!(bench.files(), reference());
 }
 
+/// An artifact that is wrong again after it was made again names the inputs, in one of which the error is.
+#[test]
+fn a_wrong_input_is_suspected_when_its_output_is_wrong_again() {
+    let bench = Bench::default();
+    let mut wrong = toy();
+    // The same error in each attempt, as that of a wrong input.
+    wrong.salted.insert(2);
+    let mut messages = Vec::new();
+    for _ in 0..3 {
+        bench.options_until(&wrong, "solve:2");
+        let error = bench.run(&toy()).unwrap_err();
+        assert_eq!(error.exit(), Exit::Integrity);
+        messages.push(error.to_string());
+    }
+    assert!(messages[0].ends_with("; the next run rebuilds it"), "{}", messages[0]);
+    for message in &messages[1..] {
+        let expect = "verify:2 stopped: databases/2 is damaged: ";
+        assert!(message.starts_with(expect), "{message}");
+        assert!(message.ends_with("so the cause is probably in databases/0, databases/1"), "{message}");
+    }
+    // An input that was made again since is no suspect.
+    bench.record(Record::DamageFound { artifact: artifact("databases/1"), what: "x".to_owned(), silent: true });
+    bench.options_until(&wrong, "solve:2");
+    let message = bench.run(&toy()).unwrap_err().to_string();
+    assert!(message.ends_with("so the cause is probably in databases/0"), "{message}");
+}
+
 impl Bench {
     fn options_until(&self, toy: &Toy, until: &str) {
         let options = RunOptions { until: Some(until.to_owned()), ..RunOptions::default() };
