@@ -9,6 +9,7 @@ pub(crate) mod output;
 pub(crate) mod pool;
 mod queue;
 mod queue_memory;
+pub(crate) mod records;
 mod request;
 pub(crate) mod ring;
 
@@ -18,6 +19,7 @@ use self::file_system::{TMPFS_MAGIC, file_system, free_bytes};
 use self::folder::{Folder, NONBLOCK, here_if_empty, nameless, open_file, parent};
 use self::output::RealOutput;
 use self::pool::Pool;
+use self::records::RecordFile;
 use crate::error::{DiskError, Operation, too_short};
 use crate::io::Io;
 use crate::staged::{probe, temporary_of};
@@ -68,6 +70,15 @@ impl RealDisk {
     /// fails.
     pub fn deliver(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         deliver::deliver(self, path, bytes)
+    }
+
+    /// Opens or creates a file at a path given by the user, to append records to it.
+    ///
+    /// # Errors
+    /// [`DiskError::NoDirectory`] if its directory is absent; [`DiskError::NoSpace`] if nothing can be appended;
+    /// [`DiskError::Locked`] if another process appends to it; [`DiskError::Io`] if the target is refused.
+    pub fn records(&self, path: &Path) -> Result<RecordFile, DiskError> {
+        RecordFile::open(path)
     }
 }
 
