@@ -1,37 +1,48 @@
 //! `awari match`: plays two engines against each other, and says which one is stronger.
 //!
-//! Workers play pairs of games, each with its own processes; the main thread counts the results, prints them, and decides
-//! when the match ends.
+//! Workers play pairs of games, each with its own processes; the main thread records the games, counts the results, prints
+//! them, and decides when the match ends.
 
 mod game;
+mod guard;
+mod match_file;
 mod openings;
 mod process;
 mod statistics;
+
+pub(crate) use guard::run_if_asked as run_guard_if_asked;
 
 use crate::args::{MatchArgs, Sprt};
 use crate::error::{CliError, Result};
 use crate::output::print_text;
 use crate::play::RandomChoices;
+use crate::quantity::plural;
 use crate::screen::Width;
+use crate::shell::command_line;
 use crate::signals;
 use crate::table::TextTable;
 use crate::terminal::say;
 use ::game::notation::Side;
 use ::game::play::Game;
-use ::game::transcript::{Transcript, side_name};
-use disk::{Disk, RealDisk, threads};
+use ::game::transcript::side_name;
+use disk::{Digest, Disk, RealDisk, threads};
 use game::{FinishedGame, MoveLimits, lost, play};
+use match_file::{GamePlace, MatchFile, MatchIdentity};
 use pipeline::Exit;
 use process::{EngineFault, EngineProcess, NoReply, Patience};
 use statistics::{EloEstimate, PairCounts, SprtState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 /// The longest file of openings.
 const OPENINGS_BYTES_MAX: u64 = 16 << 20;
+
+/// The time within which a signal that ends an engine reaches the match too, if it is sent to both.
+const SIGNAL_TIME: Duration = Duration::from_millis(20);
 
 /// The longest name of an engine, in characters.
 const NAME_MAX: usize = 40;
@@ -42,54 +53,114 @@ pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
         return Err(CliError::TwoEngines { found: args.names.len() });
     }
     let disk = RealDisk::default();
-    let openings = shuffled(openings(&disk, args)?, args.seed);
     let commands = [words(first)?, words(second)?];
+    let limits = [limits(args, 0)?, limits(args, 1)?];
+    let openings = openings(&disk, args)?;
+    let out = args.out.as_ref().map(|path| Ok::<_, CliError>((disk.records(path)?, path))).transpose()?;
     let stop = signals::quiet_stop_flag()?;
     threads::room_for_threads(3 * args.concurrency).map_err(CliError::Thread)?;
-    let patience = Patience { margin: args.margin, stall: args.stall, stop: &stop };
-    let Some(names) = names(args, &commands, patience)? else { return Ok(Exit::Stopped) };
+    // Set when the test is decided, or a game cannot be recorded.
+    let is_over = AtomicBool::new(false);
+    let patience = Patience { margin: args.margin, stall: args.stall, stop: &stop, is_over: &is_over };
+    let Some(engines) = engine_names(args, &commands, patience)? else { return Ok(Exit::Stopped) };
     let pairs = args.games.map_or(openings.len(), |games| games.div_ceil(2) as usize);
-    let limits = [limits(args, 0)?, limits(args, 1)?];
-    // Set when the test is decided.
-    let decided = AtomicBool::new(false);
+    let mut score = OngoingScore::new(args.sprt);
+    let mut done = HashSet::new();
+    let tags = record(args, &commands, &limits, &engines, &openings, pairs);
+    let names = engines.map(|engine| engine.shown);
+    let mut file = match out {
+        Some((file, path)) => {
+            let identity = MatchIdentity { rules: args.rules, names: names.clone(), pairs, tags };
+            let resumed = MatchFile::resume(file, path, identity, |place, game| {
+                let is_new = done.insert(place);
+                if is_new {
+                    score.add(place, game);
+                }
+                is_new
+            })?;
+            Some(resumed)
+        }
+        None => None,
+    };
+    if let (Some(path), false) = (&args.out, done.is_empty()) {
+        say(format_args!("{}: the match goes on after {}", path.display(), plural(done.len() as u64, "game")));
+    }
+    let openings = shuffled(openings, args.seed);
     let work = MatchWork {
         openings: &openings,
         commands: &commands,
         limits,
         pairs,
         next: AtomicUsize::new(0),
-        decided: &decided,
+        done: &done,
+        patience,
     };
-    let mut score = MatchScore::default();
-    let (sender, results) = channel();
-    thread::scope(|scope| -> Result<()> {
-        for worker in 0..args.concurrency.min(pairs) {
-            let (sender, work) = (sender.clone(), &work);
-            let spawned = thread::Builder::new().name(format!("games-{worker}"));
-            let begun = threads::spawn_scoped(scope, spawned, move || work.play_pairs(patience, &sender));
-            begun.map_err(CliError::Thread).inspect_err(|_| decided.store(true, Ordering::SeqCst))?;
-        }
-        drop(sender);
-        for FinishedPair { pair, games } in results {
-            // Pairs that were under way when the test was decided would change its result.
-            if decided.load(Ordering::SeqCst) {
+    is_over.store(score.is_decided(), Ordering::SeqCst);
+    let mut count = done.len();
+    // The table is printed also after an error.
+    let played = work.play(args.concurrency, |results| {
+        for (place, game) in results {
+            // Games that end after the decision would change its result.
+            if is_over.load(Ordering::SeqCst) {
                 continue;
             }
-            for (number, one) in games.iter().enumerate() {
-                say(game_line(2 * pair + number + 1, seats(number), one, &names));
+            if let Some(file) = &mut file {
+                file.append(place, &game).inspect_err(|_| is_over.store(true, Ordering::SeqCst))?;
             }
-            score.add(pair, games);
-            if args.sprt.is_some_and(|sprt| sprt.state(&score.counts) != SprtState::Undecided) {
-                decided.store(true, Ordering::SeqCst);
+            say(game_line(place, &game, &names));
+            count += 1;
+            score.add(place, game);
+            if score.is_decided() {
+                is_over.store(true, Ordering::SeqCst);
             }
         }
         Ok(())
-    })?;
-    if let Some(path) = &args.out {
-        disk.deliver(path, score.transcripts(&names).as_bytes())?;
+    });
+    let is_decided = score.is_decided();
+    print_text(&score.end().text(&names, args.sprt))?;
+    played?;
+    if count == 2 * pairs || is_decided {
+        return Ok(Exit::Done);
     }
-    print_text(&score.text(&names, args.sprt))?;
-    Ok(if stop.load(Ordering::SeqCst) { Exit::Stopped } else { Exit::Done })
+    if args.out.is_some() {
+        say(format_args!("stopped after {count} of {} games; to go on, repeat the command", 2 * pairs));
+    }
+    Ok(Exit::Stopped)
+}
+
+/// Returns the tags that record a match: all that its games depend on, and its end.
+fn record(
+    args: &MatchArgs,
+    commands: &[Vec<String>; 2],
+    limits: &[MoveLimits; 2],
+    engines: &[EngineName; 2],
+    openings: &[Game],
+    pairs: usize,
+) -> Vec<(&'static str, String)> {
+    let lines: String = openings.iter().map(|opening| game::position(opening) + "\n").collect();
+    let command = |at: usize| without_controls(&command_line(&commands[at]));
+    let mut tags = vec![
+        ("Engine1", command(0)),
+        ("Engine2", command(1)),
+        ("Program1", engines[0].program.clone()),
+        ("Program2", engines[1].program.clone()),
+        ("Name1", engines[0].shown.clone()),
+        ("Name2", engines[1].shown.clone()),
+        ("Limits1", limits[0].text()),
+        ("Limits2", limits[1].text()),
+        ("Patience", format!("margin {:?}, stall {:?}", args.margin, args.stall)),
+        ("Openings", format!("{}, {}", openings.len(), Digest::of(lines.as_bytes()))),
+        ("Seed", args.seed.to_string()),
+        ("Games", (2 * pairs).to_string()),
+    ];
+    let sprt = args.sprt.map_or_else(|| "none".to_owned(), |Sprt { elo0, elo1 }| format!("{elo0},{elo1}"));
+    tags.push(("Test", sprt));
+    tags
+}
+
+/// Replaces control characters, line ends among them.
+fn without_controls(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Returns the limits of an engine: of two values of an option the second one is for the second engine.
@@ -137,25 +208,49 @@ fn words(command: &str) -> Result<Vec<String>> {
     words.ok_or_else(|| CliError::EngineCommand { command: command.to_owned() })
 }
 
-/// Starts each engine once, and returns the names of the two; `None` if the match is to end.
-fn names(args: &MatchArgs, commands: &[Vec<String>; 2], patience: Patience<'_>) -> Result<Option<[String; 2]>> {
-    let mut names = [String::new(), String::new()];
+/// The names of an engine.
+struct EngineName {
+    /// That of the command line, or that which it gives itself.
+    shown: String,
+    /// The name that it gives itself, with its version.
+    program: String,
+}
+
+/// Starts each engine once, prints what it remarks, and returns the names of the two; `None` if the match is to end.
+fn engine_names(
+    args: &MatchArgs,
+    commands: &[Vec<String>; 2],
+    patience: Patience<'_>,
+) -> Result<Option<[EngineName; 2]>> {
+    let mut found = Vec::new();
     for (at, words) in commands.iter().enumerate() {
-        let given = match EngineProcess::start(words, patience) {
-            Ok((_, given)) => given,
+        let started = EngineProcess::start(words, patience).and_then(|mut engine| {
+            // Allocates its memory.
+            engine.begin_game(patience)?;
+            Ok(engine)
+        });
+        let engine = match started {
+            Ok(engine) => engine,
             Err(NoReply::Stopped) => return Ok(None),
             Err(NoReply::Fault(fault)) => {
                 let command = args.engines[at].clone();
                 return Err(CliError::Engine { command, what: fault.to_string() });
             }
         };
-        let name = args.names.get(at).cloned().or(given).unwrap_or_else(|| format!("engine {}", at + 1));
-        names[at] = name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(NAME_MAX).collect();
+        for remark in &engine.remarks {
+            say(format_args!("the engine `{}` says: {remark}", args.engines[at]));
+        }
+        let program = engine.name.clone().unwrap_or_else(|| format!("engine {}", at + 1));
+        let shown = args.names.get(at).unwrap_or(&program);
+        let [shown, program] = [shown, &program].map(|name| without_controls(name).chars().take(NAME_MAX).collect());
+        found.push(EngineName { shown, program });
     }
-    if names[0] == names[1] {
-        names = [format!("{} (1)", names[0]), format!("{} (2)", names[1])];
+    let Ok([mut first, mut second]) = <[EngineName; 2]>::try_from(found) else { return Ok(None) };
+    if first.shown == second.shown {
+        first.shown += " (1)";
+        second.shown += " (2)";
     }
-    Ok(Some(names))
+    Ok(Some([first, second]))
 }
 
 /// Returns the engines of South and North in the first or second game of a pair.
@@ -171,29 +266,55 @@ struct MatchWork<'a> {
     pairs: usize,
     /// The next pair.
     next: AtomicUsize,
-    decided: &'a AtomicBool,
+    /// The games that were played before.
+    done: &'a HashSet<GamePlace>,
+    patience: Patience<'a>,
 }
 
-/// A pair of games with exchanged sides.
-struct FinishedPair {
-    pair: usize,
-    games: [FinishedGame; 2],
-}
+/// A game that ended, and its place.
+type PlacedGame = (GamePlace, FinishedGame);
 
 impl MatchWork<'_> {
+    /// Plays some games at a time, while the results are taken.
+    fn play(&self, concurrency: usize, take: impl FnOnce(Receiver<PlacedGame>) -> Result<()>) -> Result<()> {
+        let (sender, results) = channel();
+        thread::scope(|scope| {
+            for worker in 0..concurrency.min(self.pairs) {
+                let sender = sender.clone();
+                let spawned = thread::Builder::new().name(format!("games-{worker}"));
+                let begun = threads::spawn_scoped(scope, spawned, move || self.play_pairs(&sender));
+                if let Err(error) = begun {
+                    self.patience.is_over.store(true, Ordering::SeqCst);
+                    return Err(CliError::Thread(error));
+                }
+            }
+            drop(sender);
+            take(results)
+        })
+    }
+
     /// Plays pairs until none is left.
-    fn play_pairs(&self, patience: Patience<'_>, results: &Sender<FinishedPair>) {
+    fn play_pairs(&self, results: &Sender<PlacedGame>) {
         let mut engines: [Option<EngineProcess>; 2] = [None, None];
-        while !self.decided.load(Ordering::SeqCst) {
+        while !self.patience.is_at_end() {
             let pair = self.next.fetch_add(1, Ordering::SeqCst);
             if pair >= self.pairs {
                 break;
             }
             let opening = &self.openings[pair % self.openings.len()];
-            let mut play = |number| self.play_game(opening, seats(number), &mut engines, patience);
-            let (Some(first), Some(second)) = (play(0), play(1)) else { break };
-            if results.send(FinishedPair { pair, games: [first, second] }).is_err() {
-                break;
+            for place in [0, 1].map(|number| GamePlace { pair, number }) {
+                if self.done.contains(&place) {
+                    continue;
+                }
+                let played = self.play_game(opening, seats(place.number), &mut engines, self.patience);
+                if let Some((_, EngineFault::Crash(_))) = played.as_ref().and_then(|game| game.fault.as_ref()) {
+                    thread::sleep(SIGNAL_TIME);
+                }
+                // Engines that a signal ended together with the match have not lost.
+                let played = played.filter(|game| game.fault.is_none() || !self.patience.is_at_end());
+                if played.is_none_or(|game| results.send((place, game)).is_err()) {
+                    return;
+                }
             }
         }
     }
@@ -211,7 +332,7 @@ impl MatchWork<'_> {
                 continue;
             }
             match EngineProcess::start(&self.commands[at], patience) {
-                Ok((engine, _)) => engines[at] = Some(engine),
+                Ok(engine) => engines[at] = Some(engine),
                 Err(NoReply::Stopped) => return None,
                 Err(NoReply::Fault(fault)) => {
                     let side = if seat == 0 { Side::South } else { Side::North };
@@ -243,16 +364,64 @@ struct EngineRecord {
     faults: BTreeMap<&'static str, u32>,
 }
 
-/// The results of a match so far.
+/// The score of a match that goes on.
+///
+/// A sequential test counts pairs in the order of their numbers, whatever the order in which they end: so the decision does not
+/// depend on the number of games at a time, or on interruptions.
+struct OngoingScore {
+    sprt: Option<Sprt>,
+    score: MatchScore,
+    /// The pairs that are not counted yet.
+    waiting: BTreeMap<usize, [Option<FinishedGame>; 2]>,
+    /// The next pair to count.
+    next: usize,
+}
+
+impl OngoingScore {
+    fn new(sprt: Option<Sprt>) -> OngoingScore {
+        OngoingScore { sprt, score: MatchScore::default(), waiting: BTreeMap::new(), next: 0 }
+    }
+
+    fn add(&mut self, GamePlace { pair, number }: GamePlace, game: FinishedGame) {
+        self.waiting.entry(pair).or_default()[number] = Some(game);
+        while !self.is_decided()
+            && let Some([Some(_), Some(_)]) = self.waiting.get(&self.next)
+        {
+            self.count(self.next);
+            self.next += 1;
+        }
+    }
+
+    /// Counts a pair if both of its games have ended.
+    fn count(&mut self, pair: usize) {
+        if let Some([Some(first), Some(second)]) = self.waiting.remove(&pair) {
+            self.score.add(&[first, second]);
+        }
+    }
+
+    fn is_decided(&self) -> bool {
+        self.sprt.is_some_and(|sprt| sprt.state(&self.score.counts) != SprtState::Undecided)
+    }
+
+    /// Returns the score at the end. Without a test, pairs behind one that has not ended count too.
+    fn end(mut self) -> MatchScore {
+        if self.sprt.is_none() {
+            let waiting: Vec<usize> = self.waiting.keys().copied().collect();
+            waiting.into_iter().for_each(|pair| self.count(pair));
+        }
+        self.score
+    }
+}
+
+/// The results of the counted pairs of a match.
 #[derive(Default)]
 struct MatchScore {
     engines: [EngineRecord; 2],
     counts: PairCounts,
-    games: BTreeMap<usize, [FinishedGame; 2]>,
 }
 
 impl MatchScore {
-    fn add(&mut self, pair: usize, games: [FinishedGame; 2]) {
+    fn add(&mut self, games: &[FinishedGame; 2]) {
         let mut half_points = 0;
         for (number, one) in games.iter().enumerate() {
             let [south, north] = seats(number);
@@ -278,7 +447,6 @@ impl MatchScore {
             }
         }
         self.counts.add(half_points);
-        self.games.insert(pair, games);
     }
 
     /// Formats the table and what it means.
@@ -340,27 +508,6 @@ impl MatchScore {
         }
         text
     }
-
-    /// Formats the games in the Oware Game Notation.
-    fn transcripts(&self, names: &[String; 2]) -> String {
-        let mut text = String::new();
-        for (pair, games) in &self.games {
-            for (number, one) in games.iter().enumerate() {
-                let [south, north] = seats(number).map(|at| names[at].clone());
-                let tag = |name: &str, value: String| (name.to_owned(), value);
-                let tags = vec![
-                    tag("Event", "awari match".to_owned()),
-                    tag("Round", format!("{}.{}", pair + 1, number + 1)),
-                    tag("South", south),
-                    tag("North", north),
-                    tag("Result", result(one).to_owned()),
-                    tag("Termination", one.reason.clone()),
-                ];
-                let _ = writeln!(text, "{}{}\n", Transcript { tags, game: one.game.clone() }.text(), result(one));
-            }
-        }
-        text
-    }
 }
 
 /// Formats the result of a game.
@@ -373,8 +520,8 @@ fn result(game: &FinishedGame) -> &'static str {
 }
 
 /// Formats the result of a game for people.
-fn game_line(number: usize, seats: [usize; 2], game: &FinishedGame, names: &[String; 2]) -> String {
-    let [south, north] = seats.map(|at| &names[at]);
+fn game_line(GamePlace { pair, number }: GamePlace, game: &FinishedGame, names: &[String; 2]) -> String {
+    let [south, north] = seats(number).map(|at| &names[at]);
     let who = match &game.fault {
         Some((side, fault)) => {
             let name = if *side == Side::South { south } else { north };
@@ -382,5 +529,44 @@ fn game_line(number: usize, seats: [usize; 2], game: &FinishedGame, names: &[Str
         }
         None => game.reason.clone(),
     };
+    let number = 2 * pair + number + 1;
     format!("game {number}: {south} - {north} {}, {} moves: {who}", result(game), game.game.turns().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::game::Rules;
+
+    /// The same pairs are counted, and the same decision is made, in whatever order games end.
+    #[test]
+    fn a_test_does_not_depend_on_the_order_of_games() {
+        let game = |GamePlace { pair, number }: GamePlace| {
+            // The first engine loses a game of every third pair.
+            let loser = if pair.is_multiple_of(3) && number == 0 { 0 } else { 1 };
+            let side = if seats(number)[0] == loser { Side::South } else { Side::North };
+            lost(Game::new(Rules::AWARI), side, EngineFault::Stall)
+        };
+        let places: Vec<GamePlace> = (0..40).flat_map(|pair| [0, 1].map(|number| GamePlace { pair, number })).collect();
+        let names = ["one".to_owned(), "two".to_owned()];
+        let sprt = Some(Sprt { elo0: 0.0, elo1: 200.0 });
+        let score = |places: &[GamePlace], sprt| {
+            let mut score = OngoingScore::new(sprt);
+            places.iter().for_each(|&place| score.add(place, game(place)));
+            (score.is_decided(), score.end().text(&names, sprt))
+        };
+        let in_order = score(&places, sprt);
+        assert!(in_order.0 && !in_order.1.contains(" 80 "), "{}", in_order.1);
+        let mut turned = places.clone();
+        turned.reverse();
+        let mut apart = places.clone();
+        apart.sort_by_key(|place| (place.number, place.pair % 4));
+        for order in [&turned, &apart] {
+            assert_eq!(score(order, sprt), in_order);
+            assert_eq!(score(order, None), score(&places, None));
+        }
+        // The first pair has not ended: a test counts none, a table without a test counts the others.
+        assert_eq!(score(&places[1..], sprt).1, "no pair of games was finished\n");
+        assert!(score(&places[1..], None).1.contains(" 78 "));
+    }
 }

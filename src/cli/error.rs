@@ -227,6 +227,9 @@ pub(crate) enum CliError {
     /// A file of games is invalid.
     #[error("{}: {what}", path.display())]
     Games { path: PathBuf, what: String },
+    /// The file for the games of a match has other content.
+    #[error("{} {what}; to go on with a match, repeat its command; otherwise choose another --out, or move the file away", path.display())]
+    OtherGames { path: PathBuf, what: String },
     /// An engine does not start.
     #[error("the engine `{command}` {what} before the match; it must answer `uci` with `uciok`")]
     Engine { command: String, what: String },
@@ -305,7 +308,7 @@ impl CliError {
             CliError::NoMpi => Exit::Usage,
             CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,
             CliError::Run { error, .. } => error.exit(),
-            CliError::NoRun { .. } => Exit::Locked,
+            CliError::NoRun { .. } | CliError::Disk(DiskError::Locked { .. }) => Exit::Locked,
             CliError::NoRunDirectory(_)
             | CliError::NotADirectory(_)
             | CliError::NothingRuns(_)
@@ -327,7 +330,7 @@ impl CliError {
             | CliError::NoSuchGame { .. }
             | CliError::NoSmaller { .. }
             | CliError::NoArchives { .. } => Exit::NoAnswer,
-            CliError::OtherDatabase { .. } => Exit::PreflightFailed,
+            CliError::OtherDatabase { .. } | CliError::OtherGames { .. } => Exit::PreflightFailed,
             CliError::Damaged { .. } | CliError::Evaluation { .. } => Exit::Integrity,
             CliError::Oracle(error) if error.is_damage() => Exit::Integrity,
             CliError::Oracle(OracleError::Missing { .. }) => Exit::NoAnswer,

@@ -98,6 +98,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> Result<Exit> {
     signals::unblock();
+    engine_match::run_guard_if_asked();
     signals::catch_file_size_limit()?;
     completions::answer();
     let arguments = match CommandLine::of_process() {

@@ -1,4 +1,4 @@
-//! The only access to the operating system: files, maps, locks, clocks.
+//! The only access to the operating system: files, maps, locks, clocks, and the end of other processes.
 //!
 //! Every other crate sees files through the trait [`Disk`]. It has two implementations: [`RealDisk`], and
 //! [`MemoryDisk`], its twin for tests, which counts operations, fails any of them on request and loses unsynced writes
@@ -35,6 +35,7 @@ mod lock;
 pub mod machine;
 mod map;
 mod memory;
+pub mod process;
 mod real;
 mod sigbus;
 mod staged;
@@ -56,6 +57,7 @@ pub use memory::{Fault, InjectedFault, MemoryDisk, OperationSet, PlannedFault};
 pub use real::RealDisk;
 pub use real::file_system::FileSystem;
 pub use real::pool::POOL_BYTES_MAX;
+pub use real::records::RecordFile;
 pub use sigbus::unblock;
 pub use staged::{Staged, is_leftover, remove_leftovers, set_aside, staged_path};
 pub use traffic::Traffic;

@@ -10,6 +10,7 @@ pub(crate) mod output;
 pub(crate) mod pool;
 mod queue;
 mod queue_memory;
+pub(crate) mod records;
 mod request;
 pub(crate) mod ring;
 
@@ -20,6 +21,7 @@ use self::folder::{Folder, here_if_empty, nameless, parent};
 use self::open::{ReadableKind, open_to_read};
 use self::output::RealOutput;
 use self::pool::Pool;
+use self::records::RecordFile;
 use crate::error::{DiskError, Operation, reason, too_short};
 use crate::io::Io;
 use crate::staged::{probe, temporary_of};
@@ -75,6 +77,15 @@ impl RealDisk {
     /// fails.
     pub fn deliver(&self, path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
         deliver::deliver(self, path, bytes)
+    }
+
+    /// Opens or creates a file at a path given by the user, to append records to it.
+    ///
+    /// # Errors
+    /// [`DiskError::NoDirectory`] if its directory is absent; [`DiskError::NoSpace`] if nothing can be appended;
+    /// [`DiskError::Locked`] if another process appends to it; [`DiskError::Io`] if the target is refused.
+    pub fn records(&self, path: &Path) -> Result<RecordFile, DiskError> {
+        RecordFile::open(path)
     }
 }
 

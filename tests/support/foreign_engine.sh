@@ -1,7 +1,7 @@
 #!/bin/sh
 # A foreign engine for tests of `awari match`. It knows the rules and plays the first legal move.
 #
-# usage: foreign_engine.sh good|crash|silent|illegal|late|mute|noisy|blunt [oware]
+# usage: foreign_engine.sh good|crash|silent|illegal|late|mute|noisy|remarks|blunt [oware]
 #
 # By oware a move that would capture all of the opponent's stones captures nothing.
 #
@@ -12,6 +12,7 @@
 #   late     answers after a second
 #   mute     answers nothing at all
 #   noisy    writes much that is no answer before it answers
+#   remarks  says at `isready` that it has no memory
 
 mode=$1
 rules=$2
@@ -102,7 +103,10 @@ while read -r command arguments; do
     [ "$mode" = mute ] && continue
     case $command in
     uci) printf 'id name foreign engine\nid author the tests\nuciok\n' ;;
-    isready) echo readyok ;;
+    isready)
+        [ "$mode" = remarks ] && echo 'info string cannot allocate the table'
+        echo readyok
+        ;;
     position)
         # shellcheck disable=SC2086
         position $arguments

@@ -5,6 +5,7 @@
 mod analysis;
 mod client_shares;
 mod connections;
+mod continued_matches;
 mod engine_session;
 mod games;
 mod http;

@@ -31,7 +31,10 @@ ends by the rules, when a side has more than half of the stones, or after 500 mo
 
 Prints a table, the difference in Elo with its confidence interval of 95 %, from pairs of games, and the state of the \
 sequential test of --sprt, which ends the match when it is decided, with errors of 5 %. Ctrl-C ends the match with the table \
-so far and exit code 75. Results of games go to stderr."
+so far and exit code 75. Results of games go to stderr.
+
+Each game is appended to the file of --out when it ends. The same command goes on with the match of that file after a stop, a \
+kill or a full disk; a file with anything else is refused. Processes that an engine leaves behind are ended with it."
 )]
 pub(crate) struct MatchArgs {
     /// Command of an engine; given twice
@@ -70,7 +73,7 @@ pub(crate) struct MatchArgs {
     /// Sequential test of two differences in Elo of the first engine, such as 0,10
     #[arg(long, allow_hyphen_values = true, value_name = "ELO0,ELO1", value_parser = values::sprt)]
     pub(crate) sprt: Option<Sprt>,
-    /// File for the games, in the Oware Game Notation
+    /// File for the games, in the Oware Game Notation; a match that it records goes on
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Seed of the order of the openings

@@ -20,6 +20,17 @@ pub(super) struct MoveLimits {
     pub(super) depth: Option<u32>,
 }
 
+impl MoveLimits {
+    /// Describes the limits.
+    pub(super) fn text(&self) -> String {
+        let clock = self.clock.map(|ClockControl { base, increment }| format!("time {base:?}+{increment:?}"));
+        let move_time = self.move_time.map(|time| format!("movetime {time:?}"));
+        let nodes = self.nodes.map(|nodes| format!("nodes {nodes}"));
+        let depth = self.depth.map(|depth| format!("depth {depth}"));
+        [clock, move_time, nodes, depth].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// A finished game.
 #[derive(Clone, Debug)]
 pub(super) struct FinishedGame {
@@ -142,8 +153,20 @@ pub(super) fn lost(game: Game, side: Side, fault: EngineFault) -> FinishedGame {
     FinishedGame { game, winner: Some(side.other()), lead, reason, fault: Some((side, fault)) }
 }
 
+/// Returns the result of a recorded game, which ended for this reason; `None` if it did not.
+pub(super) fn recorded(game: Game, reason: &str) -> Option<FinishedGame> {
+    let fault_of = |side| {
+        let fault = reason.strip_prefix(side_name(side))?.strip_prefix(' ')?;
+        fault.parse().ok().map(|fault| (side, fault))
+    };
+    match [Side::South, Side::North].into_iter().find_map(fault_of) {
+        Some((side, fault)) => Some(lost(game, side, fault)),
+        None => finished(&game),
+    }
+}
+
 /// Formats the command `position` for the current position, with all moves, so that the engine knows of repetitions.
-fn position(game: &Game) -> String {
+pub(super) fn position(game: &Game) -> String {
     let start = game.start();
     let mut text = match start == Game::new(*game.rules()).start() {
         true => "position startpos".to_owned(),

@@ -35,8 +35,9 @@ pub(super) fn all(rules: Rules, plies: u32) -> Vec<Game> {
 }
 
 /// Parses openings, one a line: moves, a position, or the argument of the command `position` of the protocol. Empty lines and
-/// lines that begin with `#` are skipped.
+/// lines that begin with `#` are skipped, as is a byte-order mark.
 pub(super) fn parse(rules: Rules, text: &str) -> Result<Vec<Game>, BadOpening> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let games = lines.map(|(number, line)| {
@@ -68,13 +69,18 @@ mod tests {
 
     #[test]
     fn openings_have_three_forms() {
-        let text = "# comment\n\nFfBd\nF4 f4\n4-4-4-4-4-4-4-4-4-4-4-4-0-0-S\n4 4 4 4 4 0 5 5 5 5 4 4\nstartpos moves F\n\
+        let text = "\u{feff}# comment\n\nFfBd\nF4 f4\n4-4-4-4-4-4-4-4-4-4-4-4-0-0-S\n4 4 4 4 4 0 5 5 5 5 4 4\nstartpos moves F\n\
                     fen 4-4-4-4-4-4-4-4-4-4-4-4-0-0-N moves a\n";
         let games = parse(Rules::AWARI, text).unwrap();
         assert_eq!(games.iter().map(|game| game.turns().len()).collect::<Vec<usize>>(), [4, 2, 0, 0, 1, 1]);
-        for (text, line) in
-            [("Ff\nFF", 2), ("x", 1), ("4 4", 1), ("startpos moves ff", 1), ("#\n0-0-0-0-0-0-0-0-0-0-0-1-0-0-S", 2)]
-        {
+        for (text, line) in [
+            ("Ff\nFF", 2),
+            ("x", 1),
+            ("Ff\n\u{feff}Ff", 2),
+            ("4 4", 1),
+            ("startpos moves ff", 1),
+            ("#\n0-0-0-0-0-0-0-0-0-0-0-1-0-0-S", 2),
+        ] {
             assert_eq!(parse(Rules::AWARI, text).unwrap_err().line, line, "{text}");
         }
     }

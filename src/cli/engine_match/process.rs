@@ -1,11 +1,14 @@
 //! An engine as a process: commands on its stdin, replies on its stdout, each within a time.
+//!
+//! The child is the [`guard`](super::guard) of the engine, which ends as the engine does.
 
+use super::guard::{self, NO_ENGINE, QUIT_TIME};
 use crate::lines::Lines;
 use crate::signals;
 use std::fmt;
 use std::io::{self, BufReader, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ExitStatus};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -17,17 +20,28 @@ const LINES_MAX: usize = 256;
 /// The time between two looks at the request to stop.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// The time in which an engine ends after `quit` or the end of its stdin; then it is killed.
-const QUIT_TIME: Duration = Duration::from_millis(500);
+/// The time in which a guard kills its engine and ends. A process that the kernel cannot end is left behind then.
+const GUARD_TIME: Duration = Duration::from_secs(10);
+
+/// The most remarks of an engine that are kept.
+const REMARKS_MAX: usize = 5;
+
+/// The longest part of a remark that is kept, in characters.
+const REMARK_MAX: usize = 300;
 
 /// The longest part of a reply that a message quotes, in characters.
 const QUOTED_MAX: usize = 40;
 
 /// An engine under way.
 pub(super) struct EngineProcess {
-    child: Child,
-    stdin: ChildStdin,
+    guard: Child,
+    /// `None` when the engine is to end.
+    stdin: Option<ChildStdin>,
     lines: Receiver<String>,
+    /// The name that it gives itself.
+    pub(super) name: Option<String>,
+    /// What it says before games, when it is asked whether it is ready: that its memory cannot be allocated, say.
+    pub(super) remarks: Vec<String>,
 }
 
 /// What an engine did wrong.
@@ -54,6 +68,29 @@ impl fmt::Display for EngineFault {
     }
 }
 
+/// A text that is not that of a fault.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NoFault;
+
+impl FromStr for EngineFault {
+    type Err = NoFault;
+
+    /// Reads what `Display` writes.
+    fn from_str(text: &str) -> Result<EngineFault, NoFault> {
+        let within = |before: &str, after: &str| Some(text.strip_prefix(before)?.strip_suffix(after)?.to_owned());
+        if text == "stalls" {
+            Ok(EngineFault::Stall)
+        } else if let Some(how) = within("crashes (", ")") {
+            Ok(EngineFault::Crash(how))
+        } else if let Some(played) = within("plays an illegal move (", ")") {
+            Ok(EngineFault::Illegal(played))
+        } else {
+            let over = within("exceeds its time by ", " ms").and_then(|over| over.parse().ok());
+            over.map(|over| EngineFault::Time(Duration::from_millis(over))).ok_or(NoFault)
+        }
+    }
+}
+
 /// Why an engine did not reply.
 #[derive(Debug)]
 pub(super) enum NoReply {
@@ -75,24 +112,28 @@ pub(super) struct Patience<'a> {
     pub(super) margin: Duration,
     /// Time after which an engine that does not reply counts as stalled.
     pub(super) stall: Duration,
-    /// Whether the match is to end.
+    /// Whether the user asked the match to end.
     pub(super) stop: &'a AtomicBool,
+    /// Whether the match is decided, or cannot go on.
+    pub(super) is_over: &'a AtomicBool,
+}
+
+impl Patience<'_> {
+    /// Whether the match is to end.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.stop.load(Ordering::SeqCst) || self.is_over.load(Ordering::SeqCst)
+    }
 }
 
 impl EngineProcess {
-    /// Starts an engine. Returns it with the name that it gives itself.
-    pub(super) fn start(words: &[String], patience: Patience<'_>) -> Result<(EngineProcess, Option<String>), NoReply> {
-        let crash = |error: io::Error| NoReply::Fault(EngineFault::Crash(disk::reason(&error).to_string()));
-        let (program, arguments) = words.split_first().ok_or_else(|| crash(io::ErrorKind::NotFound.into()))?;
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Ctrl-C is for the runner.
-        command.process_group(0);
-        let mut child = command.spawn().map_err(crash)?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(crash(io::ErrorKind::BrokenPipe.into()));
-        };
+    /// Starts an engine, and blocks until it has answered `uci`.
+    pub(super) fn start(words: &[String], patience: Patience<'_>) -> Result<EngineProcess, NoReply> {
+        let crash = |error: io::Error| NoReply::Fault(EngineFault::Crash(disk::reason(&error)));
+        let mut guard = guard::command(words).spawn().map_err(crash)?;
+        let (stdin, stdout) = (guard.stdin.take(), guard.stdout.take());
         let (sender, lines) = sync_channel(LINES_MAX);
+        let mut engine = EngineProcess { guard, stdin, lines, name: None, remarks: Vec::new() };
+        let stdout = stdout.ok_or_else(|| crash(io::ErrorKind::BrokenPipe.into()))?;
         let reader = signals::thread("engine", move || {
             let mut lines = Lines::new(BufReader::new(stdout));
             // A line that is too long or not text is no reply.
@@ -102,28 +143,36 @@ impl EngineProcess {
                 }
             }
         });
-        let mut engine = EngineProcess { child, stdin, lines };
         reader.map_err(|error| NoReply::Fault(EngineFault::Crash(error.to_string())))?;
-        engine.send("uci")?;
-        let mut name = None;
-        let until = Instant::now() + patience.stall;
-        loop {
-            let line = engine.line(until, patience)?;
-            if line == "uciok" {
-                return Ok((engine, name));
-            }
-            if let Some(given) = line.strip_prefix("id name ") {
-                name = Some(given.trim().chars().take(QUOTED_MAX).collect());
-            }
-        }
+        engine.ask("uci", "uciok", patience)?;
+        engine.remarks.clear();
+        Ok(engine)
     }
 
     /// Tells the engine that a game begins, and blocks until it is ready.
     pub(super) fn begin_game(&mut self, patience: Patience<'_>) -> Result<(), NoReply> {
-        self.send("ucinewgame\nisready")?;
+        self.ask("ucinewgame\nisready", "readyok", patience)
+    }
+
+    /// Sends a command, and blocks until it is answered. Keeps remarks, and the name that the engine gives itself.
+    fn ask(&mut self, command: &str, answer: &str, patience: Patience<'_>) -> Result<(), NoReply> {
+        self.send(command)?;
         let until = Instant::now() + patience.stall;
-        while self.line(until, patience)? != "readyok" {}
-        Ok(())
+        loop {
+            let line = self.line(until, patience)?;
+            let quoted = |text: &str, most| text.trim().chars().take(most).collect::<String>();
+            if line == answer {
+                return Ok(());
+            } else if let Some(name) = line.strip_prefix("id name ") {
+                self.name = Some(quoted(name, QUOTED_MAX));
+            } else if let Some(why) = line.strip_prefix(NO_ENGINE) {
+                return Err(NoReply::Fault(EngineFault::Crash(quoted(why, REMARK_MAX))));
+            } else if let Some(remark) = line.strip_prefix("info string ")
+                && self.remarks.len() < REMARKS_MAX
+            {
+                self.remarks.push(quoted(remark, REMARK_MAX));
+            }
+        }
     }
 
     /// Asks for a move. `allowed` is the time that the engine has, if it is limited.
@@ -168,7 +217,7 @@ impl EngineProcess {
     /// Reads a line, until a time.
     fn line(&mut self, until: Instant, patience: Patience<'_>) -> Result<String, NoReply> {
         loop {
-            if patience.stop.load(Ordering::SeqCst) {
+            if patience.is_at_end() {
                 return Err(NoReply::Stopped);
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -182,7 +231,8 @@ impl EngineProcess {
     }
 
     fn send(&mut self, text: &str) -> Result<(), NoReply> {
-        let sent = self.stdin.write_all(format!("{text}\n").as_bytes()).and_then(|()| self.stdin.flush());
+        let Some(stdin) = &mut self.stdin else { return Err(self.crashed()) };
+        let sent = stdin.write_all(format!("{text}\n").as_bytes()).and_then(|()| stdin.flush());
         sent.map_err(|_| self.crashed())
     }
 
@@ -194,11 +244,11 @@ impl EngineProcess {
         NoReply::Fault(EngineFault::Crash(how))
     }
 
-    /// Waits for the end of the process, for some time.
-    fn wait(&mut self, time: Duration) -> Option<std::process::ExitStatus> {
+    /// Waits for the end of the engine, for some time.
+    fn wait(&mut self, time: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + time;
         loop {
-            match self.child.try_wait() {
+            match self.guard.try_wait() {
                 Ok(Some(status)) => return Some(status),
                 Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(2)),
                 _ => return None,
@@ -209,11 +259,30 @@ impl EngineProcess {
 
 impl Drop for EngineProcess {
     fn drop(&mut self) {
-        let _ = self.stdin.write_all(b"quit\n");
-        if self.wait(QUIT_TIME).is_none() {
-            // It may just have ended.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        // The guard ends with its engine, which it kills if it does not end after that.
+        if let Some(mut stdin) = self.stdin.take() {
+            let _ = stdin.write_all(b"quit\n");
+        }
+        if self.wait(GUARD_TIME).is_none() {
+            let _ = self.guard.kill();
+            let _ = self.guard.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read_as_they_are_written() {
+        let crash = EngineFault::Crash("signal: 11 (SIGSEGV) (core dumped)".to_owned());
+        let faults = [crash, EngineFault::Stall, EngineFault::Illegal("a)(".to_owned())];
+        for fault in faults.into_iter().chain([EngineFault::Time(Duration::from_millis(51))]) {
+            assert_eq!(fault.to_string().parse(), Ok(fault));
+        }
+        for text in ["", "cannot move", "crashes", "stalls ", "exceeds its time by x ms"] {
+            assert_eq!(text.parse::<EngineFault>(), Err(NoFault), "{text}");
         }
     }
 }

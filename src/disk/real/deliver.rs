@@ -16,7 +16,7 @@ use crate::{Disk, Staged};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,7 +29,7 @@ const LINKS_MAX: usize = 40;
 pub(super) const PROC_MAGIC: u64 = 0x9FA0;
 
 /// What a name refers to.
-enum DeliveryTarget {
+pub(super) enum DeliveryTarget {
     /// A path that a file may take.
     Path(PathBuf),
     /// A device or pipe to write into.
@@ -60,7 +60,7 @@ pub(crate) fn check_replaceable(path: &Path) -> Result<(), DiskError> {
 }
 
 /// Resolves a name.
-fn target(path: &Path) -> Result<DeliveryTarget, DiskError> {
+pub(super) fn target(path: &Path) -> Result<DeliveryTarget, DiskError> {
     let mut at = path.to_path_buf();
     for _ in 0..LINKS_MAX {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
@@ -112,11 +112,11 @@ fn not_replaced(kind: FileType) -> io::Error {
     io::Error::other(format!("it is {}, which is not replaced; choose another name", kind_words(kind)))
 }
 
-/// Appends to a device, a pipe or an open file.
-fn stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Opens a device, a pipe or an open file at its end.
+pub(super) fn open_stream(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = OpenOptions::new().append(true).custom_flags(flags.bits() as i32).open(path);
-    let mut file = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
+    let file = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NXIO) => io::Error::other("nothing reads from it; start what reads first"),
         _ => error,
     })?;
@@ -125,7 +125,12 @@ fn stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return Err(not_replaced(kind));
     }
     rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
-    match file.write_all(bytes) {
+    Ok(file)
+}
+
+/// Appends to a device, a pipe or an open file.
+fn stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match open_stream(path)?.write_all(bytes) {
         // A reader that has closed the pipe has read enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
