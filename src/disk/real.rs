@@ -15,7 +15,7 @@ pub(crate) mod ring;
 use self::deliver::check_replaceable;
 use self::file::{RealFile, SharedFile};
 use self::file_system::{TMPFS_MAGIC, file_system, free_bytes};
-use self::folder::{Folder, NONBLOCK, here_if_empty, nameless, open_file, parent};
+use self::folder::{Folder, NONBLOCK, here_if_empty, nameless, open_file, open_unfollowed, parent};
 use self::output::RealOutput;
 use self::pool::Pool;
 use crate::error::{DiskError, Operation, too_short};
@@ -133,6 +133,13 @@ impl Disk for RealDisk {
     fn open_scattered(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
         let file = open_file(path, OpenOptions::new().read(true)).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        Ok(Box::new(SharedFile::new(RealFile::scattered(file, path, bytes, self.pool.clone()))))
+    }
+
+    fn open_unfollowed(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Read, path, source);
+        let file = open_unfollowed(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Box::new(SharedFile::new(RealFile::scattered(file, path, bytes, self.pool.clone()))))
     }

@@ -9,7 +9,7 @@
 //! * The name itself is never followed, and a file that has a second name (a hard link) is not changed in place.
 //! * A new file is created under a name that did not exist (`O_EXCL`), never opened under one that did.
 //!
-//! Reads follow any link.
+//! Reads follow any link, except [`open_unfollowed`].
 
 use crate::error::{DiskError, Operation};
 use crate::staged::temporary_of;
@@ -319,6 +319,21 @@ pub(super) const NONBLOCK: i32 = OFlags::NONBLOCK.bits() as i32;
 /// Opens a regular file to read it, and refuses anything else: opening a pipe would wait for a writer.
 pub(crate) fn open_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let file = how.custom_flags(NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
+}
+
+/// Opens a regular file to read it, and refuses a symbolic link of that name.
+pub(crate) fn open_unfollowed(path: &Path) -> io::Result<File> {
+    let file = match rustix::fs::openat(CWD, path, OFlags::RDONLY | OWN_NAME, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => {
+            return Err(io::Error::other(
+                "it is a symbolic link, which is not followed; name the file that it leads to",
+            ));
+        }
+        Err(Errno::NXIO) => return Err(not_a_file()),
+        Err(errno) => return Err(errno.into()),
+    };
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_a_file()) }
 }
 
