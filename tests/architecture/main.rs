@@ -30,7 +30,11 @@ const MAY_USE: [(&str, &str, &str); 21] = [
         "src/cli",
         "game disk messaging mpi-messaging store pipeline planner engines check search oracle book server exchange stages",
     ),
-    ("tests", "tests", "game disk messaging store pipeline planner engines check search oracle server stages awari"),
+    (
+        "tests",
+        "tests",
+        "game disk messaging store pipeline planner engines check search oracle book server stages awari",
+    ),
     // A workspace of its own, which maturin builds.
     ("awari-python", "src/python", "awari-db"),
     // A workspace of its own, which only a nightly toolchain builds.
