@@ -180,7 +180,7 @@ fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<S
     if let Some(folder) = path.parent() {
         context.disk().create_dir_all(folder)?;
     }
-    let file = BookFile::create(context.disk(), &path, &settings.rules, &engine).map_err(failed)?;
+    let mut file = BookFile::create(context.disk(), &path, &settings.rules, &engine).map_err(failed)?;
     if !file.has_settings(&of_book.text()).map_err(failed)? {
         return Err(StageError::failed(format!(
             "{} was not made with the settings of this manifest ({}): choose another book.name, or remove the file",

@@ -7,12 +7,13 @@ use crate::storage::{StoredValue, stored};
 use crate::{Assessment, AwariGame, Book, BookError, BookFile, BookGame, Hundredths};
 use game::{Board, Pit, Rules};
 use std::cmp::Reverse;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// A book that is read, not built.
 #[derive(Debug)]
 pub struct OpeningBook {
+    path: PathBuf,
     rules: Rules,
     root: Board,
     positions: usize,
@@ -23,7 +24,7 @@ pub struct OpeningBook {
 #[derive(Debug)]
 enum BookValues {
     /// In the file.
-    Stored(Mutex<BookFile>),
+    Stored(Box<Mutex<BookFile>>),
     /// In memory.
     Derived(Box<Book<AwariGame>>),
 }
@@ -87,16 +88,25 @@ impl OpeningBook {
     }
 
     fn of(file: BookFile, path: &Path) -> Result<OpeningBook, BookError> {
-        let rules = *file.rules();
-        if let (Some(positions), Some(root)) = (file.stored_positions()?, file.first_root()?) {
+        let (path, rules) = (path.to_path_buf(), *file.rules());
+        if let (Some(positions), Some(root)) = (file.stored_positions(), file.first_root()?) {
             let (root, positions) = (AwariGame::board(root), positions as usize);
-            return Ok(OpeningBook { rules, root, positions, values: BookValues::Stored(Mutex::new(file)) });
+            if file.values_of(&[root])?[0].is_none() {
+                return Err(file.damaged("the value of the root is missing".to_owned()));
+            }
+            return Ok(OpeningBook {
+                path,
+                rules,
+                root,
+                positions,
+                values: BookValues::Stored(Box::new(Mutex::new(file))),
+            });
         }
         let book = file.load_values()?;
-        let root = book.roots().first().ok_or_else(|| BookError::Missing(path.to_path_buf()))?;
+        let root = book.roots().first().ok_or_else(|| BookError::Missing(path.clone()))?;
         let root = AwariGame::board(book.graph().node(*root).key);
         let positions = book.graph().len();
-        Ok(OpeningBook { rules, root, positions, values: BookValues::Derived(Box::new(book)) })
+        Ok(OpeningBook { path, rules, root, positions, values: BookValues::Derived(Box::new(book)) })
     }
 
     /// Returns the rules.
@@ -132,11 +142,15 @@ impl OpeningBook {
         let mut moves = Vec::new();
         if own.moves > 0 {
             for (&(pit, captured, child), after) in played.iter().zip(&found[1..]) {
-                let after = after.ok_or_else(|| self.damaged(&child))?;
+                let missing = || self.damaged(format!("the value of {} is missing", self.text(&child)));
+                let after = after.ok_or_else(missing)?;
                 moves.push(self.reply(pit, captured, child, after));
             }
         }
         let best = moves.iter().map(|one| one.value.estimate).max();
+        if !follows(own.value, &moves) {
+            return Err(self.damaged(format!("the value of {} is not that of its moves", self.text(board))));
+        }
         moves.iter_mut().for_each(|one| one.is_best = Some(one.value.estimate) == best);
         // Of moves with the same estimate, those of proved value first.
         moves.sort_by_key(|one| (Reverse(one.value.estimate), !one.value.is_exact()));
@@ -169,12 +183,23 @@ impl OpeningBook {
         }
     }
 
-    fn damaged(&self, board: &Board) -> BookError {
-        let text = AwariGame::new(self.rules).text(AwariGame::key(board));
-        let what = format!("the value of {text}, after a move of an expanded position, is missing");
-        match &self.values {
-            BookValues::Stored(file) => file.lock().unwrap_or_else(PoisonError::into_inner).damaged(what),
-            BookValues::Derived(_) => unreachable!("a book in memory has all moves of a position"),
-        }
+    fn text(&self, board: &Board) -> String {
+        AwariGame::new(self.rules).text(AwariGame::key(board))
     }
+
+    fn damaged(&self, what: String) -> BookError {
+        BookError::Damaged { path: self.path.clone(), what }
+    }
+}
+
+/// Whether bounds and estimate of a position are consistent with those of its moves, if it has any. A position may have
+/// better bounds, from a database.
+fn follows(own: Assessment, moves: &[BookReply]) -> bool {
+    let best = |of: fn(Assessment) -> Hundredths| moves.iter().map(|one| of(one.value)).max();
+    let (low, high) = (best(|value| value.low), best(|value| value.high));
+    let estimate = best(|value| value.estimate).map(|estimate| estimate.min(own.high).max(own.low));
+    own.low <= own.high
+        && low.is_none_or(|low| own.low >= low)
+        && high.is_none_or(|high| own.high <= high)
+        && estimate.is_none_or(|estimate| own.estimate == estimate)
 }

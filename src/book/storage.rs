@@ -1,102 +1,58 @@
 //! The file of a book: a database of SQLite with the facts of a book, from which everything else is derived.
 //!
-//! Layout (version 4; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
-//! the rules and how the book is expanded; `engine` a row for each engine; `position` a row for each position with the
-//! result of its search; `root` and `expansion` the roots and the expanded positions, in order. These are the facts.
-//! `value` and `derivation` hold values that follow from them ([`values`]). Version 1 had neither `book.settings` nor
-//! `expansion.chosen`, version 2 no values, and up to version 3 the facts had indexes by position; a writer upgrades them.
+//! Layout (version 5; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
+//! the rules, how the book is expanded, and what the other rows add up to ([`state`]); `engine` a row for each engine;
+//! `position` a row for each position with the result of its search; `root` and `expansion` the roots and the expanded
+//! positions, in order. These are the facts. `value` holds values that follow from them ([`values`]). Each row has a checksum
+//! ([`rows`]), which versions 1 to 4 did not have ([`schema`]).
 //!
 //! Each expansion is one transaction, so a killed process loses at most the search under way. Facts are only appended, and
-//! have no index by position: a transaction changes the last pages of two tables. The lock file beside the
-//! book admits one writer; readers need no lock, and see whole transactions.
+//! have no index by position: a transaction changes the last pages of two tables, and the row of `book`.
+//!
+//! The lock file beside the book admits one writer. A reader reads the bytes of the file and of its log as of one moment
+//! ([`image`]), and never writes, waits or follows a link. A writer opens a file only after a reader has found a book in it,
+//! or makes it whole under a temporary name.
 
 mod facts;
+mod image;
+mod rows;
+mod schema;
+mod state;
 mod values;
 
+pub use schema::SCHEMA;
+pub use state::BOOK_VERSION;
 pub(crate) use values::{StoredValue, stored};
 
-use crate::{Assessed, Assessment, AwariGame};
-use disk::{Disk, DiskError, Lock};
+use crate::{Assessed, Assessment, AwariGame, BookGame, Hundredths};
+use disk::{Disk, DiskError, Lock, RealDisk, Staged};
 use game::{Board, Rules, STONES_MAX};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use image::{BOOK_BYTES_MAX, PAGE_BYTES, beside};
+use rows::{CheckedRows, ENGINE, EXPANSION, POSITION, ROOT, RowWriter, impossible};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use state::BookState;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The version of the layout.
-pub const BOOK_VERSION: i64 = 4;
+/// Steps of SQLite's machine between two looks at the limit.
+const STEPS_AT_ONCE: i32 = 1_000;
 
-/// The tables.
-pub const SCHEMA: &str = "\
-CREATE TABLE book (
-    version INTEGER NOT NULL,  -- of this layout
-    rules TEXT NOT NULL,       -- their name: awari
-    settings TEXT              -- of all expansions; NULL if they differ
-) STRICT;
-CREATE TABLE engine (
-    id INTEGER PRIMARY KEY,
-    version TEXT NOT NULL,     -- of the program
-    limits TEXT NOT NULL,      -- of a search: depth=N or nodes=N
-    databases TEXT NOT NULL    -- the numbers of stones whose scores it looked up: 0..24
-) STRICT;
-CREATE TABLE position (
-    number INTEGER PRIMARY KEY, -- in the order of entry
-    pits BLOB NOT NULL,        -- twelve bytes: the stones in A to F of the player to move, then in a to f; all different
-    low INTEGER NOT NULL,      -- proved lower bound of the value, in hundredths of a stone
-    high INTEGER NOT NULL,     -- proved upper bound
-    estimate INTEGER NOT NULL, -- estimate of the value
-    depth INTEGER NOT NULL,    -- of the search; 0 if the value is from a database or the rules
-    nodes INTEGER NOT NULL,    -- the positions searched
-    engine INTEGER NOT NULL REFERENCES engine (id)
-) STRICT;
-CREATE TABLE root (
-    number INTEGER PRIMARY KEY,
-    pits BLOB NOT NULL         -- as in position
-) STRICT;
-CREATE TABLE expansion (
-    number INTEGER PRIMARY KEY,
-    pits BLOB NOT NULL,        -- as in position; all different
-    chosen INTEGER             -- the number of rows of this table when the position was chosen
-) STRICT;
-CREATE TABLE value (
-    pits BLOB PRIMARY KEY,     -- as in position
-    low INTEGER NOT NULL,      -- proved lower bound, with what follows from moves in the book
-    high INTEGER NOT NULL,     -- proved upper bound
-    estimate INTEGER NOT NULL, -- estimate
-    moves INTEGER NOT NULL     -- the number of its moves in the book: all legal moves, or 0
-) STRICT, WITHOUT ROWID;
-CREATE TABLE derivation (      -- one row while the table value follows from all facts, otherwise none
-    positions INTEGER NOT NULL,
-    expansions INTEGER NOT NULL
-) STRICT;
-";
+/// The most steps of an operation of a reader: so many, and so many for each page. A page has at most some hundred rows, and
+/// reading or copying a row takes some 50.
+const STEPS_MAX: i64 = 1_000_000;
+const STEPS_PER_PAGE: i64 = 50_000;
 
-/// Make each version of the one before it, from version 2 on.
-const UPGRADES: [&str; BOOK_VERSION as usize - 1] = [
-    "ALTER TABLE book ADD COLUMN settings TEXT; \
-     ALTER TABLE expansion ADD COLUMN chosen INTEGER; \
-     UPDATE book SET version = 2;",
-    "CREATE TABLE value (pits BLOB PRIMARY KEY, low INTEGER NOT NULL, high INTEGER NOT NULL, \
-         estimate INTEGER NOT NULL, moves INTEGER NOT NULL) STRICT, WITHOUT ROWID; \
-     CREATE TABLE derivation (positions INTEGER NOT NULL, expansions INTEGER NOT NULL) STRICT; \
-     UPDATE book SET version = 3;",
-    "CREATE TABLE new_root (number INTEGER PRIMARY KEY, pits BLOB NOT NULL) STRICT; \
-     INSERT INTO new_root SELECT number, pits FROM root; \
-     DROP TABLE root; \
-     ALTER TABLE new_root RENAME TO root; \
-     CREATE TABLE new_expansion (number INTEGER PRIMARY KEY, pits BLOB NOT NULL, chosen INTEGER) STRICT; \
-     INSERT INTO new_expansion SELECT number, pits, chosen FROM expansion; \
-     DROP TABLE expansion; \
-     ALTER TABLE new_expansion RENAME TO expansion; \
-     CREATE TABLE new_position (number INTEGER PRIMARY KEY, pits BLOB NOT NULL, low INTEGER NOT NULL, \
-         high INTEGER NOT NULL, estimate INTEGER NOT NULL, depth INTEGER NOT NULL, nodes INTEGER NOT NULL, \
-         engine INTEGER NOT NULL REFERENCES engine (id)) STRICT; \
-     INSERT INTO new_position (pits, low, high, estimate, depth, nodes, engine) \
-         SELECT pits, low, high, estimate, depth, nodes, engine FROM position; \
-     DROP TABLE position; \
-     ALTER TABLE new_position RENAME TO position; \
-     UPDATE book SET version = 4;",
-];
+/// The longest row or statement.
+const ROW_BYTES_MAX: i32 = 100_000;
+
+/// The longest text of a column that a program shows.
+const TEXT_BYTES_MAX: usize = 1_000;
 
 /// The file of a book.
 #[derive(Debug)]
@@ -104,22 +60,23 @@ pub struct BookFile {
     path: PathBuf,
     connection: Connection,
     rules: Rules,
-    version: i64,
+    state: BookState,
     /// The engine of new results.
     engine: i64,
-    /// Of a writer.
-    counts: FactCounts,
-    /// Whether the table `value` may follow from all facts, and must be marked when a fact is entered.
-    has_values: bool,
+    /// The steps that a reader may still take.
+    steps: Arc<AtomicI64>,
+    /// The steps of an operation.
+    steps_max: i64,
     /// Held by a writer.
     _lock: Option<Lock>,
 }
 
-/// The numbers of the last rows of the facts.
-#[derive(Clone, Copy, Debug, Default)]
-struct FactCounts {
-    positions: i64,
-    expansions: i64,
+/// A row of `position`.
+struct PositionRow {
+    key: u64,
+    /// The number of a row of `engine`.
+    engine: i64,
+    assessed: Assessed,
 }
 
 /// What assesses the positions that are entered.
@@ -164,15 +121,26 @@ pub enum BookError {
     /// There is no book.
     #[error("there is no book {}; `awari book expand` makes one", .0.display())]
     Missing(PathBuf),
-    /// The file is of another version, or for other rules.
-    #[error("{}: expected a book of version 1 to {BOOK_VERSION} with {rules}, found {found}; use the program that wrote it, or \
-        another book", path.display())]
+    /// The file is none that this program wrote.
+    #[error("{} is not a book: {what}; choose another file, or restore the book from a copy", path.display())]
+    NotABook {
+        /// The file.
+        path: PathBuf,
+        /// How it differs.
+        what: String,
+    },
+    /// A writer changes the file again and again while it is read.
+    #[error("{}: another program writes to it, try again", .0.display())]
+    Busy(PathBuf),
+    /// The book is by other rules.
+    #[error("{}: expected a book with {rules}, found one with the rules {found}; choose another book, or the databases of these \
+        rules", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
         /// The expected rules.
         rules: String,
-        /// What the file says.
+        /// Those of the file.
         found: String,
     },
     /// The rules give no scores.
@@ -198,22 +166,40 @@ impl BookError {
     /// Whether the file is damaged.
     pub fn is_damage(&self) -> bool {
         match self {
-            BookError::Damaged { .. } => true,
-            BookError::Sqlite { source, .. } => matches!(
-                source.sqlite_error_code(),
-                Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
-            ),
+            BookError::Damaged { .. } | BookError::NotABook { .. } => true,
+            BookError::Sqlite { source, .. } => is_damage(source),
             _ => false,
         }
     }
 }
 
+/// Whether an error of SQLite says that the bytes of a file are wrong. A query of a sound book is never interrupted.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{
+        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows, Utf8Error,
+    };
+    use rusqlite::ErrorCode::{
+        ConstraintViolation, DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch,
+    };
+    match error {
+        FromSqlConversionFailure(..)
+        | IntegralValueOutOfRange(..)
+        | InvalidColumnType(..)
+        | QueryReturnedNoRows
+        | Utf8Error(..) => true,
+        error => matches!(
+            error.sqlite_error_code(),
+            Some(DatabaseCorrupt | NotADatabase | ConstraintViolation | OperationInterrupted | TooBig | TypeMismatch)
+        ),
+    }
+}
+
 fn remedy(error: &rusqlite::Error) -> &'static str {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DiskFull, NotADatabase, ReadOnly};
+    use rusqlite::ErrorCode::{DatabaseBusy, DiskFull, ReadOnly};
     match error.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => "; the file is damaged: restore it from a copy, or remove it",
+        _ if is_damage(error) => "; the file is damaged: restore it from a copy, or remove it",
         Some(DatabaseBusy) => "; another program writes to it, try again",
-        Some(DiskFull) => "; free some space",
+        Some(DiskFull) => "; free some space, or begin another book if it has 1 GiB",
         Some(ReadOnly) => "; the directory must be writable",
         _ => "",
     }
@@ -237,29 +223,57 @@ impl BookFile {
     }
 
     fn open_by(path: &Path, rules: Option<&Rules>) -> Result<BookFile, BookError> {
-        if !path.is_file() {
-            return Err(BookError::Missing(path.to_path_buf()));
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(path, flags).map_err(|source| failed(path, source));
-        let opened = opened.and_then(|connection| {
-            prepare(path, &connection)?;
-            Ok((expect(path, &connection, rules)?, connection))
-        });
-        let ((version, rules), connection) = match opened {
-            Err(BookError::Sqlite { source, .. }) if needs_writing(&source) && !has_log(path) => {
-                // A reader of a log writes its index, also if the log is empty. So in a directory that cannot be written
-                // the file is read as one that does not change.
-                let flags =
-                    OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-                let connection = Connection::open_with_flags(unchanging(path), flags);
-                let connection = connection.map_err(|source| failed(path, source))?;
-                (expect(path, &connection, rules)?, connection)
+        BookFile::read(&RealDisk::default(), path, rules).map(|(file, _)| file)
+    }
+
+    /// Opens a book for reading. Returns the version of the file with it; an earlier one is upgraded in memory.
+    fn read(disk: &dyn Disk, path: &Path, expected: Option<&Rules>) -> Result<(BookFile, i64), BookError> {
+        let image = image::read(disk, path)?;
+        let pages = (image.len() / PAGE_BYTES) as i64;
+        let steps_max = STEPS_MAX + STEPS_PER_PAGE * pages;
+        let steps = Arc::new(AtomicI64::new(steps_max));
+        let opened = Connection::open_in_memory().and_then(|mut connection| {
+            connection.deserialize_read_exact(MAIN_DB, &image[..], image.len(), false)?;
+            restrict(&connection)?;
+            let left = Arc::clone(&steps);
+            let is_over = move || left.fetch_sub(STEPS_AT_ONCE.into(), Ordering::Relaxed) < 0;
+            connection.progress_handler(STEPS_AT_ONCE, Some(is_over))?;
+            let Some(version) = schema::version(&connection)? else { return Ok(None) };
+            if version < BOOK_VERSION {
+                let pages_max = 4 * pages + 64;
+                connection.query_row(&format!("PRAGMA max_page_count = {pages_max}"), [], |_| Ok(()))?;
+                schema::upgrade(&mut connection, version)?;
             }
-            opened => opened?,
+            connection.execute_batch("PRAGMA query_only = ON")?;
+            let (latest, rules, state) = BookState::read(&connection)?;
+            Ok(Some((connection, version, latest, rules, state)))
+        });
+        let refused = |what: String| BookError::NotABook { path: path.to_path_buf(), what };
+        let (connection, version, latest, name, state) = match opened {
+            Ok(Some(opened)) => opened,
+            Ok(None) => {
+                let what = format!("its tables are not those of a book of version 1 to {BOOK_VERSION}");
+                return Err(refused(what));
+            }
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OutOfMemory) => {
+                return Err(failed(path, error));
+            }
+            Err(error) => match failed(path, error) {
+                BookError::Sqlite { source, .. } => return Err(refused(source.to_string())),
+                damaged => return Err(damaged),
+            },
         };
-        let (path, counts) = (path.to_path_buf(), FactCounts::default());
-        Ok(BookFile { path, connection, rules, version, engine: 0, counts, has_values: false, _lock: None })
+        let known = Rules::by_name(&name).filter(|known| known.has_scores() && latest == BOOK_VERSION);
+        let Some(rules) = known else {
+            return Err(refused(format!("it says version {latest} with the rules {:.40?}", name)));
+        };
+        if let Some(expected) = expected.filter(|&expected| *expected != rules) {
+            let (path, found) = (path.to_path_buf(), rules.name.to_owned());
+            return Err(BookError::Foreign { path, rules: format!("the rules {}", expected.name), found });
+        }
+        let file =
+            BookFile { path: path.to_path_buf(), connection, rules, state, engine: 0, steps, steps_max, _lock: None };
+        Ok((file, version))
     }
 
     /// Opens a book for writing, and makes it if it does not exist.
@@ -272,39 +286,26 @@ impl BookFile {
         }
         let lock =
             disk.lock(&path.with_extension("lock"), &format!("awari book expand, process {}", std::process::id()))?;
-        let mut connection = Connection::open(path).map_err(|source| failed(path, source))?;
-        prepare(path, &connection)?;
-        let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
-        if tables.map_err(|source| failed(path, source))? == 0 {
-            let made = connection.transaction().and_then(|transaction| {
-                transaction.execute_batch(SCHEMA)?;
-                let insert = "INSERT INTO book (version, rules) VALUES (?1, ?2)";
-                transaction.execute(insert, params![BOOK_VERSION, rules.name])?;
-                transaction.commit()
-            });
-            made.map_err(|source| failed(path, source))?;
-        }
-        let (version, rules) = expect(path, &connection, Some(rules))?;
-        for upgrade in &UPGRADES[version as usize - 1..] {
-            let upgraded = connection.transaction().and_then(|transaction| {
-                transaction.execute_batch(upgrade)?;
-                transaction.commit()
-            });
-            upgraded.map_err(|source| failed(path, source))?;
-        }
-        let mut file = BookFile {
-            path: path.to_path_buf(),
-            connection,
-            rules,
-            version: BOOK_VERSION,
-            engine: 0,
-            counts: FactCounts::default(),
-            has_values: true,
-            _lock: Some(lock),
+        let version = match BookFile::read(disk, path, Some(rules)) {
+            Ok((_, version)) => version,
+            Err(BookError::Missing(_)) => {
+                publish_empty(disk, path, rules)?;
+                BOOK_VERSION
+            }
+            Err(error) => return Err(error),
         };
+        let opened = open_for_writing(path).and_then(|mut connection| {
+            if version < BOOK_VERSION {
+                schema::upgrade(&mut connection, version)?;
+            }
+            let (_, _, state) = BookState::read(&connection)?;
+            Ok((connection, state))
+        });
+        let (connection, state) = opened.map_err(|source| failed(path, source))?;
+        let (path, steps) = (path.to_path_buf(), Arc::default());
+        let mut file =
+            BookFile { path, connection, rules: *rules, state, engine: 0, steps, steps_max: 0, _lock: Some(lock) };
         file.engine = file.enter_engine(engine)?;
-        let last = |table| file.one(&format!("SELECT coalesce(max(number), 0) FROM {table}"), []);
-        file.counts = FactCounts { positions: last("position")?, expansions: last("expansion")? };
         Ok(file)
     }
 
@@ -335,24 +336,35 @@ impl BookFile {
     /// Returns the number of pages of the file.
     #[cfg(test)]
     pub(crate) fn pages(&self) -> u32 {
-        self.one("PRAGMA page_count", []).unwrap()
+        self.one("PRAGMA page_count").unwrap()
     }
 
-    fn enter_engine(&self, engine: &BookEngine) -> Result<i64, BookError> {
-        let BookEngine { version, limits, databases } = engine;
-        let same = "SELECT id FROM engine WHERE version = ?1 AND limits = ?2 AND databases = ?3";
-        let found = self.connection.query_row(same, params![version, limits, databases], |row| row.get(0)).optional();
-        if let Some(id) = found.map_err(|source| failed(&self.path, source))? {
-            return Ok(id);
+    fn enter_engine(&mut self, engine: &BookEngine) -> Result<i64, BookError> {
+        let engines = self.read_engines()?.rows;
+        if let Some(known) = engines.iter().position(|known| known == engine) {
+            return Ok(known as i64 + 1);
         }
-        let new = "INSERT INTO engine (version, limits, databases) VALUES (?1, ?2, ?3)";
-        let added = self.connection.execute(new, params![version, limits, databases]);
-        added.map_err(|source| failed(&self.path, source))?;
-        Ok(self.connection.last_insert_rowid())
+        let id = engines.len() as i64 + 1;
+        self.enter_facts(|facts| {
+            let BookEngine { version, limits, databases } = engine;
+            let texts = [version, limits, databases].map(|text| ValueRef::Text(text.as_bytes()));
+            let [version, limits, databases] = texts;
+            let row = [ValueRef::Integer(id), version, limits, databases];
+            let sum = ENGINE.writer(facts.connection)?.enter(&row)?;
+            facts.count(sum, |state| &mut state.engines);
+            Ok(())
+        })?;
+        Ok(id)
     }
 
-    fn one<T: rusqlite::types::FromSql>(&self, query: &str, given: impl rusqlite::Params) -> Result<T, BookError> {
-        self.connection.query_row(query, given, |row| row.get(0)).map_err(|source| failed(&self.path, source))
+    /// Allows an operation its steps.
+    fn begin(&self) {
+        self.steps.store(self.steps_max, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    fn one<T: rusqlite::types::FromSql>(&self, query: &str) -> Result<T, BookError> {
+        self.connection.query_row(query, [], |row| row.get(0)).map_err(|source| failed(&self.path, source))
     }
 
     /// Enters a root. One that the book has stays as it is.
@@ -408,106 +420,107 @@ impl BookFile {
         self.enter_facts(|facts| facts.replace(positions))
     }
 
-    /// Enters facts in a transaction, which also marks stored values as those of fewer facts.
+    /// Enters facts in a transaction, from which on stored values are those of fewer facts.
     fn enter_facts(
         &mut self,
         enter: impl FnOnce(&mut FactWriter<'_>) -> rusqlite::Result<()>,
     ) -> Result<(), BookError> {
-        let (engine, counts) = (self.engine, self.counts);
-        let entered = self.connection.transaction().and_then(|transaction| {
-            if self.has_values {
-                transaction.execute("DELETE FROM derivation", [])?;
-            }
-            let mut facts = FactWriter { connection: &transaction, engine, counts };
-            enter(&mut facts)?;
-            let counts = facts.counts;
-            transaction.commit().map(|()| counts)
+        self.write(|facts| {
+            facts.state.valued = None;
+            enter(facts)
+        })
+    }
+
+    /// Changes the book in a transaction.
+    fn write(&mut self, change: impl FnOnce(&mut FactWriter<'_>) -> rusqlite::Result<()>) -> Result<(), BookError> {
+        let (engine, rules, mut state) = (self.engine, self.rules.name, self.state.clone());
+        let written = self.connection.transaction().and_then(|transaction| {
+            change(&mut FactWriter { connection: &transaction, engine, state: &mut state, writers: None })?;
+            state.replace(&transaction, rules)?;
+            transaction.commit()
         });
-        self.counts = entered.map_err(|source| failed(&self.path, source))?;
-        self.has_values = false;
+        written.map_err(|source| failed(&self.path, source))?;
+        self.state = state;
         Ok(())
     }
 
     /// Returns whether the book has a root. One that was never finished has none.
-    ///
-    /// # Errors
-    /// What SQLite reports.
-    pub fn has_root(&self) -> Result<bool, BookError> {
-        self.one::<i64>("SELECT count(*) FROM root", []).map(|roots| roots > 0)
+    pub fn has_root(&self) -> bool {
+        self.state.roots > 0
     }
 
     /// Returns whether all expansions have these settings. A book without expansions takes them.
     ///
     /// # Errors
     /// What SQLite reports.
-    pub fn has_settings(&self, settings: &str) -> Result<bool, BookError> {
-        if self.one::<i64>("SELECT count(*) FROM (SELECT 1 FROM expansion LIMIT 1)", [])? == 0 {
+    pub fn has_settings(&mut self, settings: &str) -> Result<bool, BookError> {
+        if self.state.expansions == 0 {
             self.set_settings(Some(settings))?;
-            return Ok(true);
         }
-        Ok(self.one::<Option<String>>("SELECT settings FROM book", [])?.as_deref() == Some(settings))
+        Ok(self.state.settings.as_deref() == Some(settings))
     }
 
     /// Records the settings of all expansions; `None` if they differ.
     ///
     /// # Errors
     /// What SQLite reports.
-    pub fn set_settings(&self, settings: Option<&str>) -> Result<(), BookError> {
-        let updated = self.connection.execute("UPDATE book SET settings = ?1", [settings]);
-        updated.map(drop).map_err(|source| failed(&self.path, source))
-    }
-
-    /// Begins to read as of one moment, until the returned transaction is dropped.
-    fn moment(&self) -> Result<Transaction<'_>, BookError> {
-        self.connection.unchecked_transaction().map_err(|source| failed(&self.path, source))
+    pub fn set_settings(&mut self, settings: Option<&str>) -> Result<(), BookError> {
+        if self.state.settings.as_deref() == settings {
+            return Ok(());
+        }
+        self.write(|facts| {
+            facts.state.settings = settings.map(str::to_owned);
+            Ok(())
+        })
     }
 
     pub(crate) fn damaged(&self, what: String) -> BookError {
         BookError::Damaged { path: self.path.clone(), what }
     }
 
-    fn rows<T>(
-        &self,
-        query: &str,
-        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
-    ) -> Result<Vec<T>, BookError> {
-        let read = self.connection.prepare(query).and_then(|mut statement| statement.query_map([], read)?.collect());
+    fn read_engines(&self) -> Result<CheckedRows<BookEngine>, BookError> {
+        self.begin();
+        let read = ENGINE.read(&self.connection, self.state.engines, |row| {
+            Ok(BookEngine { version: text_of(row, 1)?, limits: text_of(row, 2)?, databases: text_of(row, 3)? })
+        });
+        read.map_err(|source| failed(&self.path, source))
+    }
+
+    fn read_positions(&self) -> Result<CheckedRows<PositionRow>, BookError> {
+        self.begin();
+        let (game, engines) = (self.game(), self.state.engines as i64);
+        let read = POSITION.read(&self.connection, self.state.positions, |row| {
+            let key = key_of(row, 1)?;
+            let (depth, nodes, engine) = (row.get(5)?, row.get::<_, i64>(6)?, row.get(7)?);
+            let nodes = u64::try_from(nodes).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(6, nodes))?;
+            if !(1..=engines).contains(&engine) {
+                return Err(impossible(7, &format!("there is no engine {engine}")));
+            }
+            let assessed = Assessed { assessment: assessment_of(row, 2, game.value_max(key))?, depth, nodes };
+            Ok(PositionRow { key, engine, assessed })
+        });
         read.map_err(|source| failed(&self.path, source))
     }
 
     /// Returns the engines of the results, with the number of results of each.
     ///
     /// # Errors
-    /// What SQLite reports.
+    /// As [`results`](BookFile::results).
     pub fn engines(&self) -> Result<Vec<(BookEngine, u64)>, BookError> {
-        let query = "SELECT version, limits, databases, \
-            (SELECT count(*) FROM position WHERE position.engine = engine.id) FROM engine ORDER BY id";
-        self.rows(query, |row| {
-            let engine = BookEngine { version: row.get(0)?, limits: row.get(1)?, databases: row.get(2)? };
-            Ok((engine, row.get::<_, i64>(3)? as u64))
-        })
+        let count = |found: EngineResults| (found.engine, found.results.len() as u64);
+        Ok(self.results()?.into_iter().map(count).collect())
     }
 
     /// Returns what each engine found.
     ///
     /// # Errors
-    /// [`BookError::Damaged`] if a position has no engine, or what SQLite reports.
+    /// What SQLite reports; damage if a row is impossible.
     pub fn results(&self) -> Result<Vec<EngineResults>, BookError> {
-        let _moment = self.moment()?;
-        let engines = self.engines()?.into_iter();
+        let engines = self.read_engines()?.rows.into_iter();
         let mut found: Vec<EngineResults> =
-            engines.map(|(engine, _)| EngineResults { engine, results: Vec::new() }).collect();
-        let ids: Vec<i64> = self.rows("SELECT id FROM engine ORDER BY id", |row| row.get(0))?;
-        let query = "SELECT pits, low, high, estimate, depth, nodes, engine FROM position";
-        let rows = self.rows(query, |row| {
-            let (depth, nodes) = (row.get(4)?, row.get::<_, i64>(5)?);
-            let nodes = u64::try_from(nodes).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(5, nodes))?;
-            let assessed = Assessed { assessment: assessment_of(row)?, depth, nodes };
-            Ok((row.get::<_, i64>(6)?, (key_of(row)?, assessed)))
-        })?;
-        for (id, result) in rows {
-            let place = ids.binary_search(&id).map_err(|_| self.damaged(format!("there is no engine {id}")))?;
-            found[place].results.push(result);
+            engines.map(|engine| EngineResults { engine, results: Vec::new() }).collect();
+        for PositionRow { key, engine, assessed } in self.read_positions()?.rows {
+            found[engine as usize - 1].results.push((key, assessed));
         }
         Ok(found)
     }
@@ -515,72 +528,113 @@ impl BookFile {
     /// Returns the number of positions that all searches together visited.
     ///
     /// # Errors
-    /// What SQLite reports.
+    /// As [`results`](BookFile::results).
     pub fn searched(&self) -> Result<u64, BookError> {
-        self.one::<i64>("SELECT coalesce(sum(nodes), 0) FROM position", []).map(|nodes| nodes as u64)
+        let nodes = self.read_positions()?.rows.into_iter().map(|row| row.assessed.nodes);
+        Ok(nodes.fold(0, u64::saturating_add))
     }
 }
 
-fn prepare(path: &Path, connection: &Connection) -> Result<(), BookError> {
+/// Forbids what no book needs, whatever the schema and the statements.
+fn restrict(connection: &Connection) -> rusqlite::Result<()> {
+    use DbConfig::{
+        SQLITE_DBCONFIG_DEFENSIVE, SQLITE_DBCONFIG_ENABLE_FKEY, SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+    };
+    let settings = [
+        (SQLITE_DBCONFIG_DEFENSIVE, true),
+        (SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (SQLITE_DBCONFIG_ENABLE_FKEY, false),
+        (SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (SQLITE_DBCONFIG_ENABLE_VIEW, false),
+    ];
+    for (setting, value) in settings {
+        connection.set_db_config(setting, value)?;
+    }
+    let limits = [
+        (Limit::SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, ROW_BYTES_MAX),
+        (Limit::SQLITE_LIMIT_COLUMN, 32),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 50),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+    ];
+    for (limit, value) in limits {
+        connection.set_limit(limit, value)?;
+    }
+    connection.execute_batch("PRAGMA cell_size_check = ON")
+}
+
+/// Opens a file that a reader has found to be a book.
+fn open_for_writing(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    // SQLite would refuse links to directories too, by which a user may keep a run directory on another drive.
+    let folder = path.parent().map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    let named = folder.zip(path.file_name()).map_or_else(|| path.to_path_buf(), |(folder, name)| folder.join(name));
+    let connection = Connection::open_with_flags(named, flags)?;
+    restrict(&connection)?;
     // A log that is synced at checkpoints: a loss of power may lose the last transactions, but damages nothing.
-    let prepared = connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA trusted_schema = OFF;",
-    );
-    match prepared {
-        // A read-only database keeps its mode.
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) => Ok(()),
-        other => other.map_err(|source| failed(path, source)),
+    let pages_max = BOOK_BYTES_MAX / PAGE_BYTES as u64;
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; \
+        PRAGMA max_page_count = {pages_max};"
+    ))?;
+    Ok(connection)
+}
+
+/// Publishes a book without facts, whole, so that a process that is killed leaves no part of one.
+fn publish_empty(disk: &dyn Disk, path: &Path, rules: &Rules) -> Result<(), BookError> {
+    let made = Connection::open_in_memory().and_then(|mut connection| {
+        connection.execute_batch(SCHEMA)?;
+        BookState::default().enter(&connection, rules.name)?;
+        connection.serialize(MAIN_DB).map(|bytes| bytes.to_vec())
+    });
+    let mut bytes = made.map_err(|source| failed(path, source))?;
+    // The versions of the format that say that there may be a log, which SQLite would change otherwise.
+    (bytes[18], bytes[19]) = (2, 2);
+    // The files of a book that was removed.
+    for end in ["-wal", "-shm", "-journal"] {
+        disk.remove(&beside(path, end))?;
     }
-}
-
-/// Returns the version and the rules, after a check of both.
-fn expect(path: &Path, connection: &Connection, rules: Option<&Rules>) -> Result<(i64, Rules), BookError> {
-    let found = connection
-        .query_row("SELECT version, rules FROM book", [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));
-    let (version, name) = found.map_err(|source| failed(path, source))?;
-    let known = Rules::by_name(&name).filter(|known| known.has_scores() && rules.is_none_or(|rules| rules == known));
-    if let Some(known) = known.filter(|_| (1..=BOOK_VERSION).contains(&version)) {
-        return Ok((version, known));
-    }
-    let rules = rules.map_or_else(|| "known rules".to_owned(), |rules| format!("the rules {}", rules.name));
-    let found = format!("version {version} with the rules {name}");
-    Err(BookError::Foreign { path: path.to_path_buf(), rules, found })
-}
-
-/// Whether a reader failed since it may not write.
-fn needs_writing(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
-    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly))
-}
-
-/// Whether a file has a log that is not copied into it yet.
-fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    PathBuf::from(log).metadata().is_ok_and(|log| log.len() > 0)
-}
-
-/// Returns the address by which SQLite reads a file without locks and without a log (RFC 8089).
-fn unchanging(path: &Path) -> String {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
-    let byte = |byte: &u8| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
-    let bytes: String = path.as_os_str().as_encoded_bytes().iter().map(byte).collect();
-    format!("file://{bytes}?immutable=1")
+    let mut staged = Staged::create(disk, path, bytes.len() as u64)?;
+    staged.write(&bytes)?;
+    staged.publish()?;
+    Ok(())
 }
 
 fn failed(path: &Path, source: rusqlite::Error) -> BookError {
-    BookError::Sqlite { path: path.to_path_buf(), source }
+    match source {
+        rusqlite::Error::FromSqlConversionFailure(_, _, what) => {
+            BookError::Damaged { path: path.to_path_buf(), what: what.to_string() }
+        }
+        source => BookError::Sqlite { path: path.to_path_buf(), source },
+    }
 }
 
 /// Facts that are entered in a transaction.
 struct FactWriter<'a> {
     connection: &'a Connection,
     engine: i64,
-    counts: FactCounts,
+    state: &'a mut BookState,
+    /// What enters positions and expansions, once it is needed.
+    writers: Option<(RowWriter<'a>, RowWriter<'a>)>,
 }
 
-impl FactWriter<'_> {
+impl<'a> FactWriter<'a> {
+    fn writers(&mut self) -> rusqlite::Result<&mut (RowWriter<'a>, RowWriter<'a>)> {
+        let writers = match self.writers.take() {
+            Some(writers) => writers,
+            None => (POSITION.writer(self.connection)?, EXPANSION.writer(self.connection)?),
+        };
+        Ok(self.writers.insert(writers))
+    }
+
+    /// Counts a row that was entered.
+    fn count(&mut self, checksum: i64, rows: impl FnOnce(&mut BookState) -> &mut u64) {
+        self.state.facts = self.state.facts.wrapping_add(checksum);
+        *rows(self.state) += 1;
+    }
+
     fn enter_root(&mut self, key: u64, assessed: &Assessed) -> rusqlite::Result<()> {
         let pits = AwariGame::board(key).0;
         let has = |table| {
@@ -593,7 +647,11 @@ impl FactWriter<'_> {
         if !has("position")? {
             self.enter(&[(key, *assessed)])?;
         }
-        self.connection.execute("INSERT INTO root (pits) VALUES (?1)", [pits]).map(drop)
+        let number = self.state.roots as i64 + 1;
+        let row = [ValueRef::Integer(number), ValueRef::Blob(&pits)];
+        let checksum = ROOT.writer(self.connection)?.enter(&row)?;
+        self.count(checksum, |state| &mut state.roots);
+        Ok(())
     }
 
     /// Numbers are those that the writer counts. So an expansion is not entered twice, also if its first transaction was
@@ -605,54 +663,82 @@ impl FactWriter<'_> {
         successors: &[(u64, Assessed)],
     ) -> rusqlite::Result<()> {
         self.enter(successors)?;
-        let mut statement = self.connection.prepare("INSERT INTO expansion VALUES (?1, ?2, ?3)")?;
-        self.counts.expansions += 1;
-        let (number, pits) = (self.counts.expansions, AwariGame::board(key).0);
-        statement.execute(params![number, pits, chosen.map(|chosen| chosen as i64)]).map(drop)
+        let (number, pits) = (self.state.expansions as i64 + 1, AwariGame::board(key).0);
+        let chosen = chosen.map_or(ValueRef::Null, |chosen| ValueRef::Integer(chosen as i64));
+        let checksum = self.writers()?.1.enter(&[ValueRef::Integer(number), ValueRef::Blob(&pits), chosen])?;
+        self.count(checksum, |state| &mut state.expansions);
+        Ok(())
     }
 
     fn enter(&mut self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
-        let insert = "INSERT INTO position VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let mut statement = self.connection.prepare(insert)?;
         for (key, assessed) in positions {
-            let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
-            let (pits, engine) = (AwariGame::board(*key).0, self.engine);
-            self.counts.positions += 1;
-            let number = self.counts.positions;
-            statement.execute(params![number, pits, low, high, estimate, depth, nodes as i64, engine])?;
+            let (number, pits) = (self.state.positions as i64 + 1, AwariGame::board(*key).0);
+            let row = position_row(number, &pits, assessed, self.engine);
+            let checksum = self.writers()?.0.enter(&row)?;
+            self.count(checksum, |state| &mut state.positions);
         }
         Ok(())
     }
 
-    fn replace(&self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
-        let mut rows = self.connection.prepare("SELECT pits, number FROM position")?;
-        let numbers = rows.query_map([], |row| Ok((key_of(row)?, row.get(1)?)))?;
-        let numbers: HashMap<u64, i64> = numbers.collect::<rusqlite::Result<_>>()?;
-        let update = "UPDATE position SET low = ?2, high = ?3, estimate = ?4, depth = ?5, nodes = ?6, engine = ?7 \
-            WHERE number = ?1";
-        let mut statement = self.connection.prepare(update)?;
+    fn replace(&mut self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
+        let connection = self.connection;
+        let mut rows = connection.prepare("SELECT pits, number, checksum FROM position")?;
+        let known = rows.query_map([], |row| Ok((key_of(row, 0)?, (row.get(1)?, row.get(2)?))))?;
+        let known: HashMap<u64, (i64, i64)> = known.collect::<rusqlite::Result<_>>()?;
+        let mut writer = RowWriter::of(connection.prepare(&POSITION.replacement())?, POSITION.name);
         for (key, assessed) in positions {
-            let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
-            let number = numbers.get(key);
-            statement.execute(params![number, low, high, estimate, depth, nodes as i64, self.engine])?;
+            let &(number, before) = known.get(key).ok_or_else(|| impossible(0, "a position is missing"))?;
+            let pits = AwariGame::board(*key).0;
+            let after = writer.enter(&position_row(number, &pits, assessed, self.engine))?;
+            self.state.facts = self.state.facts.wrapping_sub(before).wrapping_add(after);
         }
         Ok(())
     }
 }
 
-/// Reads bounds and estimate from the columns after the first, which has the position.
-fn assessment_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Assessment> {
-    Ok(Assessment { low: row.get(1)?, high: row.get(2)?, estimate: row.get(3)? })
+/// Returns the columns of a row of `position`.
+fn position_row<'p>(number: i64, pits: &'p [u8; 12], assessed: &Assessed, engine: i64) -> [ValueRef<'p>; 8] {
+    let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
+    [
+        ValueRef::Integer(number),
+        ValueRef::Blob(pits),
+        ValueRef::Integer(low.into()),
+        ValueRef::Integer(high.into()),
+        ValueRef::Integer(estimate.into()),
+        ValueRef::Integer(depth.into()),
+        ValueRef::Integer(nodes as i64),
+        ValueRef::Integer(engine),
+    ]
 }
 
-/// Reads the position in the first column.
-fn key_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<u64> {
-    let wrong = |what: &str| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Blob, what.into());
-    let pits = row.get_ref(0)?.as_blob()?;
-    let pits: [u8; 12] = pits.try_into().map_err(|_| wrong("a position has twelve bytes"))?;
-    let stones: u32 = pits.iter().map(|&stones| u32::from(stones)).sum();
-    if stones > STONES_MAX {
-        return Err(wrong("a position has at most 48 stones"));
+/// Reads bounds and estimate from three columns, of a position whose value has a limit.
+fn assessment_of(row: &rusqlite::Row<'_>, first: usize, most: Hundredths) -> rusqlite::Result<Assessment> {
+    let found = Assessment { low: row.get(first)?, high: row.get(first + 1)?, estimate: row.get(first + 2)? };
+    match found.is_possible(most) {
+        true => Ok(found),
+        false => Err(impossible(first, "bounds and estimate are impossible")),
     }
-    Ok(AwariGame::key(&Board(pits)))
+}
+
+/// Reads a position.
+fn key_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    position_of(row.get_ref(column)?.as_blob()?).map_err(|what| impossible(column, what))
+}
+
+/// Returns the position of twelve bytes.
+fn position_of(pits: &[u8]) -> Result<u64, &'static str> {
+    let pits: [u8; 12] = pits.try_into().map_err(|_| "a position has twelve bytes")?;
+    match pits.iter().map(|&stones| u32::from(stones)).sum::<u32>() <= STONES_MAX {
+        true => Ok(AwariGame::key(&Board(pits))),
+        false => Err("a position has at most 48 stones"),
+    }
+}
+
+/// Reads a text that can be shown.
+fn text_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<String> {
+    let text: String = row.get(column)?;
+    match text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control) {
+        true => Ok(text),
+        false => Err(impossible(column, "the text is too long, or has control characters")),
+    }
 }

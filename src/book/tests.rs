@@ -3,6 +3,8 @@
 mod awari;
 mod draws;
 mod failing_disk;
+mod forged;
+mod hostile_books;
 mod pictures;
 mod planted_errors;
 mod priorities;

@@ -10,8 +10,13 @@ mod show;
 mod verify;
 
 use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide};
+use crate::databases::library;
 use crate::error::Result;
-use book::{AwariGame, Book, BookError, BookFile};
+use crate::opening_book::opened as opened_book;
+use book::{AwariGame, Book, BookError, BookFile, OpeningBook};
+use disk::RealDisk;
+use game::Rules;
+use oracle::LibraryFile;
 use pipeline::Exit;
 use std::path::PathBuf;
 
@@ -33,9 +38,28 @@ fn path(args: &BookFileArgs) -> PathBuf {
     args.dir.join("books").join(format!("{}.sqlite", args.name))
 }
 
-/// Opens a book for reading.
+/// Returns the rules of the databases of a directory, if it has any that can be opened.
+fn rules(args: &BookFileArgs) -> Option<Rules> {
+    let library = library(&RealDisk::default(), &args.dir).ok()?;
+    let is_sound = |file: &LibraryFile| matches!(file, LibraryFile::Sound(_));
+    library.files().values().any(is_sound).then(|| library.rules())
+}
+
+/// Opens a book for a player. Without databases a book may be by any rules.
+fn opening_book(args: &BookFileArgs) -> Result<OpeningBook> {
+    let opened = match rules(args) {
+        Some(rules) => OpeningBook::open(&path(args), &rules),
+        None => OpeningBook::open_any(&path(args)),
+    };
+    Ok(opened_book(opened?))
+}
+
+/// Opens a book for reading. Without databases it may be by any rules.
 fn open(args: &BookFileArgs) -> Result<(BookFile, Book<AwariGame>)> {
-    let file = BookFile::open_any(&path(args))?;
+    let file = match rules(args) {
+        Some(rules) => BookFile::open(&path(args), &rules)?,
+        None => BookFile::open_any(&path(args))?,
+    };
     let book = file.load_values()?;
     if book.roots().is_empty() {
         // The process that made it was killed before it entered the root.

@@ -6,7 +6,7 @@ use crate::probe::pit_name;
 use crate::screen::Width;
 use crate::table::TextTable;
 use crate::terminal::say;
-use book::{Assessment, BookPosition, OpeningBook, stones};
+use book::{Assessment, BookError, BookPosition, OpeningBook, stones};
 use game::Rules;
 use game::notation::Side;
 use std::fmt::Write;
@@ -18,15 +18,16 @@ pub(crate) const DERIVED: &str = "the book has grown since its values were store
 
 /// Opens the book that a command answers from: the chosen one, or that of the run directory, if it has one.
 pub(crate) fn opening_book(dir: Option<&Path>, args: &BookUseArgs, rules: &Rules) -> Result<Option<OpeningBook>> {
-    let path = match &args.book {
-        Some(chosen) if chosen == Path::new("none") => return Ok(None),
-        Some(chosen) => chosen.clone(),
-        None => match dir.map(|dir| dir.join("books").join("opening.sqlite")).filter(|path| path.is_file()) {
-            Some(path) => path,
-            None => return Ok(None),
+    let book = match (&args.book, dir) {
+        (Some(chosen), _) if chosen == Path::new("none") => return Ok(None),
+        (Some(chosen), _) => OpeningBook::open(chosen, rules),
+        (None, None) => return Ok(None),
+        (None, Some(dir)) => match OpeningBook::open(&dir.join("books").join("opening.sqlite"), rules) {
+            Err(BookError::Missing(_)) => return Ok(None),
+            book => book,
         },
     };
-    Ok(Some(opened(OpeningBook::open(&path, rules)?)))
+    Ok(Some(opened(book?)))
 }
 
 /// Says if the values of a book had to be derived.

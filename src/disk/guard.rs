@@ -57,6 +57,7 @@ impl Disk for GuardedDisk<'_> {
         Neutral: read_given(path, bytes_max: u64) -> Vec<u8>;
         Neutral: open(path) -> Box<dyn InputFile>;
         Neutral: open_scattered(path) -> Box<dyn InputFile>;
+        Neutral: open_unfollowed(path) -> Box<dyn InputFile>;
         Neutral: map(path) -> Mapping;
         Neutral: bytes(path) -> Option<u64>;
         Neutral: allocated_bytes(path) -> u64;

@@ -102,6 +102,14 @@ pub trait Disk: Send + Sync {
         self.open(path)
     }
 
+    /// As [`open_scattered`](Self::open_scattered), for a file whose name is not followed if it is a symbolic link.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if it is a link, or what the operating system says.
+    fn open_unfollowed(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
+        self.open_scattered(path)
+    }
+
     /// Makes an unnamed file of `bytes` zeros, private to this process. It disappears when dropped, or when the process
     /// dies. `path` determines the file system, and names the file in errors; its parent directories are made.
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError>;

@@ -163,6 +163,13 @@ impl Disk for RealDisk {
         Ok(Box::new(SharedFile::new(RealFile::scattered(file, path, bytes, self.pool.clone()))))
     }
 
+    fn open_unfollowed(&self, path: &Path) -> Result<Box<dyn InputFile>, DiskError> {
+        let failed = |source| DiskError::from_io(Operation::Read, path, source);
+        let file = open_to_read(path, ReadableKind::UnfollowedFile).map_err(failed)?;
+        let bytes = file.metadata().map_err(failed)?.len();
+        Ok(Box::new(SharedFile::new(RealFile::scattered(file, path, bytes, self.pool.clone()))))
+    }
+
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError> {
         let failed = |source| DiskError::from_io(Operation::Create, path, source);
         let file = nameless(path)?;

@@ -33,7 +33,7 @@ const MAY_USE: [(&str, &str, &str); 21] = [
     (
         "tests",
         "tests",
-        "game disk messaging store pipeline planner engines check search oracle awari-db server stages awari",
+        "game disk messaging store pipeline planner engines check search oracle awari-db book server stages awari",
     ),
     // A workspace of its own, which maturin builds.
     ("awari-python", "src/python", "awari-db"),

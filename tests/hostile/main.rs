@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocations;
+mod books;
 mod changed_files;
 mod corruption;
 mod engine_sessions;

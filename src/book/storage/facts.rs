@@ -1,6 +1,7 @@
 //! Reading the facts of a book.
 
-use super::{BookError, BookFile, assessment_of, key_of};
+use super::rows::{CheckedRows, EXPANSION, ROOT, impossible};
+use super::{BookError, BookFile, failed, key_of};
 use crate::{Assessment, AwariGame, Book, BookGame, BookSides, DropOut, NodeId, Strategy};
 use std::collections::{HashMap, VecDeque};
 
@@ -28,6 +29,12 @@ impl BookFile {
             return Err(self.damaged(format!("{all} positions, of which roots and expansions give {found}")));
         }
         book.derive();
+        let graph = book.graph();
+        let is_possible = |id| graph.value(id).is_possible(book.game().value_max(graph.node(id).key));
+        if let Some(id) = graph.ids().find(|&id| !is_possible(id)) {
+            let text = book.game().text(graph.node(id).key);
+            return Err(self.damaged(format!("the facts of {text} and of its moves contradict each other")));
+        }
         Ok(book)
     }
 
@@ -113,38 +120,41 @@ impl BookFile {
         self.damaged(format!("the position {} is missing", self.game().text(key)))
     }
 
-    /// Reads all facts, as of one moment: another process may enter more.
+    /// Reads all facts.
     fn facts(&self) -> Result<BookFacts, BookError> {
-        let game = self.game();
-        let _moment = self.moment()?;
-        let positions =
-            self.rows("SELECT pits, low, high, estimate FROM position", |row| Ok((key_of(row)?, assessment_of(row)?)))?;
-        for (key, found) in &positions {
-            if !found.is_possible(game.value_max(*key)) {
-                return Err(self.damaged(format!("the bounds of {} are impossible", game.text(*key))));
-            }
+        let state = &self.state;
+        let engines = self.read_engines()?;
+        let positions = self.read_positions()?;
+        let roots = self.read_roots()?;
+        self.begin();
+        let mut number = 0;
+        let expansions = EXPANSION.read(&self.connection, state.expansions, |row| {
+            let chosen = match row.get::<_, Option<i64>>(2)? {
+                None => None,
+                Some(chosen) if (0..=number).contains(&chosen) => Some(chosen as u64),
+                Some(_) => return Err(impossible(2, "an expansion was chosen after it was entered")),
+            };
+            number += 1;
+            Ok((key_of(row, 1)?, chosen))
+        });
+        let expansions = expansions.map_err(|source| failed(&self.path, source))?;
+        let sums = [engines.sum, positions.sum, roots.sum, expansions.sum];
+        if sums.into_iter().fold(0, i64::wrapping_add) != state.facts {
+            return Err(self.damaged("the facts are not those that the book was written with".to_owned()));
         }
-        let roots = self.rows("SELECT pits FROM root ORDER BY number", key_of)?;
-        let has_choices: i64 =
-            self.one("SELECT count(*) FROM pragma_table_info('expansion') WHERE name = 'chosen'", [])?;
-        let query = match has_choices {
-            0 => "SELECT pits, NULL FROM expansion ORDER BY number",
-            _ => "SELECT pits, chosen FROM expansion ORDER BY number",
-        };
-        let expansions = self.rows(query, |row| {
-            let chosen: Option<i64> = row.get(1)?;
-            Ok((key_of(row)?, chosen.and_then(|chosen| u64::try_from(chosen).ok())))
-        })?;
-        let last: i64 = self.one("SELECT coalesce(max(number), 0) FROM expansion", [])?;
-        if last != expansions.len() as i64 {
-            return Err(self.damaged(format!("{} expansions, of which the last has number {last}", expansions.len())));
-        }
-        let rows = positions.len();
-        let assessments: HashMap<u64, Assessment> = positions.into_iter().collect();
+        let rows = positions.rows.len();
+        let assessments: HashMap<u64, Assessment> =
+            positions.rows.into_iter().map(|row| (row.key, row.assessed.assessment)).collect();
         if assessments.len() != rows {
             return Err(self.damaged(format!("{rows} positions, of which {} are different", assessments.len())));
         }
-        Ok(BookFacts { assessments, roots, expansions })
+        Ok(BookFacts { assessments, roots: roots.rows, expansions: expansions.rows })
+    }
+
+    pub(super) fn read_roots(&self) -> Result<CheckedRows<u64>, BookError> {
+        self.begin();
+        let read = ROOT.read(&self.connection, self.state.roots, |row| key_of(row, 1));
+        read.map_err(|source| failed(&self.path, source))
     }
 
     /// Enters roots and the first expansions, until the book has a number of positions. Nothing is derived.

@@ -1,5 +1,6 @@
 //! Books of awari with few stones: bounds against scores that the rule text gives, and files against books in memory.
 
+use super::forged::seal;
 use crate::{
     Assessed, AssessmentLimits, Assessor, AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BookSettings,
     BookSides, DropOut, Strategy, check_book, refresh,
@@ -100,18 +101,26 @@ pub(super) fn grow(path: &Path, strategy: Strategy, expansions: usize) -> Book<A
     file.enter_root(root, &assess(root)).unwrap();
     let mut book = file.load(strategy, BookSides::Both).unwrap();
     for _ in 0..expansions {
-        let Some(leaf) = book.choose() else { break };
-        let mut entered = Vec::new();
-        let key = book.graph().node(leaf).key;
-        book.expand(leaf, |successor| {
-            let assessed = assess(successor);
-            entered.push((successor, assessed));
-            Ok::<_, ()>(assessed.assessment)
-        })
-        .unwrap();
-        file.enter_expansion(key, Some(0), &entered).unwrap();
+        if !expand(&mut file, &mut book) {
+            break;
+        }
     }
     book
+}
+
+/// Expands a leaf of a book, and enters it into its file. Returns whether there was one.
+pub(super) fn expand(file: &mut BookFile, book: &mut Book<AwariGame>) -> bool {
+    let Some(leaf) = book.choose() else { return false };
+    let mut entered = Vec::new();
+    let key = book.graph().node(leaf).key;
+    book.expand(leaf, |successor| {
+        let assessed = assess(successor);
+        entered.push((successor, assessed));
+        Ok::<_, ()>(assessed.assessment)
+    })
+    .unwrap();
+    file.enter_expansion(key, Some(0), &entered).unwrap();
+    true
 }
 
 /// A book that was closed and opened again goes on as one that was not, and a file gives the book it was written from.
@@ -161,7 +170,7 @@ pub(super) fn execute(path: &Path, statement: &str) {
     connection.execute_batch(&format!("PRAGMA foreign_keys = OFF; {statement}")).unwrap();
 }
 
-/// Facts that contradict each other are refused, and bytes that are no database.
+/// Facts that contradict each other are refused, also under right checksums, and bytes that are no database.
 #[test]
 fn damaged_files_are_refused() {
     let statements = [
@@ -171,24 +180,35 @@ fn damaged_files_are_refused() {
         "UPDATE position SET low = high + 100",
         "UPDATE position SET high = 30000",
         "UPDATE position SET estimate = 100000",
+        "UPDATE position SET nodes = -1",
+        "UPDATE position SET engine = 7 WHERE number = 2",
         "UPDATE position SET pits = x'00' WHERE pits = (SELECT pits FROM root)",
         "UPDATE expansion SET pits = x'303030303030303030303030' WHERE number = 2",
-        "INSERT INTO expansion SELECT number + 1000, pits, chosen FROM expansion WHERE number = 1",
-        "INSERT INTO position (pits, low, high, estimate, depth, nodes, engine) \
-            SELECT pits, low, high, estimate, depth, nodes, engine FROM position WHERE number = 1",
-        "UPDATE book SET version = 5",
+        "UPDATE expansion SET chosen = 9 WHERE number = 2",
+        "INSERT INTO expansion SELECT number + 1000, pits, chosen, checksum FROM expansion WHERE number = 1",
+        "INSERT INTO position SELECT number + (SELECT count(*) FROM position), pits, low, high, estimate, depth, nodes, engine, \
+            checksum FROM position WHERE number = 1",
+        "UPDATE engine SET version = char(27)",
+        "UPDATE book SET version = 6",
+        "UPDATE book SET rules = 'oware'",
         "DELETE FROM book",
+        "INSERT INTO book SELECT * FROM book",
         "DROP TABLE position",
     ];
-    for statement in statements {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("book.sqlite");
-        grow(&path, Strategy::BreadthFirst, 5);
-        execute(&path, statement);
-        let read = BookFile::open(&path, &Rules::AWARI);
-        let read = read.and_then(|file| file.load(Strategy::BreadthFirst, BookSides::Both));
-        let error = read.map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains("book.sqlite"), "{statement}: {error}");
+    for (at, statement) in statements.iter().enumerate() {
+        for is_sealed in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("book.sqlite");
+            grow(&path, Strategy::BreadthFirst, 5);
+            execute(&path, statement);
+            if is_sealed && at + 3 < statements.len() {
+                seal(&path);
+            }
+            let read = BookFile::open(&path, &Rules::AWARI);
+            let read = read.and_then(|file| file.load(Strategy::BreadthFirst, BookSides::Both));
+            let error = read.map(|_| ()).unwrap_err();
+            assert!(error.is_damage() && error.to_string().contains("book.sqlite"), "{statement}: {error}");
+        }
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("book.sqlite");
@@ -218,7 +238,7 @@ fn build(folder: &Path, test: &BuildTest) -> String {
     let settings = BookSettings { strategy, sides: BookSides::Both, limits, look_ahead, threads };
     let root = Board([1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]);
     loop {
-        let file =
+        let mut file =
             BookFile::create(&RealDisk::default(), &folder.join("book.sqlite"), &Rules::AWARI, &engine()).unwrap();
         assert!(file.has_settings(&settings.text()).unwrap());
         let mut builder = BookBuilder::new(file, &root, &settings, databases, &stop).unwrap();
@@ -273,7 +293,7 @@ fn build_on_request(folder: &Path, strategy: Strategy, look_ahead: usize, part: 
             drop(builder.take());
         }
         let builder = builder.get_or_insert_with(|| {
-            let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+            let mut file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
             file.has_settings(&settings.text()).unwrap();
             BookBuilder::new(file, &root, &settings, &databases, &stop).unwrap()
         });
@@ -289,7 +309,7 @@ fn build_on_request(folder: &Path, strategy: Strategy, look_ahead: usize, part: 
         }
     }
     drop(builder);
-    let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+    let mut file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
     assert!(!file.has_settings(&settings.text()).unwrap(), "no manifest makes it");
     let book = file.load(strategy, BookSides::Both).unwrap();
     assert!(book.expansions() > 30);
@@ -375,7 +395,35 @@ fn books_have_milestones() {
     assert_eq!(book.export(), expected);
 }
 
-/// Makes a file one of version 3, whose facts had indexes by position.
+/// Makes a file one of version 4, whose rows had no checksums.
+pub(super) const TO_VERSION_4: &str = "
+    ALTER TABLE book RENAME TO new_book;
+    ALTER TABLE engine RENAME TO new_engine;
+    ALTER TABLE position RENAME TO new_position;
+    ALTER TABLE root RENAME TO new_root;
+    ALTER TABLE expansion RENAME TO new_expansion;
+    ALTER TABLE value RENAME TO new_value;
+    CREATE TABLE book (version INTEGER NOT NULL, rules TEXT NOT NULL, settings TEXT) STRICT;
+    CREATE TABLE engine (id INTEGER PRIMARY KEY, version TEXT NOT NULL, limits TEXT NOT NULL, databases TEXT NOT NULL) STRICT;
+    CREATE TABLE position (number INTEGER PRIMARY KEY, pits BLOB NOT NULL, low INTEGER NOT NULL, high INTEGER NOT NULL,
+        estimate INTEGER NOT NULL, depth INTEGER NOT NULL, nodes INTEGER NOT NULL,
+        engine INTEGER NOT NULL REFERENCES engine (id)) STRICT;
+    CREATE TABLE root (number INTEGER PRIMARY KEY, pits BLOB NOT NULL) STRICT;
+    CREATE TABLE expansion (number INTEGER PRIMARY KEY, pits BLOB NOT NULL, chosen INTEGER) STRICT;
+    CREATE TABLE value (pits BLOB PRIMARY KEY, low INTEGER NOT NULL, high INTEGER NOT NULL, estimate INTEGER NOT NULL,
+        moves INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE derivation (positions INTEGER NOT NULL, expansions INTEGER NOT NULL) STRICT;
+    INSERT INTO book SELECT 4, rules, settings FROM new_book;
+    INSERT INTO engine SELECT id, version, limits, databases FROM new_engine;
+    INSERT INTO position SELECT number, pits, low, high, estimate, depth, nodes, engine FROM new_position;
+    INSERT INTO root SELECT number, pits FROM new_root;
+    INSERT INTO expansion SELECT number, pits, chosen FROM new_expansion;
+    INSERT INTO value SELECT pits, low, high, estimate, moves FROM new_value;
+    INSERT INTO derivation SELECT positions, expansions FROM new_book WHERE valued IS NOT NULL;
+    DROP TABLE new_book; DROP TABLE new_engine; DROP TABLE new_position; DROP TABLE new_root; DROP TABLE new_expansion;
+    DROP TABLE new_value;";
+
+/// Makes a file of version 4 one of version 3, whose facts had indexes by position.
 pub(super) const TO_VERSION_3: &str = "
     ALTER TABLE position RENAME TO new_position;
     ALTER TABLE root RENAME TO new_root;
@@ -414,21 +462,20 @@ fn books_of_earlier_versions_are_upgraded() {
     let whole = whole.path().join("book.sqlite");
     grow(&whole, DROP_OUT, 20);
     let expected = grow(&whole, DROP_OUT, 5).export();
-    for old in [
-        TO_VERSION_3.to_owned(),
-        [TO_VERSION_3, to_version_2].concat(),
-        [TO_VERSION_3, to_version_2, to_version_1].concat(),
-    ] {
+    let downgrades = [TO_VERSION_4, TO_VERSION_3, to_version_2, to_version_1];
+    for steps in 1..=downgrades.len() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("book.sqlite");
         let begun = grow(&path, DROP_OUT, 20).export();
         let begun_facts = facts(&path);
-        execute(&path, &old);
+        execute(&path, &downgrades[..steps].concat());
         assert_eq!(facts(&path), begun_facts);
+        let bytes = std::fs::read(&path).unwrap();
         let file = BookFile::open(&path, &Rules::AWARI).unwrap();
         assert_eq!(file.load(DROP_OUT, BookSides::Both).unwrap().export(), begun);
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "a reader upgrades nothing");
         drop(file);
-        let file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
+        let mut file = BookFile::create(&RealDisk::default(), &path, &Rules::AWARI, &engine()).unwrap();
         assert!(!file.has_settings("other").unwrap());
         drop(file);
         assert_eq!(facts(&path), begun_facts, "an upgrade changes no fact");

@@ -128,10 +128,10 @@ fn a_proof_is_entered_whole_or_not_at_all() {
     file.fail_beyond(file.pages());
     let failed = enter_proof(&mut file, &Rules::AWARI, &sets, &databases).unwrap_err();
     assert!(failed.to_string().contains("full"), "{failed}");
-    assert!(!file.has_root().unwrap());
+    assert!(!file.has_root());
     drop(file);
     let mut file = create();
-    assert!(!file.has_root().unwrap());
+    assert!(!file.has_root());
     let expansions = enter_proof(&mut file, &Rules::AWARI, &sets, &databases).unwrap();
-    assert!(file.has_root().unwrap() && expansions > 20, "{expansions}");
+    assert!(file.has_root() && expansions > 20, "{expansions}");
 }

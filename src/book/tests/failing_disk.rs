@@ -168,7 +168,7 @@ fn expand(path: &Path, entered: &mut dyn FnMut(u64)) -> Result<String, BuildErro
     let databases = EndsAt(3);
     let stop = SearchStop::new();
     let root = Board([1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]);
-    let file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine())?;
+    let mut file = BookFile::create(&RealDisk::default(), path, &Rules::AWARI, &engine())?;
     // The log is copied into the book several times.
     file.checkpoint_every(20);
     assert!(file.has_settings(&SETTINGS.text())?);

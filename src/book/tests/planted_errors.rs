@@ -1,6 +1,7 @@
 //! Errors planted into the file of a book, all of which a complete check finds.
 
 use super::awari::{DATABASES, DROP_OUT, LIMITS, grow};
+use super::forged::seal;
 use super::random::GameRandom;
 use super::stored_values::store;
 use crate::{AssessorPool, BookFile, BookSides, EngineResults, check_book, check_results};
@@ -67,6 +68,8 @@ fn plant(count: usize) {
             continue;
         }
         done[change] += 1;
+        assert!(check(&planted).is_err(), "{statement} changes no checksum");
+        seal(&planted);
         assert!(check(&planted).map_or(true, |wrong| !wrong.is_empty()), "{statement} is not found");
     }
     assert!(done.iter().all(|&done| done > 0), "{done:?}");

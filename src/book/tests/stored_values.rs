@@ -1,6 +1,7 @@
 //! Values stored in a file against values derived from its facts.
 
-use super::awari::{DROP_OUT, TO_VERSION_3, assess, engine, execute, grow};
+use super::awari::{DROP_OUT, TO_VERSION_3, TO_VERSION_4, assess, engine, execute, grow};
+use super::forged::seal;
 use crate::{AwariGame, BookFile, BookSides, OpeningBook};
 use disk::RealDisk;
 use game::{Board, Rules};
@@ -74,13 +75,18 @@ fn values_of_fewer_facts_are_not_used() {
     drop(file);
     assert!(!OpeningBook::open_any(&path).unwrap().is_stored());
     store(&path);
-    // Rows that another program entered.
-    execute(&path, "INSERT INTO expansion (pits) SELECT pits FROM value WHERE moves = 0 LIMIT 1");
-    let opened = OpeningBook::open_any(&path);
-    assert!(!opened.is_ok_and(|opened| opened.is_stored()));
+    // A row that another program entered.
+    execute(&path, "INSERT INTO expansion (pits, checksum) SELECT pits, 0 FROM value WHERE moves = 0 LIMIT 1");
+    assert!(BookFile::open_any(&path).unwrap().load_values().is_err());
+    // Values are checked when they are looked up.
+    let fewer = folder.path().join("fewer.sqlite");
+    grow(&fewer, DROP_OUT, 10);
+    store(&fewer);
+    execute(&fewer, "UPDATE value SET checksum = checksum + 1");
+    assert!(OpeningBook::open_any(&fewer).unwrap_err().is_damage());
 }
 
-/// A changed value is found by a check. Reading it gives an error or another value, and no panic.
+/// A changed value is an error of whatever reads it, or a check finds it, also under right checksums.
 #[test]
 fn wrong_stored_values_are_found() {
     let statements = [
@@ -92,24 +98,29 @@ fn wrong_stored_values_are_found() {
         "UPDATE value SET moves = -1",
         "UPDATE value SET pits = x'00' WHERE pits = (SELECT pits FROM root)",
         "DELETE FROM value WHERE pits NOT IN (SELECT pits FROM root)",
-        "UPDATE derivation SET positions = -5",
+        "DELETE FROM value WHERE pits NOT IN (SELECT pits FROM root) AND pits > (SELECT pits FROM root)",
+        "DELETE FROM value",
+        "UPDATE book SET valued = -5",
         "DELETE FROM root",
-        "DROP TABLE value",
-        "DROP TABLE derivation",
     ];
     for statement in statements {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("book.sqlite");
-        grow(&path, DROP_OUT, 5);
-        store(&path);
-        execute(&path, statement);
-        if let Ok(book) = OpeningBook::open_any(&path) {
-            let _ = book.position(&book.root());
+        for is_sealed in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("book.sqlite");
+            grow(&path, DROP_OUT, 5);
+            store(&path);
+            execute(&path, statement);
+            if is_sealed {
+                seal(&path);
+            }
+            let read = OpeningBook::open_any(&path).and_then(|book| book.position(&book.root()));
+            assert!(!read.is_ok_and(|found| found.is_none()), "{statement}");
+            let found = BookFile::open_any(&path).and_then(|file| {
+                let book = file.load(DROP_OUT, BookSides::Both)?;
+                file.check_values(&book)
+            });
+            assert!(!found.is_ok_and(|found| found.unwrap().1.is_empty()), "{statement}");
         }
-        let file = BookFile::open_any(&path).unwrap();
-        let book = file.load(DROP_OUT, BookSides::Both);
-        let found = book.and_then(|book| file.check_values(&book));
-        assert!(!found.is_ok_and(|found| found.unwrap().1.is_empty()), "{statement}");
     }
 }
 
@@ -119,6 +130,7 @@ fn books_of_version_2_are_upgraded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("book.sqlite");
     grow(&path, DROP_OUT, 10);
+    execute(&path, TO_VERSION_4);
     execute(&path, TO_VERSION_3);
     execute(&path, "DROP TABLE value; DROP TABLE derivation; UPDATE book SET version = 2");
     assert!(!OpeningBook::open_any(&path).unwrap().is_stored());

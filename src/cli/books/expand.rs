@@ -39,7 +39,7 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     let limits = settings.limits.to_string();
     let version = engine_version(&rules).map_err(BuildError::Memory)?;
     let engine = BookEngine { version, limits, databases: databases.text() };
-    let file = BookFile::create(&RealDisk::default(), &path(&args.file), &rules, &engine)?;
+    let mut file = BookFile::create(&RealDisk::default(), &path(&args.file), &rules, &engine)?;
     if !file.has_settings(&settings.text())? {
         // A manifest refuses to go on with a book of several settings: its digests would depend on how it was made.
         file.set_settings(None)?;

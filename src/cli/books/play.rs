@@ -1,21 +1,20 @@
 //! `awari book play`: a game against a book.
 
-use super::path;
+use super::opening_book;
 use super::show::game_of;
 use crate::args::{BookPlayArgs, BookSeat};
 use crate::error::{CliError, Result};
 use crate::lines::Lines;
-use crate::opening_book::opened;
 use crate::output::print;
 use crate::play::outcome;
 use crate::probe::board;
-use book::{OpeningBook, stones};
+use book::stones;
 use game::notation::Side;
 use game::transcript::{WrittenMove, side_name};
 use pipeline::Exit;
 
 pub(crate) fn run(args: &BookPlayArgs) -> Result<Exit> {
-    let book = opened(OpeningBook::open_any(&path(&args.file))?);
+    let book = opening_book(&args.file)?;
     let person = match args.side {
         BookSeat::South => Side::South,
         BookSeat::North => Side::North,

@@ -83,7 +83,7 @@ pub(crate) fn run(args: &BookProveArgs) -> Result<Exit> {
     let version = engine_version(&rules).map_err(BuildError::Memory)?;
     let engine = BookEngine { version, limits, databases: databases.text() };
     let mut file = BookFile::create(&RealDisk::default(), &path, &rules, &engine)?;
-    if file.has_root()? {
+    if file.has_root() {
         return Err(CliError::BookExists { path });
     }
     let sets: Vec<&[KeptPosition]> = sets.iter().map(Vec::as_slice).collect();
@@ -114,7 +114,7 @@ fn is_proved(path: &Path, root: &Board) -> Result<bool> {
         Err(BookError::Missing(_)) => return Ok(false),
         file => file?,
     };
-    if !file.has_root()? {
+    if !file.has_root() {
         // The process that made it was killed before it entered a proof.
         return Ok(false);
     }

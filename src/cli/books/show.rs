@@ -1,9 +1,9 @@
 //! `awari book show`: a position of a book.
 
-use super::path;
+use super::opening_book;
 use crate::args::BookShowArgs;
 use crate::error::{CliError, Result};
-use crate::opening_book::{opened, position_text};
+use crate::opening_book::position_text;
 use crate::output::print;
 use crate::probe::board;
 use book::OpeningBook;
@@ -13,7 +13,7 @@ use game::transcript::WrittenMove;
 use pipeline::Exit;
 
 pub(crate) fn run(args: &BookShowArgs) -> Result<Exit> {
-    let book = opened(OpeningBook::open_any(&path(&args.file))?);
+    let book = opening_book(&args.file)?;
     let mut game = game_of(&book);
     for word in args.moves.iter().flat_map(|word| word.split_whitespace()) {
         let written =

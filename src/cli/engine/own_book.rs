@@ -3,7 +3,7 @@
 use super::info::moves;
 use crate::analysis;
 use crate::opening_book::DERIVED;
-use book::OpeningBook;
+use book::{BookError, OpeningBook};
 use game::notation::MoveText;
 use game::play::Game;
 use game::{Pit, Rules};
@@ -59,8 +59,10 @@ impl EngineBook {
         };
         let now = game.now();
         let side = now.seats.side;
-        let best = match book.best(&now.board) {
-            Ok(best) => best.filter(|_| !is_known),
+        // The line is read before the move is made, so that a damaged book gives neither.
+        let read = book.best(&now.board).and_then(|best| Ok((best, line(book, game)?)));
+        let (best, line) = match read {
+            Ok((best, line)) => (best.filter(|_| !is_known), line),
             Err(error) => {
                 self.is_followed = false;
                 return BookAnswer { text: format!("info string {error}\n"), is_move: false };
@@ -72,7 +74,6 @@ impl EngineBook {
             return BookAnswer { text: text.to_owned(), is_move: false };
         };
         self.is_followed = true;
-        let line = line(book, game);
         let pv = moves(&line, side);
         let name = MoveText { pit: best.pit, side };
         let (low, high) = (best.value.low / 100, best.value.high / 100);
@@ -90,13 +91,13 @@ impl EngineBook {
 }
 
 /// Returns the best moves of both players up to the end of the book.
-fn line(book: &OpeningBook, game: &Game) -> Vec<Pit> {
+fn line(book: &OpeningBook, game: &Game) -> Result<Vec<Pit>, BookError> {
     let (mut board, mut line) = (game.now().board, Vec::new());
     while line.len() < LINE_MOVES_MAX
-        && let Ok(Some(best)) = book.best(&board)
+        && let Some(best) = book.best(&board)?
     {
         line.push(best.pit);
         board = best.child;
     }
-    line
+    Ok(line)
 }

@@ -9,7 +9,7 @@
 //! * The name itself is never followed, and a file that has a second name (a hard link) is not changed in place.
 //! * A new file is created under a name that did not exist (`O_EXCL`), never opened under one that did.
 //!
-//! Reads follow any link.
+//! Reads follow any link, unless their caller refuses links.
 
 use crate::error::{DiskError, Operation};
 use crate::staged::temporary_of;

@@ -18,6 +18,8 @@ use std::path::Path;
 pub(crate) enum ReadableKind {
     /// Regular files.
     File,
+    /// Regular files, under a name that is no symbolic link.
+    UnfollowedFile,
     /// Pipes also, such as `/dev/stdin` or `<(...)` in a shell, and `/dev/null`.
     FileOrPipe,
 }
@@ -34,7 +36,8 @@ const TO_READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONB
 
 /// Opens a file to read it.
 pub(crate) fn open_to_read(path: &Path, accepted: ReadableKind) -> io::Result<File> {
-    let name = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let links = if accepted == ReadableKind::UnfollowedFile { OFlags::NOFOLLOW } else { OFlags::empty() };
+    let name = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC | links, Mode::empty())?;
     let kind = check(&name, accepted)?;
     let link = format!("/proc/self/fd/{}", name.as_raw_fd());
     let file = match rustix::fs::openat(CWD, link, TO_READ, Mode::empty()) {
@@ -62,6 +65,12 @@ fn check(name: &OwnedFd, accepted: ReadableKind) -> io::Result<FileType> {
             }
         }
         FileType::Directory => return Err(Errno::ISDIR.into()),
+        // Only where links are not followed.
+        FileType::Symlink => {
+            return Err(io::Error::other(
+                "it is a symbolic link, which is not followed; name the file that it leads to",
+            ));
+        }
         FileType::Fifo if accepted == ReadableKind::FileOrPipe => {}
         FileType::CharacterDevice if accepted == ReadableKind::FileOrPipe && device == NULL_DEVICE => {}
         kind => return Err(io::Error::other(format!("it is {}, not a regular file", kind_words(kind)))),
