@@ -211,6 +211,26 @@ fn databases_above_wrong_scores_are_rebuilt() {
     place.verify("").is(0);
 }
 
+/// Wrong scores with right checksums below make each larger database wrong again, however often it is rebuilt.
+#[test]
+fn a_wrong_database_below_is_suspected_and_found() {
+    let place = VerifiedRun::built(6, PositionSet::REACHABLE);
+    let mut scores = place.scores(5);
+    scores.iter_mut().filter(|score| **score == 1).for_each(|score| *score = -1);
+    place.forge(5, &scores);
+    let run = "run m.toml --set build.stones=0..8";
+    place.awari(run).is(16).says(&["databases/07.awari is damaged", "the next run rebuilds it"]);
+    let again = place.awari(run).is(16);
+    again.says(&["made again from the same files", "databases/05.awari", "awari verify --dir run"]);
+    place.verify("").is(16).says(&["databases/05.awari"]);
+    place.awari(run).is(0);
+    let right = VerifiedRun::built(8, PositionSet::REACHABLE);
+    for stones in 0..=8 {
+        assert_eq!(fs::read(place.database(stones)).unwrap(), fs::read(right.database(stones)).unwrap(), "{stones}");
+    }
+    place.verify("").is(0);
+}
+
 #[test]
 fn consistent_but_wrong_databases_are_refused() {
     for stones in [2, 3, 4] {
