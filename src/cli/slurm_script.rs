@@ -79,9 +79,10 @@ impl JobScript<'_> {
         for option in options {
             let _ = writeln!(text, "#SBATCH {option}");
         }
-        // Ranks exit one after the other, which must not kill the rest. Since Slurm 22.05, srun does not inherit
-        // cpus-per-task; without it, srun may bind a rank to one core.
-        let mut words = vec!["srun".to_owned(), "--kill-on-bad-exit=0".to_owned()];
+        // A rank that is killed ends the others, which would wait for its messages for ten minutes. In an orderly end no
+        // rank but the first exits with another code than 0, after all have said goodbye. Since Slurm 22.05, srun does
+        // not inherit cpus-per-task; without it, srun may bind a rank to one core.
+        let mut words = vec!["srun".to_owned(), "--kill-on-bad-exit=1".to_owned()];
         words.push(match threads {
             0 => "--cpu-bind=none".to_owned(),
             threads => format!("--cpus-per-task={threads}"),
@@ -137,7 +138,7 @@ mod tests {
         let head = "#!/bin/bash\n#SBATCH --job-name=awari-it_s__SBATCH\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=1\n\
              #SBATCH --cpus-per-task=8\n#SBATCH --mem=3073M\n#SBATCH --time=1-00:00:00\n#SBATCH --signal=USR1@600\n\
              #SBATCH --requeue\n#SBATCH --open-mode=append\n\ncd -- '/home/a b' || exit\n\
-             srun --kill-on-bad-exit=0 --cpus-per-task=8 awari run m.toml '--dir=it'\\''s'\n";
+             srun --kill-on-bad-exit=1 --cpus-per-task=8 awari run m.toml '--dir=it'\\''s'\n";
         assert_eq!(script.text(), format!("{head}{TAIL}"));
         let all_cores = JobScript { threads: 0, time: None, ..script }.text();
         assert!(all_cores.contains("\n#SBATCH --exclusive\n") && all_cores.contains(" --cpu-bind=none awari "));
