@@ -122,7 +122,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let all = Transcript::games(rules, &games).chain(iter::repeat_with(|| Ok(Transcript::empty(rules))));
     for (number, transcript) in (1..).zip(all).take(chosen.end).skip(chosen.start) {
         let transcript = transcript?;
-        let place = GamePlace { number, count };
+        let place = GameInText { number, count };
         let subject = if count > 1 { format!("game {number}") } else { "the game".to_owned() };
         if let Some(variant) = transcript.variant().filter(|variant| *variant != rules) {
             say(format_args!(
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
 }
 
 /// The place of a game in its text.
-struct GamePlace {
+struct GameInText {
     /// From 1.
     number: usize,
     /// The number of games.
@@ -227,7 +227,7 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
 }
 
 fn text(
-    place: &GamePlace,
+    place: &GameInText,
     transcript: &Transcript,
     moves: &[AnalyzedMove],
     players: &[PlayerRecord; 2],
@@ -319,7 +319,7 @@ fn percent(share: Option<f64>) -> String {
 }
 
 fn json(
-    place: &GamePlace,
+    place: &GameInText,
     transcript: &Transcript,
     moves: &[AnalyzedMove],
     players: &[PlayerRecord; 2],

@@ -147,7 +147,7 @@ fn a_book_follows_games() {
     let write = |text: &str| std::fs::write(place.path("games.ogn"), text).unwrap();
     let follow = |options: &str| place.awari(&format!("{expand} --follow games.ogn {options}"));
     for (text, what) in [
-        ("A a *\n[Round \"2\"]\nA b F G", "games.ogn: game 2: move 4"),
+        ("A a *\n[Round \"2\"]\nA b F G", "games.ogn: game 2, line 3: move 4"),
         ("A a *\n[Variant \"oware\"]\nA a", "game 2 has the rules oware, and the book those of awari"),
     ] {
         write(text);

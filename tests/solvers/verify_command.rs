@@ -214,7 +214,7 @@ fn databases_above_wrong_scores_are_rebuilt() {
 /// Wrong scores with right checksums below make each larger database wrong again, however often it is rebuilt.
 #[test]
 fn a_wrong_database_below_is_suspected_and_found() {
-    let place = VerifiedRun::built(6, PositionSet::REACHABLE);
+    let place = VerifiedRun::built(6, PositionSet::All);
     let mut scores = place.scores(5);
     scores.iter_mut().filter(|score| **score == 1).for_each(|score| *score = -1);
     place.forge(5, &scores);
@@ -224,7 +224,7 @@ fn a_wrong_database_below_is_suspected_and_found() {
     again.says(&["made again from the same files", "databases/05.awari", "awari verify --dir run"]);
     place.verify("").is(16).says(&["databases/05.awari"]);
     place.awari(run).is(0);
-    let right = VerifiedRun::built(8, PositionSet::REACHABLE);
+    let right = VerifiedRun::built(8, PositionSet::All);
     for stones in 0..=8 {
         assert_eq!(fs::read(place.database(stones)).unwrap(), fs::read(right.database(stones)).unwrap(), "{stones}");
     }

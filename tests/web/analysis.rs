@@ -268,8 +268,8 @@ fn searches_end_with_their_clients_and_the_server() {
     assert!(rest.contains("event: result"), "{rest}");
 }
 
-/// A database that is damaged while the server runs is an error of the requests that need it; the server and other requests
-/// go on, and so do these once the file is intact again.
+/// A database that is damaged while the server runs is an error of the analyses that need it; the server, games and other
+/// requests go on, and so do these analyses once the file is intact again.
 #[test]
 fn a_database_that_breaks_is_an_error_of_the_request() {
     let place = TestDirectory::built(7);
@@ -278,11 +278,9 @@ fn a_database_that_breaks_is_an_error_of_the_request() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     let server = ServeProcess::start(&place);
     let nine = "1+1+1+1+0+1+1+0+1+1+1+0";
-    let asked = [
-        format!("/v1/analysis?pos={nine}&nodes=20000"),
-        format!("/v1/analysis?pos={nine}&nodes=20000&format=json"),
-        format!("/v1/choose?pos={nine}&level=strong&seed=1"),
-    ];
+    let asked =
+        [format!("/v1/analysis?pos={nine}&nodes=20000"), format!("/v1/analysis?pos={nine}&nodes=20000&format=json")];
+    let choose = format!("/v1/choose?pos={nine}&level=strong&seed=1");
     // All but the header and the checksums at the end.
     let inverted: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
     let blocks = bytes.len() / 8..bytes.len() / 2;
@@ -298,6 +296,8 @@ fn a_database_that_breaks_is_an_error_of_the_request() {
             assert!(status == 503 && is_error(&refusal), "{path}: {status} {refusal}");
         }
     }
+    // A game goes on without the database.
+    assert_eq!(server.json(&choose)["source"], "search");
     let other = server.json("/v1/analysis?pos=0+0+0+0+0+2+1+0+0+0+0+0&format=json");
     assert_eq!((&other["stones"], &other["nodes"]), (&json!(3), &json!(0)));
     assert_eq!(server.request("/healthz").0, 200);

@@ -376,7 +376,7 @@ fn only_books_are_opened() {
         ("log.sqlite", "symbolic link"),
         ("link.sqlite", "symbolic link"),
         ("dangling.sqlite", "symbolic link"),
-        ("folder.sqlite", "not a regular file"),
+        ("folder.sqlite", "Is a directory"),
     ] {
         let before = whole(name);
         let refused = [
