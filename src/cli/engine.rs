@@ -42,8 +42,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The most commands that follow a search.
-const DEFERRED_MAX: usize = 1000;
+/// The most lines that were read and not executed. With as many, stdin is not read, and the program that writes it waits.
+const UNEXECUTED_MAX: usize = 1000;
 
 /// The most events that have not been looked at; a faster program waits.
 const EVENTS_MAX: usize = 16;
@@ -73,10 +73,12 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     let searcher = Arc::new(searcher(*oracle.rules(), options.hash << 20, &evaluation)?);
     let (sender, events) = sync_channel(EVENTS_MAX);
     let lines = sender.clone();
+    let (permits, taken) = sync_channel(UNEXECUTED_MAX);
+    (0..UNEXECUTED_MAX).for_each(|_| permits.send(()).expect("the receiver is kept"));
     // Started in advance, so that no `go` fails for want of a thread.
     let (searches, jobs) = sync_channel::<SearchJob>(1);
     threads::room_for_threads(2).map_err(CliError::Thread)?;
-    signals::thread("stdin", move || read(&lines))?;
+    signals::thread("stdin", move || read(&lines, &taken))?;
     signals::thread("search", move || jobs.iter().for_each(|job| job()))?;
     EngineSession {
         game: Game::new(*oracle.rules()),
@@ -88,6 +90,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
         book,
         chance: RandomChoices(clock::now_seconds()),
         events: sender,
+        permits,
         searches,
         running: None,
         deadline: None,
@@ -98,10 +101,10 @@ pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     .run(&events)
 }
 
-/// Sends the lines of stdin.
-fn read(events: &SyncSender<EngineEvent>) {
+/// Sends the lines of stdin, each when there is a permit for it.
+fn read(events: &SyncSender<EngineEvent>, permits: &Receiver<()>) {
     let mut lines = Lines::new(io::stdin().lock());
-    loop {
+    while permits.recv().is_ok() {
         let (event, is_last) = match lines.next() {
             Ok(Some(line)) => (EngineEvent::Line(line), false),
             Ok(None) => (EngineEvent::End(None), true),
@@ -125,6 +128,8 @@ struct EngineSession {
     game: Game,
     chance: RandomChoices,
     events: SyncSender<EngineEvent>,
+    /// Lets the thread of stdin read a line for each that was executed.
+    permits: SyncSender<()>,
     searches: SyncSender<SearchJob>,
     running: Option<RunningSearch>,
     /// When to stop a search that no command can stop any more.
@@ -186,8 +191,16 @@ impl EngineSession {
 
     fn react(&mut self, event: EngineEvent) -> Result<()> {
         match event {
-            EngineEvent::Line(Ok(line)) => self.receive(line)?,
-            EngineEvent::Line(Err(refused)) => print(&format!("info string {refused}\n"))?,
+            EngineEvent::Line(line) => {
+                let deferred = self.deferred.len();
+                match line {
+                    Ok(line) => self.receive(line)?,
+                    Err(refused) => print(&format!("info string {refused}\n"))?,
+                }
+                if self.deferred.len() == deferred {
+                    self.permit_line();
+                }
+            }
             EngineEvent::End(error) => self.has_ended = Some(error.map_or(Ok(()), Err)),
             EngineEvent::Found(found) => {
                 let reply = self.reply(&found?);
@@ -221,19 +234,27 @@ impl EngineSession {
                 self.deferred.clear();
             }
             let Some(line) = self.deferred.pop_front() else { return Ok(()) };
+            self.permit_line();
             self.execute(&line)?;
             self.apply_deferred();
         }
     }
 
-    /// Limits a search after the end of stdin, or before a deferred `quit`, when nothing else ends it.
+    /// Lets the thread of stdin read another line.
+    fn permit_line(&self) {
+        // It has ended if stdin has.
+        let _ = self.permits.try_send(());
+    }
+
+    /// Limits a search after the end of stdin, or before a deferred `quit`, when nothing else ends it. While no line is read
+    /// because too many wait, only a search without an end of its own is stopped.
     fn limit_last_search(&mut self) {
-        let Some(running) = self.running.as_ref().filter(|_| self.has_ended.is_some() || self.quits_at_last()) else {
-            return;
-        };
+        let is_last = self.has_ended.is_some() || self.quits_at_last();
+        let is_full = self.deferred.len() >= UNEXECUTED_MAX;
+        let Some(running) = self.running.as_ref().filter(|_| is_last || is_full) else { return };
         if !running.is_due || !running.go.has_end(self.game.now().seats.side) {
             self.stop();
-        } else if self.deadline.is_none() {
+        } else if is_last && self.deadline.is_none() {
             self.deadline = Some(Instant::now() + LAST_SEARCH_MAX);
         }
     }
@@ -282,8 +303,7 @@ impl EngineSession {
                 self.has_quit = true;
                 self.stop();
             }
-            _ if self.deferred.len() < DEFERRED_MAX => self.deferred.push_back(line),
-            _ => print("info string a search is under way and too many commands follow it; this one was ignored\n")?,
+            _ => self.deferred.push_back(line),
         }
         Ok(())
     }

@@ -339,6 +339,22 @@ fn scripts_are_executed_in_order() {
     }
 }
 
+/// A script is read no faster than it is executed: each of many positions gets the reply to its own search.
+#[test]
+fn long_scripts_lose_no_command() {
+    let place = TestDirectory::new(1);
+    // The only moves are A in the one, and F in the other.
+    let [one, other] = ["1-0-0-0-0-0-5-0-1-0-0-0-20-21-S", "0-0-0-0-0-1-5-0-1-0-0-0-20-21-S"];
+    let script = format!(
+        "echo go movetime 50; for pair in $(seq 400); do printf 'position fen {one}\\ngo nodes 1\\nposition fen \
+         {other}\\ngo nodes 1\\n'; done; echo go infinite"
+    );
+    let found = place.shell(&format!("{{ {script}; }} | \"$AWARI\" engine")).is(0);
+    let replies: Vec<&str> = found.out.lines().filter_map(|line| line.strip_prefix("bestmove ")).collect();
+    let moves: String = replies[1..].iter().filter_map(|reply| reply.chars().next()).collect();
+    assert_eq!(moves, "AF".repeat(400) + "F");
+}
+
 /// What is said of a search while the search before it is still under way counts when it begins.
 #[test]
 fn commands_about_a_deferred_search_are_kept() {
