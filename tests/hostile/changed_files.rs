@@ -174,6 +174,8 @@ fn games_go_on_without_a_damaged_database() {
         assert_eq!((damaged(), server.json(&choose)), (0, right.clone()));
     }
     FileChange::Cut.make(&place, &bytes);
+    // Seen also where the first cut has made the map useless.
+    assert_eq!(damaged(), 1);
     let go = format!("position fen {}-19-19-S\ngo nodes 2000\n", POSITION.replace(' ', "-"));
     let beyond = "position fen 1-1-1-1-0-1-2-0-1-1-1-1-19-18-S\ngo nodes 2000\n";
     let ended = say(engine, &format!("{go}{beyond}{go}")).is(0);

@@ -80,15 +80,12 @@ impl FileSource {
     /// is called before any other thread can see it in [`edition`](Self::edition).
     pub(crate) fn latest_edition(&self, forget: impl FnOnce()) -> Option<u64> {
         let FileSource::Mapped(mapped) = self else { return None };
-        // Reads on demand are verified each time.
-        if mapped.mapping.is_whole() {
-            let stamp = mapped.mapping.stamp();
-            if stamp != mapped.stamp.load(Ordering::SeqCst) {
-                // The stamp is stored last: a thread that sees it also sees the edition and the effects of `forget`.
-                mapped.edition.fetch_add(1, Ordering::SeqCst);
-                forget();
-                mapped.stamp.store(stamp, Ordering::SeqCst);
-            }
+        let stamp = mapped.mapping.stamp();
+        if stamp != mapped.stamp.load(Ordering::SeqCst) {
+            // The stamp is stored last: a thread that sees it also sees the edition and the effects of `forget`.
+            mapped.edition.fetch_add(1, Ordering::SeqCst);
+            forget();
+            mapped.stamp.store(stamp, Ordering::SeqCst);
         }
         self.edition()
     }
