@@ -38,15 +38,20 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
         true => vec![("low", format!("{stones:02}.low.raw")), ("high", format!("{stones:02}.high.raw"))],
     };
     let mut hasher = blake3::Hasher::new();
-    let mut buffer = Vec::new();
+    let (mut low, mut buffer) = (Vec::new(), Vec::new());
     let mut sinks = Vec::new();
-    for (section, (_, name)) in (0..).zip(&files) {
+    for (section, (_, name)) in files.iter().enumerate() {
         let mut sink = exporter.begin(name, positions)?;
         for first in (0..positions).step_by(BATCH_POSITIONS as usize) {
             exporter.check_stop()?;
             let end = positions.min(first + BATCH_POSITIONS);
-            buffer.resize((end - first) as usize, 0);
-            scores.read_range(section * positions + first..section * positions + end, &mut buffer)?;
+            if section == 0 {
+                buffer.resize((end - first) as usize, 0);
+                scores.read_range(first..end, &mut buffer)?;
+            } else {
+                // With the lower bounds, which the upper ones must not be below.
+                exporter.read(first..end, &mut low, &mut buffer)?;
+            }
             hasher.update_rayon(bytes_of(&buffer));
             sink.write(bytes_of(&buffer))?;
         }
