@@ -26,6 +26,7 @@ import math
 import mmap
 import operator
 import os
+import stat
 import struct
 
 import numpy as np
@@ -104,8 +105,11 @@ class Database:
     def __init__(self, path, checksums):
         self.path = os.fspath(path)
         self.checksums = checksums
-        with builtins.open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
+        # A pipe without a writer would block.
+        with builtins.open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+            status = os.fstat(file.fileno())
+            self._require(stat.S_ISREG(status.st_mode), "a regular file", "another kind of file")
+            size = status.st_size
             self._require(size >= _FIXED_BYTES + _FOOTER_BYTES, "a database", f"{size} bytes")
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._read_header()
