@@ -58,13 +58,21 @@ impl BlockRequest {
             Advance::Done(Ok(()))
         } else if self.rest().0 == begun {
             // Less than a block was transferred: a repetition would get no further.
-            let kind = match self.direction {
-                Direction::Read => io::ErrorKind::UnexpectedEof,
-                Direction::Write => io::ErrorKind::WriteZero,
-            };
-            Advance::Done(Err(kind.into()))
+            Advance::Done(Err(match self.direction {
+                Direction::Read => io::ErrorKind::UnexpectedEof.into(),
+                // Up to a limit that is no multiple of a block.
+                Direction::Write if is_beyond_limit(self.offset + self.bytes as u64) => {
+                    io::Error::from_raw_os_error(libc::EFBIG)
+                }
+                Direction::Write => io::ErrorKind::WriteZero.into(),
+            }))
         } else {
             Advance::Again
         }
     }
+}
+
+/// Whether a file of this length would exceed the limit of this process on the size of files.
+fn is_beyond_limit(bytes: u64) -> bool {
+    rustix::process::getrlimit(rustix::process::Resource::Fsize).current.is_some_and(|limit| bytes > limit)
 }
