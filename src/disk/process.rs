@@ -3,11 +3,13 @@
 //! A guard is a process that starts one program, shares its stdin with it, and calls [`guard_descendants`] first. Processes
 //! whose parent has ended then become children of the guard, whatever group or session they have chosen.
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use std::fs::{self, OpenOptions};
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::thread;
@@ -35,6 +37,26 @@ pub fn guard_descendants() -> io::Result<()> {
 pub fn release_stdout() -> io::Result<()> {
     let null = OpenOptions::new().write(true).open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdout(null)?)
+}
+
+/// Writes to a pipe, and blocks for at most some time while it is full. Returns the number of bytes written.
+///
+/// # Errors
+/// If the pipe has no reader, or what the kernel reports.
+pub fn write_within(pipe: &mut (impl AsFd + Write), bytes: &[u8], time: Duration) -> io::Result<usize> {
+    // The other end has flags of its own.
+    rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
+    match pipe.write(bytes) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
+        written => return written,
+    }
+    let mut watched = [PollFd::new(&pipe, PollFlags::OUT)];
+    let time = Timespec::try_from(time).map_err(io::Error::other)?;
+    match rustix::event::poll(&mut watched, Some(&time)) {
+        Ok(_) | Err(Errno::INTR) => Ok(0),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Blocks until stdin, a pipe, has no writer. Reads nothing.
@@ -122,4 +144,30 @@ fn children() -> Vec<Pid> {
     let numbers =
         listed.flat_map(|list| list.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<_>>());
     numbers.filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_full_pipe_takes_nothing_more() {
+        let (mut reader, mut writer) = io::pipe().unwrap();
+        let bytes = [7; 1 << 16];
+        let mut written = 0;
+        loop {
+            match write_within(&mut writer, &bytes, Duration::ZERO).unwrap() {
+                0 => break,
+                more => written += more,
+            }
+        }
+        assert!(written > 0);
+        let mut read = vec![0; written];
+        reader.read_exact(&mut read).unwrap();
+        assert!(read.iter().all(|&byte| byte == 7));
+        assert_eq!(write_within(&mut writer, b"more", Duration::ZERO).unwrap(), 4);
+        drop(reader);
+        assert!(write_within(&mut writer, &bytes, Duration::ZERO).is_err());
+    }
 }

@@ -5,8 +5,9 @@
 use super::guard::{self, NO_ENGINE, QUIT_TIME};
 use crate::lines::Lines;
 use crate::signals;
+use disk::process;
 use std::fmt;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ExitStatus};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,7 +157,7 @@ impl EngineProcess {
 
     /// Sends a command, and blocks until it is answered. Keeps remarks, and the name that the engine gives itself.
     fn ask(&mut self, command: &str, answer: &str, patience: Patience<'_>) -> Result<(), NoReply> {
-        self.send(command)?;
+        self.send(command, patience)?;
         let until = Instant::now() + patience.stall;
         loop {
             let line = self.line(until, patience)?;
@@ -183,14 +184,14 @@ impl EngineProcess {
         allowed: Option<Duration>,
         patience: Patience<'_>,
     ) -> Result<EngineReply, NoReply> {
-        self.send(position)?;
+        self.send(position, patience)?;
         let start = Instant::now();
-        self.send(go)?;
+        self.send(go, patience)?;
         let wait = allowed.map_or(patience.stall, |allowed| allowed.saturating_add(patience.margin));
         let later = |time: Duration| start.checked_add(time).unwrap_or_else(|| start + patience.stall);
         let (reply, is_late) = match self.reply(later(wait), patience) {
             Err(NoReply::Fault(EngineFault::Stall)) if allowed.is_some() => {
-                self.send("stop")?;
+                self.send("stop", patience)?;
                 (self.reply(Instant::now() + patience.stall, patience)?, true)
             }
             reply => (reply?, false),
@@ -230,10 +231,25 @@ impl EngineProcess {
         }
     }
 
-    fn send(&mut self, text: &str) -> Result<(), NoReply> {
-        let Some(stdin) = &mut self.stdin else { return Err(self.crashed()) };
-        let sent = stdin.write_all(format!("{text}\n").as_bytes()).and_then(|()| stdin.flush());
-        sent.map_err(|_| self.crashed())
+    /// Sends a command. An engine that reads nothing for so long that the pipe stays full stalls.
+    fn send(&mut self, text: &str, patience: Patience<'_>) -> Result<(), NoReply> {
+        let (text, until) = (format!("{text}\n"), Instant::now() + patience.stall);
+        let mut left = text.as_bytes();
+        while !left.is_empty() {
+            let Some(stdin) = &mut self.stdin else { return Err(self.crashed()) };
+            match process::write_within(stdin, left, SLICE) {
+                Ok(written) => left = &left[written..],
+                Err(_) => return Err(self.crashed()),
+            }
+            if left.is_empty() {
+                break;
+            } else if patience.is_at_end() {
+                return Err(NoReply::Stopped);
+            } else if Instant::now() >= until {
+                return Err(NoReply::Fault(EngineFault::Stall));
+            }
+        }
+        Ok(())
     }
 
     fn crashed(&mut self) -> NoReply {
@@ -261,7 +277,7 @@ impl Drop for EngineProcess {
     fn drop(&mut self) {
         // The guard ends with its engine, which it kills if it does not end after that.
         if let Some(mut stdin) = self.stdin.take() {
-            let _ = stdin.write_all(b"quit\n");
+            let _ = process::write_within(&mut stdin, b"quit\n", Duration::ZERO);
         }
         if self.wait(GUARD_TIME).is_none() {
             let _ = self.guard.kill();
