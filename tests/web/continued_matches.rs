@@ -114,15 +114,31 @@ fn a_match_goes_on_where_its_file_ends() {
     let bytes = fs::read(place.path("games.ogn")).unwrap();
     let ends: Vec<usize> = games(&place.path("games.ogn")).iter().map(String::len).collect();
     let first = ends[0];
-    for (end, zeros, missing) in
-        [(first - 1, 0, 4), (first, 0, 3), (first + 40, 9, 3), (bytes.len() - 9, 0, 1), (bytes.len(), 0, 0)]
-    {
+    // The first game lacks the end of its result, then only the empty line behind it.
+    for (end, zeros, missing) in [
+        (first - 3, 0, 4),
+        (first - 1, 0, 3),
+        (first, 0, 3),
+        (first + 40, 9, 3),
+        (bytes.len() - 9, 0, 1),
+        (bytes.len(), 0, 0),
+    ] {
         fs::write(place.path("games.ogn"), [&bytes[..end], &vec![0; zeros]].concat()).unwrap();
         let again = place.awari(&options(4)).is(0);
         assert_eq!((played(&again), &again.out), (missing, &whole.out), "{end}: {}", again.err);
         assert_eq!(fs::read(place.path("games.ogn")).unwrap(), bytes, "{end}");
-        assert_eq!(again.err.contains("an unfinished game"), ![0, first, bytes.len()].contains(&end), "{}", again.err);
+        assert_eq!(
+            again.err.contains("an unfinished game"),
+            ![0, first - 1, first, bytes.len()].contains(&end),
+            "{}",
+            again.err
+        );
     }
+    // What stands behind a finished game is no unfinished one.
+    let noted = [&bytes[..bytes.len() - 1], b"My notes on this game"].concat();
+    fs::write(place.path("games.ogn"), &noted).unwrap();
+    place.awari(&options(4)).is(12).says(&["something behind game 4 that the match did not write"]);
+    assert_eq!(fs::read(place.path("games.ogn")).unwrap(), noted);
 }
 
 #[test]

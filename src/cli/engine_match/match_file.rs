@@ -78,7 +78,7 @@ impl MatchFile {
     ) -> Result<MatchFile> {
         let mut resumed = MatchFile { file, path: path.to_path_buf(), identity, is_empty: true };
         let (mut kept, mut games) = (0, 0u64);
-        let mut cut = None;
+        let (mut cut, mut unended) = (None, None);
         let mut reader = BufReader::new(resumed.file.reader());
         let failed = |source| DiskError::from_io(Operation::Read, path, source);
         while let Some(text) = next_game(&mut reader).map_err(failed)? {
@@ -94,7 +94,22 @@ impl MatchFile {
                     kept += bytes.len() as u64;
                     games += 1;
                 }
-                GameText::Cut(bytes) if resumed.identity.is_beginning(&bytes, games == 0) => cut = Some(bytes.len()),
+                GameText::Cut(bytes) if resumed.identity.is_beginning(&bytes, games == 0) => {
+                    let text = String::from_utf8_lossy(&bytes);
+                    match resumed.identity.finished(&text, games == 0) {
+                        None => cut = Some(bytes.len()),
+                        Some((rest, place, game)) if rest.trim_matches(['\n', '\0']).is_empty() => {
+                            if !take(place, game.clone()) {
+                                return Err(resumed.refused(format!("has game {} twice", games + 1)));
+                            }
+                            unended = Some(resumed.identity.text(place, &game, games == 0));
+                        }
+                        Some(_) => {
+                            let what = format!("has something behind game {} that the match did not write", games + 1);
+                            return Err(resumed.refused(what));
+                        }
+                    }
+                }
                 GameText::Cut(bytes) => {
                     let difference = resumed.identity.difference(&bytes, games == 0);
                     let other = || "holds something else than games of a match".to_owned();
@@ -103,7 +118,11 @@ impl MatchFile {
             }
         }
         drop(reader);
-        resumed.is_empty = games == 0;
+        resumed.is_empty = games == 0 && unended.is_none();
+        if let Some(text) = unended {
+            resumed.file.cut(kept)?;
+            resumed.file.append(text.as_bytes())?;
+        }
         if let Some(bytes) = cut {
             resumed.file.cut(kept)?;
             say(format_args!(
@@ -163,6 +182,17 @@ impl MatchIdentity {
         let is_place = place.pair < self.pairs && place.number < 2;
         let game = recorded(transcript.game, &reason).filter(|_| is_place)?;
         (self.text(place, &game, is_first) == text).then_some((place, game))
+    }
+
+    /// Reads the finished game with which a text begins, if it lacks at most the empty line at its end. Returns it with the
+    /// text behind it.
+    fn finished<'t>(&self, text: &'t str, is_first: bool) -> Option<(&'t str, GamePlace, FinishedGame)> {
+        let ends = text.match_indices(['\n', '\0']).map(|(end, _)| end).chain([text.len()]);
+        let finished = |end: usize| {
+            let (place, game) = self.read(&format!("{}\n\n", &text[..end]), is_first)?;
+            Some((&text[end..], place, game))
+        };
+        ends.into_iter().find_map(finished)
     }
 
     /// Whether bytes are the beginning of a game of this match, whatever stands behind the tags that games have in common.
