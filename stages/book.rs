@@ -11,7 +11,6 @@ mod ranks;
 pub use databases::{BookDatabases, NamedDatabases};
 
 use crate::build_context::BuildContext;
-use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::files;
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use book::{
@@ -21,12 +20,11 @@ use book::{
 use disk::{Digest, Staged};
 use game::Board;
 use game::notation::PositionText;
-use messaging::Communicator;
 use pipeline::{
     ArtifactKind, ArtifactName, ArtifactSpec, StageContext, StageError, StageName, StageReport, StageResult as Result,
     StageSpec,
 };
-use planner::{BookRequest, BuildPlan, Method, Settings, StageClass};
+use planner::{BookRequest, BuildPlan, Settings};
 use ranks::BookRanks;
 use search::SearchStop;
 use serde::Serialize;
@@ -64,57 +62,25 @@ static REPORTS: FileFamily = FileFamily {
 const KIND: &str = "book";
 
 /// The kind `book:K`.
-pub(crate) struct BookStage;
-
-impl StageKind for BookStage {
-    fn word(&self) -> &'static str {
-        KIND
-    }
-
-    fn parameters(&self) -> &'static [&'static str] {
-        &["K"]
-    }
-
-    fn stones(&self, settings: &Settings, _: &[u32]) -> u32 {
-        settings.stones_max()
-    }
-
-    /// Whether a file belongs to a book: `books/NAME.sqlite`, its lock, and its log.
-    fn is_kept(&self, name: &ArtifactName) -> bool {
+pub(crate) static BOOK: StageKind = StageKind {
+    word: KIND,
+    parameters: &["K"],
+    phase: Phase::Book,
+    class: |_| None,
+    stones: |settings, _| settings.stones_max(),
+    files: Some(&REPORTS),
+    is_kept: |name| {
         let file = name.as_str().strip_prefix("books/").and_then(|file| file.split_once('.'));
         file.is_some_and(|(_, rest)| matches!(rest, "sqlite" | "sqlite-wal" | "sqlite-shm" | "sqlite-journal" | "lock"))
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Book
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        None
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&REPORTS)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        build.settings().book().map_or_else(Vec::new, |request| declare(build, request))
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+    },
+    declare: |_, build| build.settings().book().map_or_else(Vec::new, |request| declare(build, request)),
+    run: |build, parameters, context| {
         build.forget_tables();
         run(build, parameters[0], context)
-    }
-
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        ranks::follow(rank, order, communicator)
-    }
-}
+    },
+    follow: ranks::follow,
+    ..StageKind::OF_DATABASES
+};
 
 /// Returns the name of the report of a book of some positions.
 fn report_of(positions: u32) -> ArtifactName {

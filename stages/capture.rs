@@ -8,7 +8,6 @@ mod ranks;
 
 use crate::build_context::BuildContext;
 use crate::declaration;
-use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::engine_progress::EngineProgress;
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use crate::stage_cache::CacheUse;
@@ -17,9 +16,8 @@ use disk::{Digest, Disk};
 use engines::Bytes;
 use engines::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows};
 use game::{Index, Score, Slab};
-use messaging::Communicator;
 use pipeline::{ArtifactKind, StageContext, StageError, StageReport, StageResult as Result, StageSpec};
-use planner::{BuildPlan, CaptureMemory, DatabasePlan, Method, Settings, StageClass};
+use planner::{CaptureMemory, DatabasePlan, Settings, StageClass};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,64 +37,35 @@ static CAPTURES: FileFamily = FileFamily {
 };
 
 /// The kind `capture:n`.
-pub(crate) struct CaptureStage;
-
-impl StageKind for CaptureStage {
-    fn word(&self) -> &'static str {
-        KIND
-    }
-
-    fn cache_use(&self, _: &DatabasePlan) -> CacheUse {
-        CacheUse { databases: true, ..CacheUse::default() }
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Captures
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Capture)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&CAPTURES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        declaration::of_databases(self, build, |settings, plan| self.declare_for(settings, plan))
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+pub(crate) static CAPTURE: StageKind = StageKind {
+    word: KIND,
+    phase: Phase::Captures,
+    class: |_| Some(StageClass::Capture),
+    cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
+    files: Some(&CAPTURES),
+    declare: |kind, build| declaration::of_databases(kind, build, |settings, plan| declare(kind, settings, plan)),
+    run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job_that_shares(stones) {
             Some(job) => ranks::run(build, job, stones, context),
             None => run(build, stones, context),
         }
-    }
+    },
+    follow: ranks::follow,
+    ..StageKind::OF_DATABASES
+};
 
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        ranks::follow(rank, order, communicator)
-    }
-}
-
-impl CaptureStage {
-    /// Declares the stage of a database: it reads the smaller databases and makes the captures.
-    fn declare_for(&self, settings: &Settings, plan: &DatabasePlan) -> Declaration {
-        let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
-        let smaller = settings.smaller(stones).map(files::database).collect();
-        let before = settings.stones().rev().find(|&before| before < stones);
-        let stage = StageSpec {
-            after: before.and_then(|before| verify::stage_of(settings, before)).into_iter().collect(),
-            ..declaration::stage(self, plan, None, smaller, vec![captures.clone()])
-        };
-        let captures = declaration::artifact(settings, stones, captures, ArtifactKind::Intermediate, KIND);
-        Declaration { stage, artifacts: vec![captures.version(VERSION)] }
-    }
+/// Declares the stage of a database: it reads the smaller databases and makes the captures.
+fn declare(kind: &StageKind, settings: &Settings, plan: &DatabasePlan) -> Declaration {
+    let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
+    let smaller = settings.smaller(stones).map(files::database).collect();
+    let before = settings.stones().rev().find(|&before| before < stones);
+    let stage = StageSpec {
+        after: before.and_then(|before| verify::stage_of(settings, before)).into_iter().collect(),
+        ..declaration::stage(kind, plan, None, smaller, vec![captures.clone()])
+    };
+    let captures = declaration::artifact(settings, stones, captures, ArtifactKind::Intermediate, KIND);
+    Declaration { stage, artifacts: vec![captures.version(VERSION)] }
 }
 
 /// Runs the stage.

@@ -4,73 +4,42 @@
 //! not depend on the number of threads of this process or of the one that wrote the snapshot.
 
 use crate::build_context::BuildContext;
-use crate::distributed::{self, FollowerRank, RankResult, StageOrder};
+use crate::distributed::{self};
 use crate::engine_progress::EngineProgress;
 use crate::files;
 use crate::files::CountsFormat;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver::{self, DATABASES, DatabaseWriter};
 use crate::stage_cache::CacheUse;
 use engines::Bytes;
 use engines::counting::{CountingError, Distribution, counting};
 use game::Index;
-use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
-use planner::{BuildPlan, DatabasePlan, Method, StageClass};
+use planner::{Method, StageClass};
 use store::{FileKind, Shape};
 
 const KIND: &str = "counting";
 
 /// The kind `counting:n`.
-pub(crate) struct CountingStage;
-
-impl StageKind for CountingStage {
-    fn word(&self) -> &'static str {
-        KIND
-    }
-
-    fn cache_use(&self, _: &DatabasePlan) -> CacheUse {
-        CacheUse { captures: true, databases: true, arrays: false }
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Solving
-    }
-
-    fn methods(&self) -> &'static [Method] {
-        &[Method::Counting]
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Counting)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&DATABASES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        solver::declare(self, build)
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+pub(crate) static COUNTING: StageKind = StageKind {
+    word: KIND,
+    phase: Phase::Solving,
+    methods: &[Method::Counting],
+    class: |_| Some(StageClass::Counting),
+    cache_use: |_| CacheUse { captures: true, databases: true, arrays: false },
+    files: Some(&DATABASES),
+    declare: |kind, build| solver::declare(kind, build),
+    run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job() {
             Some(job) => distributed::solve(KIND, build, job, stones, context),
             None => run(build, stones, context),
         }
-    }
-
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        distributed::follow_solver(rank, order, communicator)
-    }
-}
+    },
+    follow: distributed::follow_solver,
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage on this machine.
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {

@@ -6,7 +6,7 @@ use planner::{BuildPlan, DatabasePlan, Settings};
 
 /// Declares one stage for each database whose method needs the kind.
 pub(crate) fn of_databases(
-    kind: &dyn StageKind,
+    kind: &StageKind,
     build: &BuildPlan,
     mut declare: impl FnMut(&Settings, &DatabasePlan) -> Declaration,
 ) -> Vec<Declaration> {
@@ -14,22 +14,22 @@ pub(crate) fn of_databases(
 }
 
 /// Returns the plans of the databases whose method needs the kind.
-pub(crate) fn plans<'b>(kind: &dyn StageKind, build: &'b BuildPlan) -> impl Iterator<Item = &'b DatabasePlan> {
-    let methods = kind.methods();
+pub(crate) fn plans<'b>(kind: &StageKind, build: &'b BuildPlan) -> impl Iterator<Item = &'b DatabasePlan> {
+    let methods = kind.methods;
     build.databases().iter().filter(move |plan| methods.contains(&plan.method()))
 }
 
 /// Returns a stage of a database, with its planned cost.
 pub(crate) fn stage(
-    kind: &dyn StageKind,
+    kind: &StageKind,
     plan: &DatabasePlan,
     bound: Option<u32>,
     inputs: Vec<ArtifactName>,
     outputs: Vec<ArtifactName>,
 ) -> StageSpec {
     let parameters: Vec<u32> = std::iter::once(plan.stones()).chain(bound).collect();
-    let class = kind.class(plan.method()).expect("stages of databases have a class");
-    StageSpec { inputs, outputs, cost: plan.cost(class), ..StageSpec::new(StageName::new(kind.word(), &parameters)) }
+    let class = (kind.class)(plan.method()).expect("stages of databases have a class");
+    StageSpec { inputs, outputs, cost: plan.cost(class), ..StageSpec::new(StageName::new(kind.word, &parameters)) }
 }
 
 /// Returns an artifact of the database of `stones`.

@@ -10,7 +10,7 @@ use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind};
 use disk::{Digest, Staged};
 use game::{Board, Index, Orientation, Score};
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
-use planner::{BuildPlan, EvaluationFit, Method, Settings, StageClass};
+use planner::{EvaluationFit, Settings, StageClass};
 use rayon::prelude::*;
 use search::{Evaluation, GameSampler, Training};
 use serde::Serialize;
@@ -54,26 +54,12 @@ pub fn evaluation_path(directory: &Path) -> PathBuf {
 }
 
 /// The kind `evaluation:n`.
-pub(crate) struct EvaluationStage;
-
-impl StageKind for EvaluationStage {
-    fn word(&self) -> &'static str {
-        "evaluation"
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Evaluation
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Evaluation)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&EVALUATIONS)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+pub(crate) static EVALUATION: StageKind = StageKind {
+    word: "evaluation",
+    phase: Phase::Evaluation,
+    class: |_| Some(StageClass::Evaluation),
+    files: Some(&EVALUATIONS),
+    declare: |kind, build| {
         let (settings, largest) = (build.settings(), build.databases().last());
         let (Some(fit), Some(plan)) = (settings.evaluation, largest) else { return Vec::new() };
         let outputs = [(network(), "evaluation"), (network_errors(), "evaluation-errors")];
@@ -85,14 +71,12 @@ impl StageKind for EvaluationStage {
                 .identity("games", fit.games)
                 .identity("rounds", fit.rounds)
         };
-        let stage = declaration::stage(self, plan, None, databases, names);
+        let stage = declaration::stage(kind, plan, None, databases, names);
         vec![Declaration { stage, artifacts: outputs.map(artifact).into() }]
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
-        run(build, parameters[0], context)
-    }
-}
+    },
+    run: |build, parameters, context| run(build, parameters[0], context),
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {

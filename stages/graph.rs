@@ -16,8 +16,8 @@ pub(crate) fn graph(build: &BuildPlan) -> Graph {
     let mut declared = Vec::new();
     let mut ranks = Vec::new();
     for (number, kind) in KINDS.into_iter().enumerate() {
-        for declaration in kind.declare(build) {
-            let stones = declaration.stage.name.parameters().first().filter(|_| kind.phase().is_of_databases());
+        for declaration in (kind.declare)(kind, build) {
+            let stones = declaration.stage.name.parameters().first().filter(|_| kind.phase.is_of_databases());
             ranks.push((stones.copied().unwrap_or(u32::MAX), number));
             declared.push(declaration);
         }

@@ -1,4 +1,4 @@
-//! What a kind of stage is: one module that implements [`StageKind`], and one row of the table in `kinds`.
+//! What a kind of stage is: one module with a [`StageKind`], and one row of the table in `kinds`.
 //!
 //! A kind declares its stages and their files, runs them on a machine or on all ranks of a job, and describes them to
 //! the planner, the stage cache, and the reports. Nothing else knows a kind by its name.
@@ -8,76 +8,56 @@ use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::stage_cache::CacheUse;
 use game::Rules;
 use messaging::Communicator;
-use pipeline::{ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageSpec};
+use pipeline::{ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageResult, StageSpec};
 use planner::{BuildPlan, DatabasePlan, Method, Settings, StageClass};
 use std::path::{Path, PathBuf};
 use store::FileKind;
 
-/// A kind of stage.
-pub(crate) trait StageKind: Sync {
-    /// Returns the first part of the names of its stages: `process` of `process:36:12`.
-    fn word(&self) -> &'static str;
-
-    /// Returns what the numbers in the names of its stages are, as the guide writes them.
-    fn parameters(&self) -> &'static [&'static str] {
-        &[STONES]
-    }
-
-    /// Returns the part of a build that its stages belong to.
-    fn phase(&self) -> Phase;
-
-    /// Returns the methods whose databases need its stages.
-    fn methods(&self) -> &'static [Method] {
-        &Method::ALL
-    }
-
-    /// Returns the class by which the planner predicts its stages, for a database that is solved by a method; `None` if
-    /// the cost does not depend on one database.
-    fn class(&self, method: Method) -> Option<StageClass>;
-
-    /// Returns the number of stones of the database whose plan its stages follow.
-    fn stones(&self, settings: &Settings, parameters: &[u32]) -> u32 {
-        let _ = settings;
-        parameters[0]
-    }
-
+/// A kind of stage. Fields that a kind leaves out are those of [`StageKind::OF_DATABASES`].
+pub(crate) struct StageKind {
+    /// The first part of the names of its stages: `process` of `process:36:12`.
+    pub(crate) word: &'static str,
+    /// What the numbers in the names of its stages are, as the guide writes them.
+    pub(crate) parameters: &'static [&'static str],
+    /// The part of a build that its stages belong to.
+    pub(crate) phase: Phase,
+    /// The methods whose databases need its stages.
+    pub(crate) methods: &'static [Method],
+    /// Returns the class by which the planner predicts its stages, for a database that is solved by a method; `None` if the
+    /// cost does not depend on one database.
+    pub(crate) class: fn(Method) -> Option<StageClass>,
+    /// Returns the number of stones of the database whose plan its stages follow, from their parameters.
+    pub(crate) stones: fn(&Settings, &[u32]) -> u32,
     /// Returns what its stages use of the stage cache. The rest is dropped when one begins.
-    fn cache_use(&self, plan: &DatabasePlan) -> CacheUse {
-        let _ = plan;
-        CacheUse::default()
-    }
-
-    /// Returns the files that its stages make, if any.
-    fn files(&self) -> Option<&'static FileFamily>;
-
+    pub(crate) cache_use: fn(&DatabasePlan) -> CacheUse,
+    /// The files that its stages make, if any.
+    pub(crate) files: Option<&'static FileFamily>,
     /// Whether a file of a run directory belongs to the user although its stages write it.
-    fn is_kept(&self, name: &ArtifactName) -> bool {
-        let _ = name;
-        false
-    }
-
+    pub(crate) is_kept: fn(&ArtifactName) -> bool,
     /// Declares its stages of a build, each with the artifacts that it makes.
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration>;
-
-    /// Runs a stage: on this machine, or as rank 0 of a job.
-    ///
-    /// # Errors
-    /// As for [`pipeline::Work::run`].
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport, StageError>;
-
+    pub(crate) declare: fn(&StageKind, &BuildPlan) -> Vec<Declaration>,
+    /// Runs a stage of these parameters: on this machine, or as rank 0 of a job. Errors are those of [`pipeline::Work::run`].
+    pub(crate) run: fn(&BuildContext, &[u32], &StageContext<'_>) -> StageResult<StageReport>,
     /// Runs the share of a rank other than 0 in a stage that rank 0 has ordered.
-    ///
-    /// # Errors
-    /// If the order is invalid, communication fails, or a rank reports an error.
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        let _ = (rank, communicator);
-        Err(order.unexpected().into())
-    }
+    pub(crate) follow: fn(&mut FollowerRank<'_>, &StageOrder, &mut dyn Communicator) -> RankResult<()>,
+}
+
+impl StageKind {
+    /// A kind with one stage for each database, which rank 0 runs alone and which uses nothing of the stage cache.
+    pub(crate) const OF_DATABASES: StageKind = StageKind {
+        word: "",
+        parameters: &[STONES],
+        phase: Phase::Statistics,
+        methods: &Method::ALL,
+        class: |_| None,
+        stones: |_, parameters| parameters[0],
+        cache_use: |_| CacheUse::default(),
+        files: None,
+        is_kept: |_| false,
+        declare: |_, _| Vec::new(),
+        run: |_, _, _| Err(StageError::failed("a kind of stage without a way to run it")),
+        follow: |_, order, _| Err(order.unexpected().into()),
+    };
 }
 
 /// A stage, and the artifacts that it makes.

@@ -1,52 +1,52 @@
 //! The kinds of stages, and what other crates ask about a stage by its name.
 
-use crate::book::BookStage;
-use crate::bounds::{MergeStage, PostprocessStage, PreprocessStage, ProcessStage, SeedsStage};
-use crate::capture::CaptureStage;
-use crate::counting::CountingStage;
-use crate::evaluation::EvaluationStage;
+use crate::book::BOOK;
+use crate::bounds::{MERGE, POSTPROCESS, PREPROCESS, PROCESS, SEEDS_OF_BOUNDS};
+use crate::capture::CAPTURE;
+use crate::counting::COUNTING;
+use crate::evaluation::EVALUATION;
 use crate::kind::{FileFamily, Phase, STONES, StageKind};
 use crate::solver;
-use crate::stats::StatsStage;
-use crate::sweep::SweepStage;
-use crate::verify::VerifyStage;
+use crate::stats::STATS;
+use crate::sweep::SWEEP;
+use crate::verify::VERIFY;
 use pipeline::{ArtifactName, StageName};
 use planner::{Method, StageClass};
 
 /// All kinds, in the order in which the stages of a database run if nothing else decides.
-pub(crate) const KINDS: [&dyn StageKind; 12] = [
-    &CaptureStage,
-    &CountingStage,
-    &SweepStage,
-    &SeedsStage,
-    &PreprocessStage,
-    &ProcessStage,
-    &PostprocessStage,
-    &MergeStage,
-    &VerifyStage,
-    &StatsStage,
-    &EvaluationStage,
-    &BookStage,
+pub(crate) static KINDS: [&StageKind; 12] = [
+    &CAPTURE,
+    &COUNTING,
+    &SWEEP,
+    &SEEDS_OF_BOUNDS,
+    &PREPROCESS,
+    &PROCESS,
+    &POSTPROCESS,
+    &MERGE,
+    &VERIFY,
+    &STATS,
+    &EVALUATION,
+    &BOOK,
 ];
 
 /// Returns the kind of this word.
-pub(crate) fn named(word: &str) -> Option<&'static dyn StageKind> {
-    KINDS.into_iter().find(|kind| kind.word() == word)
+pub(crate) fn named(word: &str) -> Option<&'static StageKind> {
+    KINDS.into_iter().find(|kind| kind.word == word)
 }
 
 /// Returns the kind of a stage.
-pub(crate) fn of(stage: &StageName) -> Option<&'static dyn StageKind> {
+pub(crate) fn of(stage: &StageName) -> Option<&'static StageKind> {
     named(stage.kind())
 }
 
 /// Returns the family that files of this name belong to.
 pub(crate) fn family(name: &ArtifactName) -> Option<&'static FileFamily> {
-    KINDS.into_iter().filter_map(StageKind::files).find(|family| family.contains(name))
+    KINDS.into_iter().filter_map(|kind| kind.files).find(|family| family.contains(name))
 }
 
 /// Returns the folders of a run directory that hold files of stages, each once.
 pub fn folders() -> Vec<&'static str> {
-    let mut folders: Vec<_> = KINDS.into_iter().filter_map(StageKind::files).map(|family| family.folder).collect();
+    let mut folders: Vec<_> = KINDS.into_iter().filter_map(|kind| kind.files).map(|family| family.folder).collect();
     folders.sort_unstable();
     folders.dedup();
     folders
@@ -54,27 +54,27 @@ pub fn folders() -> Vec<&'static str> {
 
 /// Returns the names of the kinds with one stage for a database, in the order in which they run.
 pub fn of_one_database() -> impl Iterator<Item = &'static str> {
-    KINDS.into_iter().filter(|kind| kind.parameters() == [STONES]).map(StageKind::word)
+    KINDS.into_iter().filter(|kind| kind.parameters == [STONES]).map(|kind| kind.word)
 }
 
 /// Returns each kind as the guide writes the names of its stages: `process:n:b`.
 pub fn patterns() -> impl Iterator<Item = String> {
-    KINDS.into_iter().map(|kind| [&[kind.word()], kind.parameters()].concat().join(":"))
+    KINDS.into_iter().map(|kind| [&[kind.word], kind.parameters].concat().join(":"))
 }
 
 /// Returns the part of a build that a stage belongs to; `None` if no build has such stages.
 pub fn phase(stage: &StageName) -> Option<Phase> {
-    of(stage).map(StageKind::phase)
+    of(stage).map(|kind| kind.phase)
 }
 
 /// Returns the class by which the planner predicts a stage, for a database that is solved by a method.
 pub fn class(stage: &StageName, method: Method) -> Option<StageClass> {
-    of(stage)?.class(method)
+    (of(stage)?.class)(method)
 }
 
 /// Returns the only method whose databases need such a stage.
 pub fn method(stage: &StageName) -> Option<Method> {
-    match of(stage)?.methods() {
+    match of(stage)?.methods {
         &[method] => Some(method),
         _ => None,
     }
@@ -87,11 +87,11 @@ pub fn makes_database(stage: &StageName) -> bool {
 
 /// Whether a stage makes databases that are solved by a method.
 pub fn makes_database_by(stage: &StageName, method: Method) -> bool {
-    of(stage).is_some_and(|kind| makes_databases(kind) && kind.methods().contains(&method))
+    of(stage).is_some_and(|kind| makes_databases(kind) && kind.methods.contains(&method))
 }
 
-fn makes_databases(kind: &dyn StageKind) -> bool {
-    kind.files().is_some_and(|family| std::ptr::eq(family, &solver::DATABASES))
+fn makes_databases(kind: &StageKind) -> bool {
+    kind.files.is_some_and(|family| std::ptr::eq(family, &solver::DATABASES))
 }
 
 #[cfg(test)]
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn the_stages_of_a_method_have_the_classes_that_the_planner_adds_up() {
         for method in Method::ALL {
-            let solving = KINDS.into_iter().filter(|kind| kind.phase() == Phase::Solving);
-            let classes = solving.filter(|kind| kind.methods().contains(&method)).map(|kind| kind.class(method));
+            let solving = KINDS.into_iter().filter(|kind| kind.phase == Phase::Solving);
+            let classes = solving.filter(|kind| kind.methods.contains(&method)).map(|kind| (kind.class)(method));
             let expected: Vec<_> = StageClass::solving(method).iter().copied().map(Some).collect();
             assert_eq!(classes.collect::<Vec<_>>(), expected, "{method}");
         }
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn each_kind_has_a_name_of_its_own() {
         for kind in KINDS {
-            assert_eq!(named(kind.word()).map(StageKind::word), Some(kind.word()));
-            let same = KINDS.into_iter().filter(|other| other.word() == kind.word());
-            assert_eq!(same.count(), 1, "{}", kind.word());
+            assert_eq!(named(kind.word).map(|kind| kind.word), Some(kind.word));
+            let same = KINDS.into_iter().filter(|other| other.word == kind.word);
+            assert_eq!(same.count(), 1, "{}", kind.word);
         }
         assert!(named("cook").is_none());
     }

@@ -1,7 +1,7 @@
 //! The stages of a build. They connect the pipeline, which knows nothing of awari, with the engines, which know nothing
 //! of files.
 //!
-//! A kind of stage is a module that implements [`StageKind`](kind::StageKind), and a row of the table in [`kinds`]: it
+//! A kind of stage is a module with a [`StageKind`](kind::StageKind), and a row of the table in [`kinds`]: it
 //! declares its stages with their inputs and outputs, and runs them. A stage opens its inputs, calls an engine and
 //! publishes its outputs. Method, memory layout and caches are in the plan of its database; costs come from there too. A stage
 //! decides only what depends on the content of the stage cache and of files: where the previous plane is (`bounds`), in

@@ -24,7 +24,7 @@ pub(crate) static DATABASES: FileFamily = FileFamily {
 };
 
 /// Declares the stages that solve databases from their captures.
-pub(crate) fn declare(kind: &dyn StageKind, build: &BuildPlan) -> Vec<Declaration> {
+pub(crate) fn declare(kind: &StageKind, build: &BuildPlan) -> Vec<Declaration> {
     declaration::of_databases(kind, build, |settings, plan| {
         let stones = plan.stones();
         let inputs = [files::capture(stones)].into_iter().chain(opening::inputs(settings, stones)).collect();

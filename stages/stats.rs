@@ -8,7 +8,6 @@ mod ranks;
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::build_context::BuildContext;
 use crate::declaration;
-use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use crate::stage_cache::CacheUse;
 use crate::{files, opening};
@@ -16,9 +15,8 @@ use check::{CaptureStatistics, Histogram, PairStatistics, Statistics};
 use disk::{Digest, Disk, Staged};
 use engines::{DatabasePart, Tables};
 use game::{Index, Score};
-use messaging::Communicator;
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageReport, StageResult as Result};
-use planner::{BuildPlan, DatabasePlan, Method, Settings, StageClass};
+use planner::{DatabasePlan, Settings, StageClass};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
@@ -42,60 +40,31 @@ static STATISTICS: FileFamily =
     FileFamily { folder: "stats", has: |file| is_numbered(file, "json"), content: FamilyContent::REPORT };
 
 /// The kind `stats:n`.
-pub(crate) struct StatsStage;
-
-impl StageKind for StatsStage {
-    fn word(&self) -> &'static str {
-        KIND
-    }
-
-    fn cache_use(&self, _: &DatabasePlan) -> CacheUse {
-        CacheUse { databases: true, ..CacheUse::default() }
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Statistics
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Stats)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&STATISTICS)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        declaration::of_databases(self, build, |settings, plan| self.declare_for(settings, plan))
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+pub(crate) static STATS: StageKind = StageKind {
+    word: KIND,
+    phase: Phase::Statistics,
+    class: |_| Some(StageClass::Stats),
+    cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
+    files: Some(&STATISTICS),
+    declare: |kind, build| declaration::of_databases(kind, build, |settings, plan| declare(kind, settings, plan)),
+    run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job_that_shares(stones) {
             Some(job) => ranks::run(build, job, stones, context),
             None => run(build, stones, context),
         }
-    }
+    },
+    follow: ranks::follow,
+    ..StageKind::OF_DATABASES
+};
 
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        ranks::follow(rank, order, communicator)
-    }
-}
-
-impl StatsStage {
-    /// Declares the stage of a database: it reads captures and scores, and makes the statistics.
-    fn declare_for(&self, settings: &Settings, plan: &DatabasePlan) -> Declaration {
-        let (stones, stats) = (plan.stones(), statistics_of(plan.stones()));
-        let inputs = StatsInputs::names(plan).into_iter().chain(opening::inputs(settings, stones)).collect();
-        let stage = declaration::stage(self, plan, None, inputs, vec![stats.clone()]);
-        let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
-        Declaration { stage, artifacts: vec![stats.version(VERSION)] }
-    }
+/// Declares the stage of a database: it reads captures and scores, and makes the statistics.
+fn declare(kind: &StageKind, settings: &Settings, plan: &DatabasePlan) -> Declaration {
+    let (stones, stats) = (plan.stones(), statistics_of(plan.stones()));
+    let inputs = StatsInputs::names(plan).into_iter().chain(opening::inputs(settings, stones)).collect();
+    let stage = declaration::stage(kind, plan, None, inputs, vec![stats.clone()]);
+    let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
+    Declaration { stage, artifacts: vec![stats.version(VERSION)] }
 }
 
 /// Returns `stats/NN.json`.

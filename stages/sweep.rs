@@ -7,18 +7,17 @@ mod guarantees;
 mod on_disk;
 
 use crate::build_context::BuildContext;
-use crate::distributed::{self, FollowerRank, RankResult, StageOrder};
+use crate::distributed::{self};
 use crate::engine_progress::EngineProgress;
 use crate::files;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver::{self, DATABASES, DatabaseWriter, read_captures};
 use crate::stage_cache::CacheUse;
 use engines::{DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
 use game::Index;
-use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
-use planner::{BuildPlan, DatabasePlan, Method, StageClass};
+use planner::{Method, StageClass};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Codec, FileKind};
@@ -30,38 +29,15 @@ const PASSES_MAX: u64 = 1000;
 const KIND: &str = "sweep";
 
 /// The kind `sweep:n`.
-pub(crate) struct SweepStage;
-
-impl StageKind for SweepStage {
-    fn word(&self) -> &'static str {
-        KIND
-    }
-
-    fn cache_use(&self, plan: &DatabasePlan) -> CacheUse {
-        CacheUse { captures: true, databases: true, arrays: plan.memory().arena_bytes.is_none() }
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Solving
-    }
-
-    fn methods(&self) -> &'static [Method] {
-        &[Method::Sweep]
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Sweep)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&DATABASES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        solver::declare(self, build)
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+pub(crate) static SWEEP: StageKind = StageKind {
+    word: KIND,
+    phase: Phase::Solving,
+    methods: &[Method::Sweep],
+    class: |_| Some(StageClass::Sweep),
+    cache_use: |plan| CacheUse { captures: true, databases: true, arrays: plan.memory().arena_bytes.is_none() },
+    files: Some(&DATABASES),
+    declare: |kind, build| solver::declare(kind, build),
+    run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job() {
             Some(job) => distributed::solve(KIND, build, job, stones, context),
@@ -69,17 +45,10 @@ impl StageKind for SweepStage {
             None if build.plan(stones).memory().arena_bytes.is_some() => on_disk::run(build, stones, context),
             None => run(build, stones, context),
         }
-    }
-
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        distributed::follow_solver(rank, order, communicator)
-    }
-}
+    },
+    follow: distributed::follow_solver,
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage, with all scores in memory.
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {

@@ -5,18 +5,16 @@ mod ranks;
 
 use crate::build_context::BuildContext;
 use crate::declaration;
-use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::files;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Declaration, Phase, StageKind};
 use crate::stage_cache::CacheUse;
 use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
 use disk::{Digest, Disk};
 use engines::Bytes;
 use game::quantity::plural;
 use game::{Index, Score};
-use messaging::Communicator;
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageName, StageReport, StageResult as Result};
-use planner::{BuildPlan, DatabasePlan, Method, Settings, StageClass, Verify};
+use planner::{DatabasePlan, Settings, StageClass, Verify};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -36,72 +34,45 @@ const VERSION: u32 = 1;
 const KIND: &str = "verify";
 
 /// The kind `verify:n`.
-pub(crate) struct VerifyStage;
-
-impl StageKind for VerifyStage {
-    fn word(&self) -> &'static str {
-        KIND
-    }
-
-    fn cache_use(&self, _: &DatabasePlan) -> CacheUse {
-        CacheUse { databases: true, ..CacheUse::default() }
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Verification
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Verify)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        None
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+pub(crate) static VERIFY: StageKind = StageKind {
+    word: KIND,
+    phase: Phase::Verification,
+    class: |_| Some(StageClass::Verify),
+    cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
+    files: None,
+    declare: |kind, build| {
         if build.settings().verify == Verify::None {
             return Vec::new();
         }
-        declaration::of_databases(self, build, |settings, plan| self.declare_for(settings, plan))
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+        declaration::of_databases(kind, build, |settings, plan| declare(kind, settings, plan))
+    },
+    run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job_that_shares(stones) {
             Some(job) => ranks::run(build, job, stones, context),
             None => run(build, stones, context),
         }
-    }
-
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        ranks::follow(rank, order, communicator)
-    }
-}
+    },
+    follow: ranks::follow,
+    ..StageKind::OF_DATABASES
+};
 
 /// Returns the stage that verifies a database, if the build has it.
 pub(crate) fn stage_of(settings: &Settings, stones: u32) -> Option<StageName> {
     (settings.verify != Verify::None).then(|| StageName::new(KIND, &[stones]))
 }
 
-impl VerifyStage {
-    /// Declares the stage of a database: it reads the database and the smaller ones, and vouches for the database.
-    fn declare_for(&self, settings: &Settings, plan: &DatabasePlan) -> Declaration {
-        let (stones, verified) = (plan.stones(), verification(plan.stones()));
-        let databases = with_smaller(settings, stones).map(files::database).collect();
-        let stage = declaration::stage(self, plan, None, databases, vec![verified.clone()]);
-        let fact = declaration::artifact(settings, stones, verified, ArtifactKind::Verification, "verification")
-            .version(VERSION)
-            .identity("extent", settings.verify)
-            .identity("published", settings.published);
-        let fact = fact.accept("extent", Verify::Full).accept("published", true);
-        Declaration { stage, artifacts: vec![fact.vouch(files::database(stones))] }
-    }
+/// Declares the stage of a database: it reads the database and the smaller ones, and vouches for the database.
+fn declare(kind: &StageKind, settings: &Settings, plan: &DatabasePlan) -> Declaration {
+    let (stones, verified) = (plan.stones(), verification(plan.stones()));
+    let databases = with_smaller(settings, stones).map(files::database).collect();
+    let stage = declaration::stage(kind, plan, None, databases, vec![verified.clone()]);
+    let fact = declaration::artifact(settings, stones, verified, ArtifactKind::Verification, "verification")
+        .version(VERSION)
+        .identity("extent", settings.verify)
+        .identity("published", settings.published);
+    let fact = fact.accept("extent", Verify::Full).accept("published", true);
+    Declaration { stage, artifacts: vec![fact.vouch(files::database(stones))] }
 }
 
 /// Returns the name of the fact that a database was verified.

@@ -88,7 +88,7 @@ impl Drop for BookRanks<'_> {
 
 /// Answers leases until rank 0 sends an empty one.
 pub(super) fn follow(
-    follower: &FollowerRank,
+    follower: &mut FollowerRank,
     order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {

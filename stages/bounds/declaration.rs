@@ -32,7 +32,7 @@ pub(super) static PLANES: FileFamily = FileFamily {
 
 /// Declares the stages of a kind for all bounds, from the inputs and outputs for some stones and a bound.
 pub(super) fn of_bounds(
-    kind: &dyn StageKind,
+    kind: &StageKind,
     build: &BuildPlan,
     planes: impl Fn(u32, u32) -> (Vec<PlaneFile>, Vec<PlaneFile>),
 ) -> Vec<Declaration> {
@@ -48,7 +48,7 @@ pub(super) fn of_bounds(
 
 /// Declares a stage that reads and makes planes.
 pub(super) fn of_planes(
-    kind: &dyn StageKind,
+    kind: &StageKind,
     settings: &Settings,
     plan: &DatabasePlan,
     bound: Option<u32>,

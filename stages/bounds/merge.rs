@@ -7,13 +7,13 @@ use super::planes::{PlaneFile, PlaneReader};
 use super::state::{slot, stop};
 use crate::build_context::BuildContext;
 use crate::files;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Declaration, Phase, StageKind};
 use crate::opening;
 use crate::solver::{self, DATABASES, DatabaseWriter};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
-use planner::{BuildPlan, Method, StageClass};
+use planner::StageClass;
 use rayon::prelude::*;
 use std::mem::swap;
 
@@ -24,46 +24,27 @@ const READ_BYTES: u64 = 8 << 20;
 const UNITS_A_THREAD: usize = 4;
 
 /// The kind `merge:n`.
-pub(crate) struct MergeStage;
-
-impl StageKind for MergeStage {
-    fn word(&self) -> &'static str {
-        "merge"
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Solving
-    }
-
-    fn methods(&self) -> &'static [Method] {
-        BOUND_METHODS
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Merge)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&DATABASES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        crate::declaration::of_databases(self, build, |settings, plan| {
+pub(crate) static MERGE: StageKind = StageKind {
+    word: "merge",
+    phase: Phase::Solving,
+    methods: BOUND_METHODS,
+    class: |_| Some(StageClass::Merge),
+    files: Some(&DATABASES),
+    declare: |kind, build| {
+        crate::declaration::of_databases(kind, build, |settings, plan| {
             let stones = plan.stones();
             let inputs = (1..=stones).flat_map(|bound| [PlaneFile::Won(bound), PlaneFile::Decided(bound)]);
             let Declaration { mut stage, mut artifacts } =
-                declaration::of_planes(self, settings, plan, None, inputs.collect(), &[]);
+                declaration::of_planes(kind, settings, plan, None, inputs.collect(), &[]);
             stage.inputs.extend(opening::inputs(settings, stones));
             stage.outputs.push(files::database(stones));
             artifacts.push(solver::declare_database(settings, stones));
             Declaration { stage, artifacts }
         })
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
-        run(build, parameters[0], context)
-    }
-}
+    },
+    run: |build, parameters, context| run(build, parameters[0], context),
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {

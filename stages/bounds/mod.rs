@@ -29,10 +29,10 @@ mod state;
 mod transpose;
 mod wins_by_capture;
 
-pub(crate) use merge::MergeStage;
+pub(crate) use merge::MERGE;
 pub(crate) use planes::{PlaneFile, PlaneReader};
-pub(crate) use postprocess::PostprocessStage;
-pub(crate) use preprocess::PreprocessStage;
-pub(crate) use process::ProcessStage;
+pub(crate) use postprocess::POSTPROCESS;
+pub(crate) use preprocess::PREPROCESS;
+pub(crate) use process::PROCESS;
 pub(crate) use seed_captures::{SEEDS, SeedCaptures};
-pub(crate) use seeds::SeedsStage;
+pub(crate) use seeds::SEEDS_OF_BOUNDS;

@@ -6,51 +6,31 @@ use super::state::{slot, stop};
 use super::transpose::TransposedRows;
 use crate::build_context::BuildContext;
 use crate::files;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Phase, StageKind};
 use engines::bounds::PlaneLayout;
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
-use planner::{BuildPlan, Method, StageClass};
+use planner::StageClass;
 use std::mem::swap;
 use std::time::{Duration, Instant};
 
 /// The kind `postprocess:n:b`.
-pub(crate) struct PostprocessStage;
-
-impl StageKind for PostprocessStage {
-    fn word(&self) -> &'static str {
-        "postprocess"
-    }
-
-    fn parameters(&self) -> &'static [&'static str] {
-        declaration::PARAMETERS
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Solving
-    }
-
-    fn methods(&self) -> &'static [Method] {
-        BOUND_METHODS
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Postprocess)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&PLANES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        declaration::of_bounds(self, build, |_, bound| (vec![PlaneFile::Lost(bound)], vec![PlaneFile::Decided(bound)]))
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+pub(crate) static POSTPROCESS: StageKind = StageKind {
+    word: "postprocess",
+    parameters: declaration::PARAMETERS,
+    phase: Phase::Solving,
+    methods: BOUND_METHODS,
+    class: |_| Some(StageClass::Postprocess),
+    files: Some(&PLANES),
+    declare: |kind, build| {
+        declaration::of_bounds(kind, build, |_, bound| (vec![PlaneFile::Lost(bound)], vec![PlaneFile::Decided(bound)]))
+    },
+    run: |build, parameters, context| {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         run(build, stones, bound, context)
-    }
-}
+    },
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {

@@ -6,55 +6,37 @@ use super::ranks;
 use super::state::{BoundState, slot};
 use super::wins_by_capture::find_wins;
 use crate::build_context::BuildContext;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Phase, StageKind};
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
-use planner::{BuildPlan, Method, StageClass};
+use planner::{Method, StageClass};
 use std::time::Instant;
 
 /// The kind `preprocess:n:b`.
-pub(crate) struct PreprocessStage;
-
-impl StageKind for PreprocessStage {
-    fn word(&self) -> &'static str {
-        "preprocess"
-    }
-
-    fn parameters(&self) -> &'static [&'static str] {
-        declaration::PARAMETERS
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Solving
-    }
-
-    fn methods(&self) -> &'static [Method] {
-        BOUND_METHODS
-    }
-
-    fn class(&self, method: Method) -> Option<StageClass> {
+pub(crate) static PREPROCESS: StageKind = StageKind {
+    word: "preprocess",
+    parameters: declaration::PARAMETERS,
+    phase: Phase::Solving,
+    methods: BOUND_METHODS,
+    class: |method| {
         Some(if method == Method::TwoBit { StageClass::PreprocessTwoBit } else { StageClass::PreprocessOneBit })
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&PLANES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        declaration::of_bounds(self, build, |stones, bound| {
+    },
+    files: Some(&PLANES),
+    declare: |kind, build| {
+        declaration::of_bounds(kind, build, |stones, bound| {
             let seeds = [WinSeeds, CandidateSeeds].into_iter();
             (seeds.chain(declaration::decided_above(stones, bound)).collect(), vec![Seed(bound)])
         })
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+    },
+    run: |build, parameters, context| {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         match ranks::job(build, stones) {
             Some(_) => ranks::preprocess(build, stones, bound, context),
             None => run(build, stones, bound, context),
         }
-    }
-}
+    },
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {

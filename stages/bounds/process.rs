@@ -7,76 +7,48 @@ use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
 use super::ranks;
 use super::state::{BoundProgress, BoundState, slot};
 use crate::build_context::BuildContext;
-use crate::distributed::{FollowerRank, RankResult, StageOrder};
 use crate::engine_progress::EngineProgress;
 use crate::files;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
 use engines::bounds::{BitKernel, SolverError};
 use game::Index;
-use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
-use planner::{BuildPlan, Method, StageClass};
+use planner::{Method, StageClass};
 
 const KIND: &str = "process";
 
 /// The kind `process:n:b`.
-pub(crate) struct ProcessStage;
-
-impl StageKind for ProcessStage {
-    fn word(&self) -> &'static str {
-        KIND
-    }
-
-    fn parameters(&self) -> &'static [&'static str] {
-        declaration::PARAMETERS
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Solving
-    }
-
-    fn methods(&self) -> &'static [Method] {
-        BOUND_METHODS
-    }
-
-    fn class(&self, method: Method) -> Option<StageClass> {
+pub(crate) static PROCESS: StageKind = StageKind {
+    word: KIND,
+    parameters: declaration::PARAMETERS,
+    phase: Phase::Solving,
+    methods: BOUND_METHODS,
+    class: |method| {
         Some(match method {
             Method::TwoBit => StageClass::ProcessTwoBit,
             Method::OneBit => StageClass::ProcessOneBit,
             _ => StageClass::ProcessOneBitDual,
         })
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&PLANES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
-        declaration::of_bounds(self, build, |stones, bound| {
+    },
+    files: Some(&PLANES),
+    declare: |kind, build| {
+        declaration::of_bounds(kind, build, |stones, bound| {
             let inputs = [PlaneFile::CandidateSeeds, PlaneFile::Seed(bound)].into_iter();
             let inputs = inputs.chain(declaration::decided_above(stones, bound));
             (inputs.collect(), vec![PlaneFile::Won(bound), PlaneFile::Lost(bound)])
         })
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
+    },
+    run: |build, parameters, context| {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         match ranks::job(build, stones) {
             Some(job) => ranks::process(KIND, build, job, stones, bound, context),
             None => run(build, stones, bound, context),
         }
-    }
-
-    fn follow(
-        &self,
-        rank: &mut FollowerRank<'_>,
-        order: &StageOrder,
-        communicator: &mut dyn Communicator,
-    ) -> RankResult<()> {
-        ranks::follow(rank, order, communicator)
-    }
-}
+    },
+    follow: ranks::follow,
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {

@@ -9,11 +9,11 @@ use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
 use super::state::stop;
 use crate::build_context::BuildContext;
 use crate::files;
-use crate::kind::{Declaration, FileFamily, Phase, StageKind};
+use crate::kind::{Declaration, Phase, StageKind};
 use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
-use planner::{BuildPlan, DatabasePlan, Method, StageClass};
+use planner::{DatabasePlan, StageClass};
 use rayon::prelude::*;
 use std::mem::swap;
 use store::FileKind;
@@ -22,46 +22,27 @@ use store::FileKind;
 const UNITS_A_THREAD: usize = 4;
 
 /// The kind `seeds:n`.
-pub(crate) struct SeedsStage;
-
-impl StageKind for SeedsStage {
-    fn word(&self) -> &'static str {
-        "seeds"
-    }
-
-    fn phase(&self) -> Phase {
-        Phase::Solving
-    }
-
-    fn methods(&self) -> &'static [Method] {
-        BOUND_METHODS
-    }
-
-    fn class(&self, _: Method) -> Option<StageClass> {
-        Some(StageClass::Seeds)
-    }
-
-    fn files(&self) -> Option<&'static FileFamily> {
-        Some(&PLANES)
-    }
-
-    fn declare(&self, build: &BuildPlan) -> Vec<Declaration> {
+pub(crate) static SEEDS_OF_BOUNDS: StageKind = StageKind {
+    word: "seeds",
+    phase: Phase::Solving,
+    methods: BOUND_METHODS,
+    class: |_| Some(StageClass::Seeds),
+    files: Some(&PLANES),
+    declare: |kind, build| {
         let declare = |plan: &DatabasePlan| {
             let outputs = [PlaneFile::WinSeeds, PlaneFile::CandidateSeeds];
             let Declaration { mut stage, artifacts } =
-                declaration::of_planes(self, build.settings(), plan, None, Vec::new(), &outputs);
+                declaration::of_planes(kind, build.settings(), plan, None, Vec::new(), &outputs);
             stage.inputs.push(files::capture(plan.stones()));
             // Their space is reserved before they are written.
             stage.folder = None;
             Declaration { stage, artifacts }
         };
-        crate::declaration::plans(self, build).filter(|plan| plan.stones() > 0).map(declare).collect()
-    }
-
-    fn run(&self, build: &BuildContext, parameters: &[u32], context: &StageContext) -> Result<StageReport> {
-        run(build, parameters[0], context)
-    }
-}
+        crate::declaration::plans(kind, build).filter(|plan| plan.stones() > 0).map(declare).collect()
+    },
+    run: |build, parameters, context| run(build, parameters[0], context),
+    ..StageKind::OF_DATABASES
+};
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {

@@ -42,7 +42,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
 
 /// Runs the stage on a rank other than 0.
 pub(super) fn follow(
-    follower: &FollowerRank,
+    follower: &mut FollowerRank,
     order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {

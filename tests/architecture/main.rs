@@ -431,9 +431,8 @@ fn no_file_names_a_kind_of_another_module() {
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         for word in &words {
             let literal = format!("\"{word}\"");
-            if text.contains(&format!("const KIND: &str = {literal}"))
-                || text.contains(&format!("&'static str {{\n        {literal}"))
-            {
+            let declarations = [format!("const KIND: &str = {literal}"), format!("    word: {literal},\n")];
+            if declarations.iter().any(|declaration| text.contains(declaration)) {
                 assert_eq!(modules.insert(word.clone(), path.clone()), None, "{word} has two modules");
                 continue;
             }
