@@ -48,6 +48,14 @@ const SIGNAL_TIME: Duration = Duration::from_millis(20);
 const NAME_MAX: usize = 40;
 
 pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
+    // Processes of an engine whose guard was killed become children of the match, and end with it.
+    let _ = disk::process::guard_descendants();
+    let ended = run_match(args);
+    disk::process::kill_descendants();
+    ended
+}
+
+fn run_match(args: &MatchArgs) -> Result<Exit> {
     let [first, second] = &args.engines[..] else { return Err(CliError::TwoEngines { found: args.engines.len() }) };
     if args.names.len() > 2 {
         return Err(CliError::TwoEngines { found: args.names.len() });
@@ -57,6 +65,11 @@ pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
     let limits = [limits(args, 0)?, limits(args, 1)?];
     let openings = openings(&disk, args)?;
     let out = args.out.as_ref().map(|path| Ok::<_, CliError>((disk.records(path)?, path))).transpose()?;
+    // A match that is complete needs no room for more games.
+    let mut room = out.as_ref().map_or(Ok(()), |(file, _)| file.check_room());
+    if out.as_ref().is_some_and(|(file, _)| file.is_empty()) {
+        std::mem::replace(&mut room, Ok(()))?;
+    }
     let stop = signals::quiet_stop_flag()?;
     threads::room_for_threads(3 * args.concurrency).map_err(CliError::Thread)?;
     // Set when the test is decided, or a game cannot be recorded.
@@ -84,6 +97,9 @@ pub(crate) fn run(args: &MatchArgs) -> Result<Exit> {
     };
     if let (Some(path), false) = (&args.out, done.is_empty()) {
         say(format_args!("{}: the match goes on after {}", path.display(), plural(done.len() as u64, "game")));
+    }
+    if done.len() < 2 * pairs && !score.is_decided() {
+        room?;
     }
     let openings = shuffled(openings, args.seed);
     let work = MatchWork {

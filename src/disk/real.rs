@@ -82,8 +82,7 @@ impl RealDisk {
     /// Opens or creates a file at a path given by the user, to append records to it.
     ///
     /// # Errors
-    /// [`DiskError::NoDirectory`] if its directory is absent; [`DiskError::NoSpace`] if nothing can be appended;
-    /// [`DiskError::Locked`] if another process appends to it; [`DiskError::Io`] if the target is refused.
+    /// [`DiskError::NoDirectory`] if its directory is absent; [`DiskError::Locked`] if another process appends to it; [`DiskError::Io`] if the target is refused.
     pub fn records(&self, path: &Path) -> Result<RecordFile, DiskError> {
         RecordFile::open(path)
     }

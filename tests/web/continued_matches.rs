@@ -253,6 +253,12 @@ fn engines_leave_no_processes() {
         child.wait().unwrap();
         assert_none_left(&place);
     }
+    // An engine that kills its guard, and goes on.
+    fs::write(place.path("killer"), "kill -9 $PPID; while :; do sleep 1; done").unwrap();
+    let ours = format!("--engine '\"{}\" engine --hash 4MiB'", awari());
+    let options = format!("match --engine 'sh killer' {ours} --nodes 40 --openings openings --games 2 --stall 1s");
+    ended_child(start(&place, &options)).is(12).says(&["stalls before the match"]);
+    assert_eq!(marked(&place), Vec::<String>::new());
 }
 
 /// How matches are played that are killed.

@@ -287,7 +287,7 @@ fn changed_books_give_errors_or_the_same_answers() {
 #[ignore = "slow tier: reads more changed books"]
 fn many_changed_books_give_errors_or_the_same_answers() {
     let seed = std::env::var("AWARI_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
-    attack(seed.unwrap_or(2), 400);
+    attack(seed.unwrap_or(2), 100);
 }
 
 /// A process that was killed leaves a log. Whatever of it is damaged, the book is sound and that of some expansion.
@@ -348,7 +348,7 @@ fn books_of_killed_writers_are_read() {
 #[test]
 #[ignore = "slow tier: reads more changed logs"]
 fn many_books_of_killed_writers_are_read() {
-    attack_log(2, 400);
+    attack_log(2, 100);
 }
 
 /// Readers and writers follow no link, and nothing is made, filled or replaced where there is no book.

@@ -39,7 +39,7 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Opens or creates a file, and checks that it can grow.
+    /// Opens or creates a file.
     pub(super) fn open(path: &Path) -> Result<RecordFile, DiskError> {
         match target(path)? {
             DeliveryTarget::Path(path) => RecordFile::open_regular(path),
@@ -59,14 +59,22 @@ impl RecordFile {
         let (file, is_new) = folder.open_or_create(name, OFlags::RDWR).map_err(failed)?;
         lock(&file, &path)?;
         let bytes = file.metadata().map_err(failed)?.len();
-        // Dropped after an error, it removes a new file.
-        let opened = RecordFile { file, path, folder: Some(folder), bytes, is_new };
-        opened.check_room()?;
-        Ok(opened)
+        Ok(RecordFile { file, path, folder: Some(folder), bytes, is_new })
     }
 
-    /// Checks that there is space, by reserving it for a moment.
-    fn check_room(&self) -> Result<(), DiskError> {
+    /// Whether the file has no record.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Checks that there is space to append, by reserving it for a moment. A device or a pipe is not checked.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`], or what the operating system says.
+    pub fn check_room(&self) -> Result<(), DiskError> {
+        if self.folder.is_none() {
+            return Ok(());
+        }
         match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.bytes, ROOM_BYTES) {
             Ok(()) => self.file.set_len(self.bytes).map_err(|source| self.failed(Operation::Reserve, source)),
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::ROFS | Errno::IO)) => {
