@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// Steps of SQLite's machine between two looks at the limit.
 const STEPS_AT_ONCE: i32 = 1_000;
 
-/// The most steps of an operation of a reader: so many, and so many for each page. A page has at most some hundred rows, and
+/// The most steps of an operation of a reader: a constant, and a number for each page. A page has at most some hundred rows, and
 /// reading or copying a row takes some 50.
 const STEPS_MAX: i64 = 1_000_000;
 const STEPS_PER_PAGE: i64 = 50_000;

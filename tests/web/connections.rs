@@ -205,7 +205,7 @@ fn connections_of_a_client_are_bounded() {
     end();
 }
 
-/// In a full table the connection that has waited longest is closed, whoever opened it.
+/// In a full table the connection that has waited longest is closed, of any client.
 #[test]
 fn a_full_table_makes_room() {
     let limits = ServerLimits { connections_max: 3, ..ServerLimits::default() };
