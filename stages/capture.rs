@@ -43,7 +43,7 @@ pub(crate) static CAPTURE: StageKind = StageKind {
     class: |_| Some(StageClass::Capture),
     cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
     files: Some(&CAPTURES),
-    declare: |kind, build| declaration::of_databases(kind, build, |settings, plan| declare(kind, settings, plan)),
+    declare: |kind, build| declaration::of_databases(kind, build, declare),
     run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job_that_shares(stones) {

@@ -8,9 +8,9 @@ use planner::{BuildPlan, DatabasePlan, Settings};
 pub(crate) fn of_databases(
     kind: &StageKind,
     build: &BuildPlan,
-    mut declare: impl FnMut(&Settings, &DatabasePlan) -> Declaration,
+    declare: impl Fn(&StageKind, &Settings, &DatabasePlan) -> Declaration,
 ) -> Vec<Declaration> {
-    plans(kind, build).map(|plan| declare(build.settings(), plan)).collect()
+    plans(kind, build).map(|plan| declare(kind, build.settings(), plan)).collect()
 }
 
 /// Returns the plans of the databases whose method needs the kind.

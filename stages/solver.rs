@@ -25,7 +25,7 @@ pub(crate) static DATABASES: FileFamily = FileFamily {
 
 /// Declares the stages that solve databases from their captures.
 pub(crate) fn declare(kind: &StageKind, build: &BuildPlan) -> Vec<Declaration> {
-    declaration::of_databases(kind, build, |settings, plan| {
+    declaration::of_databases(kind, build, |kind, settings, plan| {
         let stones = plan.stones();
         let inputs = [files::capture(stones)].into_iter().chain(opening::inputs(settings, stones)).collect();
         let stage = declaration::stage(kind, plan, None, inputs, vec![files::database(stones)]);

@@ -46,7 +46,7 @@ pub(crate) static STATS: StageKind = StageKind {
     class: |_| Some(StageClass::Stats),
     cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
     files: Some(&STATISTICS),
-    declare: |kind, build| declaration::of_databases(kind, build, |settings, plan| declare(kind, settings, plan)),
+    declare: |kind, build| declaration::of_databases(kind, build, declare),
     run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job_that_shares(stones) {

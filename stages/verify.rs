@@ -44,7 +44,7 @@ pub(crate) static VERIFY: StageKind = StageKind {
         if build.settings().verify == Verify::None {
             return Vec::new();
         }
-        declaration::of_databases(kind, build, |settings, plan| declare(kind, settings, plan))
+        declaration::of_databases(kind, build, declare)
     },
     run: |build, parameters, context| {
         let stones = parameters[0];

@@ -295,11 +295,7 @@ impl BookFile {
             Err(error) => return Err(error),
         };
         // SQLite would say no more than that it cannot open the book.
-        let index_path = image::beside(path, "-shm");
-        match disk.open_unfollowed(&index_path) {
-            Err(error) if !error.is_not_found() => return Err(error.into()),
-            _ => {}
-        }
+        image::open(disk, &beside(path, "-shm"))?;
         let opened = open_for_writing(path).and_then(|mut connection| {
             if version < BOOK_VERSION {
                 schema::upgrade(&mut connection, version)?;

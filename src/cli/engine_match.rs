@@ -66,10 +66,11 @@ fn run_match(args: &MatchArgs) -> Result<Exit> {
     let openings = openings(&disk, args)?;
     let out = args.out.as_ref().map(|path| Ok::<_, CliError>((disk.records(path)?, path))).transpose()?;
     // A match that is complete needs no room for more games.
-    let mut room = out.as_ref().map_or(Ok(()), |(file, _)| file.check_room());
-    if out.as_ref().is_some_and(|(file, _)| file.is_empty()) {
-        std::mem::replace(&mut room, Ok(()))?;
-    }
+    let room = match &out {
+        Some((file, _)) if file.is_empty() => Ok(file.check_room()?),
+        Some((file, _)) => file.check_room(),
+        None => Ok(()),
+    };
     let stop = signals::quiet_stop_flag()?;
     threads::room_for_threads(3 * args.concurrency).map_err(CliError::Thread)?;
     // Set when the test is decided, or a game cannot be recorded.

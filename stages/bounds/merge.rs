@@ -31,7 +31,7 @@ pub(crate) static MERGE: StageKind = StageKind {
     class: |_| Some(StageClass::Merge),
     files: Some(&DATABASES),
     declare: |kind, build| {
-        crate::declaration::of_databases(kind, build, |settings, plan| {
+        crate::declaration::of_databases(kind, build, |kind, settings, plan| {
             let stones = plan.stones();
             let inputs = (1..=stones).flat_map(|bound| [PlaneFile::Won(bound), PlaneFile::Decided(bound)]);
             let Declaration { mut stage, mut artifacts } =

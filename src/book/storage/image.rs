@@ -77,7 +77,8 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn open(disk: &dyn Disk, path: &Path) -> Result<Option<Box<dyn InputFile>>, DiskError> {
+/// Opens a file that belongs to a database, if there is one.
+pub(super) fn open(disk: &dyn Disk, path: &Path) -> Result<Option<Box<dyn InputFile>>, DiskError> {
     match disk.open_unfollowed(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.is_not_found() => Ok(None),
