@@ -7,9 +7,9 @@
 
 use bench::{Largest, timed};
 use clap::Parser;
-use engines::Bytes;
-use engines::counting::{BATCH, Distribution, counting};
 use game::PositionSet;
+use solvers::Bytes;
+use solvers::counting::{BATCH, Distribution, counting};
 
 /// Counts one database on several numbers of processors.
 #[derive(Parser)]

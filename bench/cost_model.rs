@@ -14,8 +14,6 @@ use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
 use clap::Parser;
 use comfy_table::Table;
 use disk::{Disk, RealDisk};
-use engines::sweep::distributed::{RankScores, ScorePartition, sweep};
-use engines::{Bytes, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
 use pipeline::journal::{Contents, JournalState, Measured};
@@ -24,6 +22,8 @@ use planner::{
     CostModel, DatabasePlan, Hardware, JobPlanner, JobPrediction, Load, Method, MethodPrediction, Network, Ramp, Rates,
     Settings, StageClass, schema,
 };
+use solvers::sweep::distributed::{RankScores, ScorePartition, sweep};
+use solvers::{Bytes, Kernel, Tables};
 use stages::Awari;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

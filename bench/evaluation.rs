@@ -3,7 +3,7 @@
 //! The file that the program contains was made by
 //!
 //! ```text
-//! cargo bench -p bench --bench evaluation -- --dir DIR --stones 33 --beyond 12000 --out src/search/evaluation.bin
+//! cargo bench -p bench --bench evaluation -- --dir DIR --stones 33 --beyond 12000 --out src/play/search/evaluation.bin
 //! ```
 //!
 //! from the databases of all positions of 0 to 33 stones. An evaluation that is fitted to scores alone plays the games whose positions

@@ -2,8 +2,8 @@
 
 use bench::{Largest, captures};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use engines::{Kernel, ScoreRows, sweep};
 use game::PositionSet;
+use solvers::{Kernel, ScoreRows, sweep};
 
 /// Stones: a database that fits in the third-level cache of most machines.
 const STONES: u32 = 14;

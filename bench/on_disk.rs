@@ -7,9 +7,9 @@
 use bench::{Largest, timed};
 use clap::Parser;
 use disk::{Digest, Disk, DiskError, RealDisk, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
-use engines::Kernel;
-use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep};
 use game::{PositionSet, Rules};
+use solvers::Kernel;
+use solvers::sweep::disk::{CellFile, DiskPlan, DiskSweep};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;

@@ -4,12 +4,12 @@
 //! the bound is solved, and new wins are read. A test compares the counts with those of the stages.
 
 use crate::distances::{Access, AccessCounts, Distances};
-use engines::bounds::{
+use game::{Index, Orientation, Score};
+use solvers::bounds::{
     BitKernel, BoundReport, PlaneLayout, PlaneSlab, RowBits, Solver, UnitsInMemory, Wins, WinsInMemory,
     in_both_orientations, plane,
 };
-use engines::{Bytes, Tables, capture};
-use game::{Index, Orientation, Score};
+use solvers::{Bytes, Tables, capture};
 use std::convert::Infallible;
 use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -11,8 +11,8 @@
 use bench::{AWARI, is_awari};
 use clap::Parser;
 use disk::{Digest, RealDisk};
-use engines::Kernel;
 use game::PositionSet;
+use solvers::Kernel;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};

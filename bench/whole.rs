@@ -1,4 +1,4 @@
-//! Whole builds: the engines alone in memory, then everything from a manifest, in a temporary directory.
+//! Whole builds: the solvers alone in memory, then everything from a manifest, in a temporary directory.
 //!
 //! Prints for each database positions a second of processor time, nanoseconds a position, passes; for the whole run
 //! also the share of each kind of stage, peak memory and bytes a position on disk. Counts are asserted.
@@ -26,18 +26,18 @@ struct WholeArguments {
     positions: PositionSet,
     /// Leave out the whole run.
     #[arg(long)]
-    engines_only: bool,
+    solvers_only: bool,
 }
 
 fn main() {
     let arguments = bench::arguments(|tiny: &mut WholeArguments| tiny.stones = 6);
-    bench::pool(arguments.threads).install(|| engines(&arguments));
-    if !arguments.engines_only {
+    bench::pool(arguments.threads).install(|| solvers(&arguments));
+    if !arguments.solvers_only {
         whole_run(&arguments);
     }
 }
 
-fn engines(arguments: &WholeArguments) {
+fn solvers(arguments: &WholeArguments) {
     let mut table = bench::table("stones|positions|capture ns|sweep ns|M/s of CPU|M/s|passes|full passes", 0);
     let (mut positions, mut cpu, mut wall) = (0, 0.0, 0.0);
     solve(arguments.positions, arguments.stones, |times| {
@@ -57,7 +57,7 @@ fn engines(arguments: &WholeArguments) {
         cpu += one;
         wall += times.wall;
     });
-    println!("engines in memory, {} thread(s), {} positions", arguments.threads, arguments.positions);
+    println!("solvers in memory, {} thread(s), {} positions", arguments.threads, arguments.positions);
     println!("{table}");
     println!(
         "all: {positions} positions, {:.1} M/s of CPU, {:.1} ns of CPU a position, {:.1} M/s\n",

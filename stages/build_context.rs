@@ -3,8 +3,8 @@
 use crate::distributed::JobLeader;
 use crate::kept_state::KeptState;
 use crate::stage_cache::StageCache;
-use engines::Tables;
 use planner::{BuildPlan, DatabasePlan, Settings};
+use solvers::Tables;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -8,16 +8,16 @@ mod ranks;
 
 use crate::build_context::BuildContext;
 use crate::declaration;
-use crate::engine_progress::EngineProgress;
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
+use crate::solver_progress::SolverProgress;
 use crate::stage_cache::CacheUse;
 use crate::{files, verify};
 use disk::{Digest, Disk};
-use engines::Bytes;
-use engines::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows};
 use game::{Index, Score, Slab};
 use pipeline::{ArtifactKind, StageContext, StageError, StageReport, StageResult as Result, StageSpec};
 use planner::{CaptureMemory, DatabasePlan, Settings, StageClass};
+use solvers::Bytes;
+use solvers::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
         &index,
         settings.intermediates.captures_codec(),
     )?;
-    let watch = EngineProgress::new(context, index.slab_positions());
+    let watch = SolverProgress::new(context, index.slab_positions());
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, stage_cache) = (build.tables(), build.stage_cache());
     let mut kept = None;
@@ -100,16 +100,16 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
                 let best = kept.insert(stage_cache.array(build.plans(), &index)?);
                 if smaller.read_positions() > cache_bytes {
                     // Through the cache, blocks would be decoded repeatedly.
-                    engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, best, &mut receive)
+                    solvers::capture::capture_in_stripes(&tables, &index, &smaller, &watch, best, &mut receive)
                 } else {
-                    engines::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
+                    solvers::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
                 }
             }
             CaptureMemory::Stripes(bytes) => {
                 let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
-                engines::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
+                solvers::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
             }
-            CaptureMemory::Streamed => engines::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
+            CaptureMemory::Streamed => solvers::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
         };
         captured.map_err(|error| match error {
             CaptureError::Stopped(_) => StageError::Stopped,

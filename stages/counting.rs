@@ -5,18 +5,18 @@
 
 use crate::build_context::BuildContext;
 use crate::distributed::{self};
-use crate::engine_progress::EngineProgress;
 use crate::files;
 use crate::files::CountsFormat;
 use crate::kind::{Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver::{self, DATABASES, DatabaseWriter};
+use crate::solver_progress::SolverProgress;
 use crate::stage_cache::CacheUse;
-use engines::Bytes;
-use engines::counting::{CountingError, Distribution, counting};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::{Method, StageClass};
+use solvers::Bytes;
+use solvers::counting::{CountingError, Distribution, counting};
 use store::{FileKind, Shape};
 
 const KIND: &str = "counting";
@@ -53,7 +53,7 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let mut timer = SnapshotTimer::start(context);
-    let watch = EngineProgress::new(context, index.slab_positions());
+    let watch = SolverProgress::new(context, index.slab_positions());
     let distribution = Distribution::new(context.threads());
     let mut solve = |values: &mut Bytes| {
         counting(&build.tables(), &index, &captures, values, distribution, &watch, &mut |values| {

@@ -89,7 +89,7 @@ fn slab_shapes(slabs: &[Slab], orientation: FileOrientation) -> impl Iterator<It
 /// Returns the range of the values in a file.
 pub fn range(kind: FileKind, stones: u32) -> ValueRange {
     match kind {
-        FileKind::Capture | FileKind::BoundCaptures => ValueRange::new(engines::capture::none(stones), stones as i8),
+        FileKind::Capture | FileKind::BoundCaptures => ValueRange::new(solvers::capture::none(stones), stones as i8),
         FileKind::Database | FileKind::Snapshot | FileKind::Bounds | FileKind::BoundSnapshot => {
             ValueRange::new(-(stones as i8), stones as i8)
         }
@@ -146,7 +146,7 @@ impl CountsFormat {
     /// Returns the format for the database of `index`.
     pub(crate) fn new(rules: &str, index: &Index) -> CountsFormat {
         let identity = identity(rules, index.set(), FileKind::Snapshot, index.stones());
-        let (low, high) = engines::counting::checkpoint_range(index.stones());
+        let (low, high) = solvers::counting::checkpoint_range(index.stones());
         let identity = Identity { orientation: FileOrientation::MoverMajor, ..identity };
         CountsFormat { identity, range: ValueRange::new(low, high) }
     }

@@ -1,8 +1,8 @@
-//! The stages of a build. They connect the pipeline, which knows nothing of awari, with the engines, which know nothing
+//! The stages of a build. They connect the pipeline, which knows nothing of awari, with the solvers, which know nothing
 //! of files.
 //!
 //! A kind of stage is a module with a [`StageKind`](kind::StageKind), and a row of the table in [`kinds`]: it
-//! declares its stages with their inputs and outputs, and runs them. A stage opens its inputs, calls an engine and
+//! declares its stages with their inputs and outputs, and runs them. A stage opens its inputs, calls a solver and
 //! publishes its outputs. Method, memory layout and caches are in the plan of its database; costs come from there too. A stage
 //! decides only what depends on the content of the stage cache and of files: where the previous plane is (`bounds`), in
 //! which direction captures are computed (`capture`), whether files are mapped (`verify`).
@@ -24,7 +24,6 @@ mod capture;
 mod counting;
 mod declaration;
 pub mod distributed;
-mod engine_progress;
 mod evaluation;
 pub mod files;
 mod follower;
@@ -36,6 +35,7 @@ pub mod kinds;
 mod opening;
 mod snapshot_timer;
 mod solver;
+mod solver_progress;
 mod stage_cache;
 mod stats;
 mod sweep;

@@ -6,11 +6,11 @@
 
 use crate::files;
 use disk::Disk;
-use engines::ChoiceCounts;
 use game::{Index, Orientation, PositionSet, Rules, Score};
 use pipeline::ArtifactName;
 use pipeline::StageResult as Result;
 use planner::Settings;
+use solvers::ChoiceCounts;
 use std::path::PathBuf;
 
 /// The best captures of the opening, and its other children.

@@ -7,10 +7,10 @@ use crate::kind::{Declaration, FamilyContent, FileFamily, StageKind, is_numbered
 use crate::opening::OpeningSolver;
 use crate::{files, opening};
 use disk::Digest;
-use engines::Bytes;
 use game::{Index, Score};
 use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageResult as Result};
 use planner::{BuildPlan, Settings};
+use solvers::Bytes;
 use store::{FileKind, Writer};
 
 /// Version of databases, raised when the same captures give other scores.

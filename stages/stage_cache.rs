@@ -6,11 +6,11 @@
 
 use check::Histogram;
 use disk::Digest;
-use engines::{Bytes, ChoiceCounts, ScoreRows};
 use game::Index;
 use pipeline::StageError;
 use pipeline::StageResult as Result;
 use planner::{BuildPlan, DatabasePlan, StageMemory};
+use solvers::{Bytes, ChoiceCounts, ScoreRows};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

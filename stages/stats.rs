@@ -13,10 +13,10 @@ use crate::stage_cache::CacheUse;
 use crate::{files, opening};
 use check::{CaptureStatistics, Histogram, PairStatistics, Statistics};
 use disk::{Digest, Disk, Staged};
-use engines::{DatabasePart, Tables};
 use game::{Index, Score};
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageReport, StageResult as Result};
 use planner::{DatabasePlan, Settings, StageClass};
+use solvers::{DatabasePart, Tables};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
@@ -192,7 +192,7 @@ impl StatsInputs {
 }
 
 /// Score and choice of the opening position, if the database has it.
-pub(crate) struct CountedOpening(Option<(Score, engines::ChoiceCounts)>);
+pub(crate) struct CountedOpening(Option<(Score, solvers::ChoiceCounts)>);
 
 impl CountedOpening {
     /// Adds the opening to the counts of all slabs.
@@ -205,7 +205,7 @@ impl CountedOpening {
     }
 
     /// Adds the choice of the opening to those of all slabs.
-    pub(crate) fn add_choice(&self, slabs: engines::ChoiceCounts) -> engines::ChoiceCounts {
+    pub(crate) fn add_choice(&self, slabs: solvers::ChoiceCounts) -> solvers::ChoiceCounts {
         self.0.map_or(slabs, |(_, choice)| slabs.plus(choice))
     }
 }
@@ -231,7 +231,7 @@ pub(crate) fn publish(
 
 /// Counts over a database.
 pub(crate) struct CountedDatabase {
-    pub(crate) choice: engines::ChoiceCounts,
+    pub(crate) choice: solvers::ChoiceCounts,
     pub(crate) histogram: Histogram,
 }
 
@@ -265,13 +265,13 @@ pub(crate) fn count(
                 let read = captures.read_range(end(first, out), out);
                 read.map_err(|error| files::unreadable(&files::capture(stones), error))
             };
-            engines::choice(tables, index, stripe_bytes as usize, part, &[], &read_captures, &read_scores)?
+            solvers::choice(tables, index, stripe_bytes as usize, part, &[], &read_captures, &read_scores)?
         }
         CaptureSource::Seeds(files) => {
             let groups = bounds::SEEDS[0].groups(index);
             let captures = SeedCaptures::new(index, *files, &groups);
             let read_captures = |first: u64, out: &mut [Score]| captures.read(first, out);
-            engines::choice(tables, index, stripe_bytes as usize, part, &captures.cuts(), &read_captures, &read_scores)?
+            solvers::choice(tables, index, stripe_bytes as usize, part, &captures.cuts(), &read_captures, &read_scores)?
         }
     };
     Ok(CountedDatabase { choice, histogram: histogram.into_inner().unwrap_or_else(PoisonError::into_inner) })

@@ -8,16 +8,16 @@ mod on_disk;
 
 use crate::build_context::BuildContext;
 use crate::distributed::{self};
-use crate::engine_progress::EngineProgress;
 use crate::files;
 use crate::kind::{Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver::{self, DATABASES, DatabaseWriter, read_captures};
+use crate::solver_progress::SolverProgress;
 use crate::stage_cache::CacheUse;
-use engines::{DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::{Method, StageClass};
+use solvers::{DriverObserver, EndedPass, Kernel, ScoreRows, sweep};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Codec, FileKind};
@@ -59,7 +59,7 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let (mut values, mut resumed) = snapshot.read()?;
     tracing::info!(resumed, threads = context.threads(), "captures read");
     let mut timer = SnapshotTimer::start(context);
-    let watch = EngineProgress::passes(context, index.slab_positions(), index.slab_positions());
+    let watch = SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
     let mut solve = |values: &mut ScoreRows, limited: &PassLimit| {
         sweep::sweep(&build.tables(), &index, &captures, values, Kernel::detect(), limited, &mut |values| {
             limited.passes.fetch_sub(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     };
     tracing::info!(passes = report.passes, "solved after {:.3} s", timer.elapsed().as_secs_f64());
     watch.end();
-    let choice = engines::choice_of(&build.tables(), &index, &captures, &values);
+    let choice = solvers::choice_of(&build.tables(), &index, &captures, &values);
     build.stage_cache().give_back(captures);
     let mut writer = DatabaseWriter::create(context, settings, &index)?;
     values.runs().try_for_each(|run| writer.append(run))?;
@@ -96,9 +96,9 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
         .with("resumed", u64::from(resumed)))
 }
 
-/// Progress that also stops an engine after a number of passes.
+/// Progress that also stops a solver after a number of passes.
 struct PassLimit<'a> {
-    watch: &'a EngineProgress<'a>,
+    watch: &'a SolverProgress<'a>,
     passes: AtomicU64,
 }
 

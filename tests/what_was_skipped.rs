@@ -2,7 +2,7 @@
 //!
 //! Cargo runs targets by the names of their packages and then by their own, so this one comes last.
 
-use engines::Kernel;
+use solvers::Kernel;
 use tests::needs::Need;
 
 fn main() {

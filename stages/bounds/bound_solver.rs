@@ -1,8 +1,8 @@
 //! The solver of a bound, independent of the storage of its planes.
 
 use disk::DiskError;
-use engines::DriverObserver;
-use engines::bounds::{BoundReport, PlaneUnit, Solver, SolverError, Units, Wins, WinsInMemory};
+use solvers::DriverObserver;
+use solvers::bounds::{BoundReport, PlaneUnit, Solver, SolverError, Units, Wins, WinsInMemory};
 use store::PageCounts;
 
 /// A solver with any storage of its planes.

@@ -10,11 +10,11 @@ use crate::files;
 use crate::kind::{Declaration, Phase, StageKind};
 use crate::opening;
 use crate::solver::{self, DATABASES, DatabaseWriter};
-use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::StageClass;
 use rayon::prelude::*;
+use solvers::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use std::mem::swap;
 
 /// Compressed bytes that all readers hold and read ahead: less than the state of a bound, which is dropped.

@@ -3,11 +3,11 @@
 use super::bound_solver::{BoundSolver, HasPageCounts};
 use crate::build_context::BuildContext;
 use disk::{Disk, DiskError, ScratchFile};
-use engines::bounds::{
-    BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
-};
 use game::{Index, Orientation};
 use planner::{DualIndex, Method};
+use solvers::bounds::{
+    BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
+};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

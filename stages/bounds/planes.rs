@@ -6,12 +6,12 @@
 
 use crate::files;
 use disk::{Digest, Disk, signed_of};
-use engines::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use game::{Index, Orientation};
 use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageContext};
 use planner::{SEEDS_GROUP_WORDS, Settings};
 use rayon::prelude::*;
+use solvers::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;

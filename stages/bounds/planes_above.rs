@@ -3,9 +3,9 @@
 use super::planes::{PlaneFile, PlaneReader, SeedsReader};
 use super::transpose::TransposedReader;
 use crate::files;
-use engines::bounds::PlaneLayout;
 use game::{Index, Orientation};
 use pipeline::StageResult as Result;
+use solvers::bounds::PlaneLayout;
 use std::ops::{Range, RangeInclusive};
 
 /// Reader of the union of the planes of several bounds.

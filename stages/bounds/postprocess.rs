@@ -7,10 +7,10 @@ use super::transpose::TransposedRows;
 use crate::build_context::BuildContext;
 use crate::files;
 use crate::kind::{Phase, StageKind};
-use engines::bounds::PlaneLayout;
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
 use planner::StageClass;
+use solvers::bounds::PlaneLayout;
 use std::mem::swap;
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 //! The copy is in memory if the budget has room, otherwise in a scratch file.
 
 use disk::{Disk, DiskError, ScratchFile};
-use engines::bounds::{PlaneLayout, PlaneUnit, Units, UnitsInMemory};
 use rayon::prelude::*;
+use solvers::bounds::{PlaneLayout, PlaneUnit, Units, UnitsInMemory};
 use std::ops::Range;
 use std::path::Path;
 

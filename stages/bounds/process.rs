@@ -7,14 +7,14 @@ use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
 use super::ranks;
 use super::state::{BoundProgress, BoundState, slot};
 use crate::build_context::BuildContext;
-use crate::engine_progress::EngineProgress;
 use crate::files;
 use crate::kind::{Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
-use engines::bounds::{BitKernel, SolverError};
+use crate::solver_progress::SolverProgress;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::{Method, StageClass};
+use solvers::bounds::{BitKernel, SolverError};
 
 const KIND: &str = "process";
 
@@ -78,7 +78,7 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let resumed = snapshot.read(&state)?;
     tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", timer.elapsed().as_secs_f64());
     let before = state.solver.page_counts().unwrap_or_default();
-    let watch = EngineProgress::bound(context, index.positions(), bound, stones);
+    let watch = SolverProgress::bound(context, index.positions(), bound, stones);
     timer.restart();
     let solved = state.solver.solve(&watch, &mut || {
         timer.save_if_due(format_args!("process:{stones}:{bound}"), || snapshot.write(&state));

@@ -1,9 +1,9 @@
 //! Captures, restored from the seeds that were made from them.
 
 use super::planes::{PlaneFile, PlaneReader, SeedsReader, UnitGroup};
-use engines::bounds::{BitKernel, PlaneLayout};
 use game::{Index, Score};
 use pipeline::StageResult as Result;
+use solvers::bounds::{BitKernel, PlaneLayout};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use store::PendingRun;
@@ -100,7 +100,7 @@ impl<'a> SeedCaptures<'a> {
                 kernel.set(out, slab.columns, value, buffer);
             }
             if candidates.read(bound, words.clone(), buffer)? {
-                let value = if bound == stones { engines::capture::none(stones) } else { -value };
+                let value = if bound == stones { solvers::capture::none(stones) } else { -value };
                 kernel.set(out, slab.columns, value, buffer);
             }
         }

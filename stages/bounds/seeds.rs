@@ -10,11 +10,11 @@ use super::state::stop;
 use crate::build_context::BuildContext;
 use crate::files;
 use crate::kind::{Declaration, Phase, StageKind};
-use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
 use planner::{DatabasePlan, StageClass};
 use rayon::prelude::*;
+use solvers::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use std::mem::swap;
 use store::FileKind;
 
@@ -54,7 +54,7 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let damaged = |error| files::unreadable(&name, error);
     let path = context.input(&name);
     let captures = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, &index).map_err(damaged)?;
-    let none = i32::from(engines::capture::none(stones));
+    let none = i32::from(solvers::capture::none(stones));
     // The index of a plane in a group, bounds descending; the number of planes if the position is in no plane.
     let targets = targets(stones, |best| match best {
         best if best == none => (CANDIDATES, 0),

@@ -1,10 +1,10 @@
 //! Transposition of planes from one orientation into the other, some rows at a time.
 
 use super::planes::PlanePortion;
-use engines::WordArray;
-use engines::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use pipeline::StageResult as Result;
 use rayon::prelude::*;
+use solvers::WordArray;
+use solvers::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use std::mem::swap;
 use std::ops::Range;
 

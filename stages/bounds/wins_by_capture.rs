@@ -4,9 +4,9 @@ use super::planes::{PlaneFile, PlanePortion, PlaneWriter, SeedsReader, UnitGroup
 use super::state::stop;
 use super::transpose::TransposedReader;
 use crate::build_context::BuildContext;
-use engines::bounds::{BitKernel, PlaneLayout};
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
+use solvers::bounds::{BitKernel, PlaneLayout};
 
 /// Reads the winning captures of a group of units, and returns whether there may be any.
 pub(crate) type ReadGroup<'a> = &'a mut (dyn FnMut(&UnitGroup, &mut [u64]) -> Result<bool> + Send);

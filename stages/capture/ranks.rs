@@ -6,16 +6,16 @@
 use super::{KIND, SmallerFiles};
 use crate::build_context::BuildContext;
 use crate::distributed::{FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, StageOrder, agree};
-use crate::engine_progress::EngineProgress;
 use crate::files;
+use crate::solver_progress::SolverProgress;
 use disk::Disk;
-use engines::capture::{CapturePartition, CapturePiece, capture_piece};
-use engines::{DriverObserver, Tables};
 use game::{Index, Score};
 use messaging::{CommunicationError, Communicator};
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::{CAPTURE_PIECES_AHEAD, DatabasePlan, Settings};
+use solvers::capture::{CapturePartition, CapturePiece, capture_piece};
+use solvers::{DriverObserver, Tables};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use store::{BlockCache, FileKind};
@@ -44,7 +44,7 @@ pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &
             settings.intermediates.captures_codec(),
         )
     };
-    let watch = EngineProgress::new(context, index.slab_positions());
+    let watch = SolverProgress::new(context, index.slab_positions());
     let mut end = 0;
     let mut writer = None;
     let done = member.take_part(&mut **communicator, context.stop_flag(), &mut |best| {

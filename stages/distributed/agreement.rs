@@ -1,11 +1,11 @@
 //! Agreement of all ranks on whether a step succeeded.
 
 use super::message;
-use engines::distributed::JobError;
 use messaging::{CommunicationError, Communicator};
 use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageError};
 use serde::{Deserialize, Serialize};
+use solvers::distributed::JobError;
 
 /// Failure of a task on a rank.
 #[derive(Debug)]

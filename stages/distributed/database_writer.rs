@@ -35,7 +35,7 @@ pub(super) struct DatabaseOutput<'a> {
 /// Receives scores in canonical order, until it breaks.
 pub(super) type ScoreSink<'a> = &'a mut dyn FnMut(&[i8]) -> ControlFlow<()>;
 
-/// Distributes the scores by the ranges of ranks, as [`engines::distributed::collect`].
+/// Distributes the scores by the ranges of ranks, as [`solvers::distributed::collect`].
 pub(super) type CollectScores<'a> =
     &'a mut dyn FnMut(&[Range<u64>], &mut dyn Communicator, ScoreSink) -> messaging::Result<bool>;
 

@@ -2,8 +2,8 @@
 
 use crate::kept_state::KeptState;
 use disk::Disk;
-use engines::Tables;
 use planner::BuildPlan;
+use solvers::Tables;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -20,17 +20,17 @@ use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
 use crate::{files, opening};
 use disk::Disk;
-use engines::counting::UPDATE_BYTES;
-use engines::counting::distributed::{DistributedCountingReport, RankValues, counting, processors_a_rank};
-use engines::distributed::{JobError, JobObserver, collect};
-use engines::sweep::distributed::{DistributedSweepReport, RankCaptures, RankScores, ScorePartition, sweep};
-use engines::{Bytes, EndedPass, Kernel, Tables};
 use game::Index;
 use messaging::{Communicator, MessageTraffic};
 use pipeline::StageResult as Result;
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
 use planner::{Method, Settings};
 use rayon::prelude::*;
+use solvers::counting::UPDATE_BYTES;
+use solvers::counting::distributed::{DistributedCountingReport, RankValues, counting, processors_a_rank};
+use solvers::distributed::{JobError, JobObserver, collect};
+use solvers::sweep::distributed::{DistributedSweepReport, RankCaptures, RankScores, ScorePartition, sweep};
+use solvers::{Bytes, EndedPass, Kernel, Tables};
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ pub(crate) fn run(
     Ok(loads.expect("rank 0 gathers the loads").report(report))
 }
 
-/// Part of a solved database on a rank, and the report of the engine.
+/// Part of a solved database on a rank, and the report of the solver.
 enum SolvedPart {
     Swept(RankScores, DistributedSweepReport),
     /// The flag says whether it resumed from a snapshot.
@@ -409,7 +409,7 @@ impl Checkpoint for RankValues {
     }
 }
 
-/// Observer of the engine on one rank.
+/// Observer of the solver on one rank.
 struct SolveObserver<'a> {
     rank: &'a SolveRank<'a>,
     stop: &'a AtomicBool,

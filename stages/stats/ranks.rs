@@ -5,12 +5,12 @@ use crate::build_context::BuildContext;
 use crate::distributed::{FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, StageOrder, agree};
 use check::Histogram;
 use disk::Disk;
-use engines::{DatabasePart, Tables};
 use game::Index;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageContext, StageError, StageReport};
 use planner::{DatabasePlan, Settings};
+use solvers::{DatabasePart, Tables};
 
 /// Runs the stage, on rank 0.
 pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
@@ -70,7 +70,7 @@ impl StatsRank<'_> {
         let loads = meter.gather(communicator)?;
         let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };
         let (choice, histogram) = (
-            engines::ChoiceCounts { offered: *offered, declined: *declined },
+            solvers::ChoiceCounts { offered: *offered, declined: *declined },
             Histogram::of_counts(counts.try_into().expect("as many sums as counts")),
         );
         Ok(loads.map(|loads| (CountedDatabase { choice, histogram }, loads)))

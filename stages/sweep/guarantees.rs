@@ -6,15 +6,15 @@
 
 use super::{PASSES_MAX, PassLimit};
 use crate::build_context::BuildContext;
-use crate::engine_progress::EngineProgress;
 use crate::files;
 use crate::opening::{self, OpeningSolver};
 use crate::snapshot_timer::SnapshotTimer;
-use engines::sweep::{BoundCaptures, Guarantees};
-use engines::{Bytes, Kernel};
+use crate::solver_progress::SolverProgress;
 use game::Index;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
+use solvers::sweep::{BoundCaptures, Guarantees};
+use solvers::{Bytes, Kernel};
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Codec, FileKind};
 
@@ -28,7 +28,7 @@ pub(super) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let snapshot = BoundsSnapshot { build, index: &index, context };
     let (mut bounds, mut resumed) = snapshot.read()?;
     let mut timer = SnapshotTimer::start(context);
-    let watch = EngineProgress::passes(context, index.slab_positions(), index.slab_positions());
+    let watch = SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
     let captures = BoundCaptures { low: &low, high: &high };
     let mut solve = |bounds: &mut Guarantees, limited: &PassLimit| {
         bounds.sweep(&build.tables(), &index, captures, Kernel::detect(), limited, &mut |bounds| {

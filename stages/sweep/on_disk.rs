@@ -1,19 +1,19 @@
 //! The stage `sweep:n` for scores that do not fit in memory: they are swept in a working file.
 //!
 //! The file is always a valid snapshot: the next run resumes from any state that a kill or a power loss leaves. Its
-//! cells have checksums; see `engines::sweep::disk`.
+//! cells have checksums; see `solvers::sweep::disk`.
 
 use crate::build_context::BuildContext;
-use crate::engine_progress::EngineProgress;
 use crate::files;
 use crate::solver::DatabaseWriter;
+use crate::solver_progress::SolverProgress;
 use disk::{Digest, RUN_BYTES_MAX, ScratchFile, bytes_of, bytes_of_mut, signed_of_mut};
-use engines::Kernel;
-use engines::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
 use game::Index;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use planner::Settings;
+use solvers::Kernel;
+use solvers::sweep::disk::{CellFile, DiskPlan, DiskSweep, DiskSweepError, DiskSweepReport, RUN_BYTES};
 use std::path::PathBuf;
 use std::time::Instant;
 use store::FileKind;
@@ -89,7 +89,7 @@ impl<'a> SweepOnDisk<'a> {
         let mut read =
             |first: u64, into: &mut [i8]| captures.read_range(first..first + into.len() as u64, into).map_err(damaged);
         let mut solver = DiskSweep::new(&settings.rules, index, plan, Kernel::detect(), file, resumed);
-        let watch = EngineProgress::passes(context, index.slab_positions(), plan.changes_max());
+        let watch = SolverProgress::passes(context, index.slab_positions(), plan.changes_max());
         let report = solver.solve(&mut read, StageError::failed, &watch)?;
         watch.end();
         Ok((solver, report))

@@ -59,7 +59,7 @@ enum PathTarget<'a> {
     Module(usize),
 }
 
-/// The cycles of imports below a root file such as `src/game/lib.rs`, as `a.rs -> b.rs -> a.rs` with the names behind each
+/// The cycles of imports below a root file such as `src/base/game/lib.rs`, as `a.rs -> b.rs -> a.rs` with the names behind each
 /// arrow.
 pub fn cycles(root: &Path) -> Vec<String> {
     let mut tree = Tree::default();

@@ -9,40 +9,40 @@ use std::path::{Path, PathBuf};
 
 /// The crates of the workspace and the fuzzer: name, folder, and the crates of the workspace that it may use.
 const MAY_USE: [(&str, &str, &str); 21] = [
-    ("game", "src/game", ""),
-    ("disk", "src/disk", ""),
-    ("store", "src/store", "disk"),
-    ("pipeline", "src/pipeline", "disk"),
-    ("engines", "src/engines", "game messaging store"),
-    ("check", "src/check", "game store"),
-    ("search", "src/search", "game"),
-    ("oracle", "src/oracle", "game search store"),
+    ("game", "src/base/game", ""),
+    ("disk", "src/base/disk", ""),
+    ("store", "src/base/store", "disk"),
+    ("pipeline", "src/build/pipeline", "disk"),
+    ("solvers", "src/build/solvers", "game messaging store"),
+    ("check", "src/build/check", "game store"),
+    ("search", "src/play/search", "game"),
+    ("oracle", "src/play/oracle", "game search store"),
     ("book", "src/book", "disk game search"),
-    ("awari-db", "src/db", "game disk store oracle"),
-    ("server", "src/server", "game store search oracle book"),
-    ("exchange", "src/exchange", "game disk store engines"),
-    ("messaging", "src/messaging", ""),
-    ("mpi-messaging", "src/mpi", "messaging"),
-    ("planner", "src/planner", "game disk store pipeline engines check book"),
-    ("stages", "stages", "game disk messaging store pipeline planner engines check search book"),
+    ("awari-db", "src/interface/db", "game disk store oracle"),
+    ("server", "src/interface/server", "game store search oracle book"),
+    ("exchange", "src/interface/exchange", "game disk store solvers"),
+    ("messaging", "src/base/messaging", ""),
+    ("mpi-messaging", "src/base/mpi", "messaging"),
+    ("planner", "src/build/planner", "game disk store pipeline solvers check book"),
+    ("stages", "stages", "game disk messaging store pipeline planner solvers check search book"),
     (
         "awari",
-        "src/cli",
-        "game disk messaging mpi-messaging store pipeline planner engines check search oracle book server exchange stages",
+        "src/interface/cli",
+        "game disk messaging mpi-messaging store pipeline planner solvers check search oracle book server exchange stages",
     ),
     (
         "tests",
         "tests",
-        "game disk messaging store pipeline planner engines check search oracle awari-db book server stages awari",
+        "game disk messaging store pipeline planner solvers check search oracle awari-db book server stages awari",
     ),
     // A workspace of its own, which maturin builds.
-    ("awari-python", "src/python", "awari-db"),
+    ("awari-python", "src/interface/python", "awari-db"),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", "tests"),
     (
         "bench",
         "bench",
-        "game disk messaging store pipeline planner engines check search oracle book stages awari tests",
+        "game disk messaging store pipeline planner solvers check search oracle book stages awari tests",
     ),
 ];
 
@@ -53,8 +53,8 @@ const DOORS: [(&str, &[&str]); 11] = [
     ("libc", &["disk"]),
     ("nix", &["disk"]),
     ("io-uring", &["disk"]),
-    // `engines` and `search` take anonymous memory with it, for large pages.
-    ("memmap2", &["disk", "engines", "search"]),
+    // `solvers` and `search` take anonymous memory with it, for large pages.
+    ("memmap2", &["disk", "solvers", "search"]),
     ("axum", &["server"]),
     ("hyper", &["server"]),
     ("hyper-util", &["server"]),
@@ -67,28 +67,28 @@ const DOORS: [(&str, &[&str]); 11] = [
 /// The files that may hold `unsafe` code. One that is not there yet does not matter; one that is not named here does.
 const MAY_HOLD_UNSAFE: [&str; 24] = [
     "src/book/tests/failing_disk.rs",
-    "src/cli/signals.rs",
-    "src/disk/heap.rs",
-    "src/disk/map.rs",
-    "src/disk/real/queue_memory.rs",
-    "src/disk/real/ring.rs",
-    "src/disk/sigbus.rs",
-    "src/engines/huge_pages.rs",
-    "src/engines/kernels/apply.rs",
-    "src/engines/kernels/bits/x86_64.rs",
-    "src/engines/kernels/cpu.rs",
-    "src/engines/kernels/scores/x86_64.rs",
-    "src/mpi/library.rs",
-    "src/python/extension/mapped.rs",
-    "src/search/board.rs",
-    "src/search/board/avx2.rs",
-    "src/search/features.rs",
-    "src/search/features/avx2.rs",
-    "src/search/inference.rs",
-    "src/search/inference/avx2.rs",
-    "src/search/memory.rs",
-    "src/store/codec/rans/avx512.rs",
-    "src/store/codec/sparse/avx512.rs",
+    "src/interface/cli/signals.rs",
+    "src/base/disk/heap.rs",
+    "src/base/disk/map.rs",
+    "src/base/disk/real/queue_memory.rs",
+    "src/base/disk/real/ring.rs",
+    "src/base/disk/sigbus.rs",
+    "src/build/solvers/huge_pages.rs",
+    "src/build/solvers/kernels/apply.rs",
+    "src/build/solvers/kernels/bits/x86_64.rs",
+    "src/build/solvers/kernels/cpu.rs",
+    "src/build/solvers/kernels/scores/x86_64.rs",
+    "src/base/mpi/library.rs",
+    "src/interface/python/extension/mapped.rs",
+    "src/play/search/board.rs",
+    "src/play/search/board/avx2.rs",
+    "src/play/search/features.rs",
+    "src/play/search/features/avx2.rs",
+    "src/play/search/inference.rs",
+    "src/play/search/inference/avx2.rs",
+    "src/play/search/memory.rs",
+    "src/base/store/codec/rans/avx512.rs",
+    "src/base/store/codec/sparse/avx512.rs",
     "tests/hostile/allocations.rs",
 ];
 
@@ -141,7 +141,7 @@ fn name(path: &Path) -> String {
     path.file_name().expect("a listed path has a name").to_string_lossy().into_owned()
 }
 
-/// The files of the project below the root, as `src/game/lib.rs`.
+/// The files of the project below the root, as `src/base/game/lib.rs`.
 fn project_files() -> Vec<String> {
     let root = root();
     let mut found = Vec::new();
@@ -264,7 +264,7 @@ fn add_types(tokens: TokenStream, names: &mut Vec<String>) {
 
 /// Whether a file is Rust of the program, not of the libraries for other programs: these have names and examples of their own.
 fn is_internal(path: &str) -> bool {
-    let is_library = ["src/db/", "src/python/"].iter().any(|folder| path.starts_with(folder));
+    let is_library = ["src/interface/db/", "src/interface/python/"].iter().any(|folder| path.starts_with(folder));
     path.ends_with(".rs") && !is_library
 }
 
@@ -321,7 +321,7 @@ fn names_say_what_is_inside() {
 }
 
 /// Libraries have `doctest = false`, so that the summary of skipped tests comes last: an example of Rust in a comment would
-/// never be compiled. The few examples of `src/db` are run after the summary.
+/// never be compiled. The few examples of `src/interface/db` are run after the summary.
 #[test]
 fn comments_hold_no_rust_examples() {
     for path in project_files().into_iter().filter(|path| is_internal(path)) {
@@ -423,7 +423,7 @@ fn no_file_names_a_kind_of_another_module() {
     let mut modules = BTreeMap::new();
     for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {
         let is_program = path.starts_with("stages/") || path.starts_with("src/");
-        let is_toy = path.starts_with("src/pipeline/toy.rs") || path.starts_with("src/python");
+        let is_toy = path.starts_with("src/build/pipeline/toy.rs") || path.starts_with("src/interface/python");
         if !is_program || is_toy {
             continue;
         }
@@ -449,7 +449,7 @@ fn no_file_names_a_kind_of_another_module() {
 fn tests_are_skipped_for_a_need_only() {
     let may = ["tests/support/needs.rs", "tests/what_was_skipped.rs", "tests/architecture/main.rs"];
     // Crates that `tests` is built on; the probes of `Need` are theirs.
-    let below = ["src/disk/real/tests/io_modes.rs", "src/mpi/tests/launched.rs"];
+    let below = ["src/base/disk/real/tests/io_modes.rs", "src/base/mpi/tests/launched.rs"];
     for path in project_files().into_iter().filter(|path| path.ends_with(".rs")) {
         let is_known = may.contains(&path.as_str()) || below.contains(&path.as_str());
         let text = read(&root().join(&path));

@@ -1,4 +1,4 @@
-//! The Python package in `src/python`: is installed by pip, and answers as the independent reader does.
+//! The Python package in `src/interface/python`: is installed by pip, and answers as the independent reader does.
 //!
 //! Needs the packages that [`Need::PythonPackages`] names, in the interpreter of [`python`]. The extension is compiled without
 //! optimisation, and the program is the one under test, so that the test takes seconds. It builds without a network.
@@ -24,9 +24,9 @@ fn the_installed_package_answers_as_the_reader_does() {
     install
         .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target"])
         .arg(place.path("site"))
-        .arg(root().join("src/python"))
+        .arg(root().join("src/interface/python"))
         .env("AWARI_PROGRAM", awari())
-        .env("CARGO_TARGET_DIR", root().join("src/python/target"))
+        .env("CARGO_TARGET_DIR", root().join("src/interface/python/target"))
         .env("MATURIN_PEP517_ARGS", "--profile dev")
         .env("PATH", format!("{}:{path}", scripts.trim()));
     succeeds(install);
@@ -47,7 +47,7 @@ fn the_installed_package_answers_as_the_reader_does() {
     check
         .arg("-B")
         .arg(root().join("tests/formats/awari_package.py"))
-        .arg(root().join("src/python/README.md"))
+        .arg(root().join("src/interface/python/README.md"))
         .env("PYTHONPATH", place.path("site"))
         .current_dir(place.path("."));
     let out = succeeds(check);

@@ -1,4 +1,4 @@
-//! The Python reader in `src/python` reads the scores that were written.
+//! The Python reader in `src/interface/python` reads the scores that were written.
 //!
 //! Needs NumPy, and for all of it the packages zstandard and blake3. The interpreter is `python3`, or that of the variable
 //! `AWARI_PYTHON`.
@@ -80,7 +80,7 @@ fn compare(place: &TestDirectory, what: &str, databases: u32) {
     let output = Command::new(python())
         .arg("-B")
         .arg(root().join("tests/formats/awari_db.py"))
-        .args([root().join("src/python"), place.path("run"), place.path("out")])
+        .args([root().join("src/interface/python"), place.path("run"), place.path("out")])
         .output()
         .unwrap();
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

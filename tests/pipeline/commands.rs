@@ -12,7 +12,7 @@ use tests::Random;
 use tests::directory::{self, TestDirectory, ended_child};
 use tests::needs::Need;
 
-const PUBLISHED: &str = include_str!("../../src/check/published/lincke-2002.csv");
+const PUBLISHED: &str = include_str!("../../src/build/check/published/lincke-2002.csv");
 
 #[test]
 fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {

@@ -43,7 +43,7 @@ struct ShownCommand {
 fn chapters() -> BTreeMap<String, String> {
     let mut chapters = BTreeMap::new();
     let files = fs::read_dir(tests::root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    for path in files.chain([tests::root().join("README.md"), tests::root().join("src/python/README.md")]) {
+    for path in files.chain([tests::root().join("README.md"), tests::root().join("src/interface/python/README.md")]) {
         if path.extension() == Some("md".as_ref()) {
             let name = path.strip_prefix(tests::root()).unwrap().to_str().unwrap();
             chapters.insert(name.trim_start_matches("docs/").to_owned(), fs::read_to_string(&path).unwrap());

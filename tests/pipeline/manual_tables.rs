@@ -219,7 +219,7 @@ fn tables_of_the_manual_are_those_of_the_program() {
 /// The help lists every variant of the enum of the exit codes.
 #[test]
 fn the_help_lists_every_exit_code() {
-    let source = fs::read_to_string(tests::root().join("src/pipeline/exit.rs")).unwrap();
+    let source = fs::read_to_string(tests::root().join("src/build/pipeline/exit.rs")).unwrap();
     let file = syn::parse_file(&source).unwrap();
     let variants = file.items.iter().find_map(|item| match item {
         syn::Item::Enum(item) if item.ident == "Exit" => Some(&item.variants),

@@ -3,9 +3,6 @@
 
 use check::{CheckError, Databases, Extent, Sample, ScoreSource};
 use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};
-use engines::bounds::{PlaneLayout, distributed::RowPartition};
-use engines::capture::CapturePartition;
-use engines::sweep::disk::DiskPlan;
 use game::{Index, Orientation, PositionSet, Rules, Score};
 use pipeline::journal::RunEnd;
 use pipeline::{
@@ -13,6 +10,9 @@ use pipeline::{
     StageError, StageName, StageReport, StageSpec, Work,
 };
 use planner::{Hardware, Settings};
+use solvers::bounds::{PlaneLayout, distributed::RowPartition};
+use solvers::capture::CapturePartition;
+use solvers::sweep::disk::DiskPlan;
 use stages::{Awari, files};
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,10 +1,10 @@
 //! The engines against the slow reference, each other, and the published counts.
 
 use check::{Databases, Histogram, Published};
-use engines::capture::{CaptureError, ChildRow, DecodeRun, InMemory, Sequential, SmallerRows};
-use engines::counting::{CountingError, CountingReport, Distribution, checkpoint_range, counting};
-use engines::{Bytes, DriverObserver, Kernel, ScoreRows, Stopped, Tables, capture, sweep};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score, Slab, reference};
+use solvers::capture::{CaptureError, ChildRow, DecodeRun, InMemory, Sequential, SmallerRows};
+use solvers::counting::{CountingError, CountingReport, Distribution, checkpoint_range, counting};
+use solvers::{Bytes, DriverObserver, Kernel, ScoreRows, Stopped, Tables, capture, sweep};
 use std::ops::{ControlFlow, Range};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -201,7 +201,7 @@ fn capture_choices_follow_the_rules() {
                 |first, out: &mut [Score]| slice(scores, first, out),
             );
             let choice =
-                engines::choice(&tables, &index, 10_000, engines::DatabasePart::WHOLE, &[], &captures, &scores)
+                solvers::choice(&tables, &index, 10_000, solvers::DatabasePart::WHOLE, &[], &captures, &scores)
                     .unwrap();
             assert_eq!((choice.offered, choice.declined), (offered, declined), "{stones} stones, {set}");
         }

@@ -3,9 +3,6 @@
 
 use check::{CheckError, Databases, certify_bounds, verify_bounds};
 use disk::{Disk, MemoryDisk};
-use engines::capture::InMemory;
-use engines::sweep::{BoundCaptures, Guarantees};
-use engines::{Bytes, Kernel, Tables, capture};
 use game::notation::{PositionText, Seats, Side};
 use game::play::{Game, GameEnd};
 use game::reference::{self, ReferenceBounds};
@@ -14,6 +11,9 @@ use oracle::{Library, Oracle};
 use pipeline::{Manifest, Orchestrator, RunOptions};
 use planner::{Settings, schema};
 use search::{Evaluation, SearchLimits, SearchRequest, SearchStop, Searcher};
+use solvers::capture::InMemory;
+use solvers::sweep::{BoundCaptures, Guarantees};
+use solvers::{Bytes, Kernel, Tables, capture};
 use stages::Awari;
 use std::path::{Path, PathBuf};
 use store::Scores;

@@ -2,12 +2,12 @@
 
 use check::{Databases, Extent, certify, verify};
 use disk::{Digest, Disk, MemoryDisk};
-use engines::capture::InMemory;
-use engines::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
 use game::reference::{self, ReferenceMove};
 use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, Score};
 use pipeline::{Manifest, Orchestrator, RunOptions};
 use planner::{Method, Settings, schema};
+use solvers::capture::InMemory;
+use solvers::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
 use stages::Awari;
 use std::path::{Path, PathBuf};
 use tests::Random;

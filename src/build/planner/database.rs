@@ -1,0 +1,343 @@
+//! Plans of databases: method, memory layout and predicted cost of each.
+
+use crate::cost::{STAGE_SECONDS, sweep_on_disk};
+use crate::file_size::{bound_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes};
+use crate::{CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
+use pipeline::Cost;
+use solvers::sweep::disk::DiskPlan;
+use store::Codec;
+
+/// Snapshots on disk at a time: one stays until the next is durable.
+const SNAPSHOTS: u64 = 2;
+
+/// Planes of a bit a position in scratch files, at most: candidates, wins, and both as they were when the bound began.
+const SCRATCH_PLANES: u64 = 4;
+
+/// Margin of the expected sizes of compressed files.
+const COMPRESSED_MARGIN: f64 = 1.05;
+
+/// Bytes of a file of statistics, at most.
+const STATS_FILE_BYTES: u64 = 4096;
+
+/// Bytes of the evaluation and of its errors, at most.
+const EVALUATION_FILES_BYTES: u64 = 64 << 10;
+
+/// Plans of all databases of a build.
+#[derive(Clone, Debug)]
+pub struct BuildPlan {
+    settings: Settings,
+    databases: Vec<DatabasePlan>,
+    array_bytes_max: usize,
+}
+
+impl BuildPlan {
+    /// Plans all databases of a manifest.
+    pub fn new(settings: Settings) -> BuildPlan {
+        let plan = |stones| DatabasePlan::new(&settings, stones);
+        let databases: Vec<DatabasePlan> = settings.stones().map(plan).collect();
+        let is_whole = |plan: &&DatabasePlan| plan.memory().captures == CaptureMemory::Whole;
+        // Values of pairs are in arrays of their own.
+        let largest = databases.iter().rev().find(is_whole);
+        let array_bytes_max = largest.map_or(0, |plan| solvers::row_bytes(&settings.set.slabs(plan.stones())) as usize);
+        BuildPlan { settings, databases, array_bytes_max }
+    }
+
+    /// Returns the settings that were planned.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the predicted cost of the stage that ends a book at a milestone.
+    ///
+    /// # Panics
+    /// If the build has no book.
+    pub fn book_cost(&self, milestone: u32) -> Cost {
+        let Settings { ref hardware, ranks, .. } = self.settings;
+        self.settings.book().expect("the build has a book").cost(milestone, hardware, ranks)
+    }
+
+    /// Returns the plan of the database of `stones`.
+    ///
+    /// # Panics
+    /// If the build has no such database.
+    pub fn database(&self, stones: u32) -> &DatabasePlan {
+        let at = self.databases.binary_search_by_key(&stones, DatabasePlan::stones);
+        &self.databases[at.expect("the build has this database")]
+    }
+
+    /// Returns the plans by number of stones.
+    pub fn databases(&self) -> &[DatabasePlan] {
+        &self.databases
+    }
+
+    /// Returns the length of the longest array of captures or scores that any stage holds whole.
+    pub fn array_bytes_max(&self) -> usize {
+        self.array_bytes_max
+    }
+}
+
+/// Plan of one database.
+#[derive(Clone, Debug)]
+pub struct DatabasePlan {
+    memory: StageMemory,
+    /// By class.
+    stages: [Cost; StageClass::ALL.len()],
+    solving: MethodPrediction,
+    all_stages: MethodPrediction,
+}
+
+/// Predicted resources of making one database by one method.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MethodPrediction {
+    /// Method.
+    pub method: Method,
+    /// Work of the stages.
+    pub load: Load,
+    /// Time of all stages.
+    pub seconds: f64,
+    /// The peak memory of any stage, in bytes.
+    pub memory_bytes: u64,
+    /// The peak disk space, in bytes, including files that are removed afterwards.
+    pub disk_bytes: u64,
+    /// Whether the method can solve databases by the rules, and the memory is within the budget.
+    pub fits: bool,
+}
+
+impl DatabasePlan {
+    /// Plans a database by the method that the manifest asks for, else by the fastest one that fits the memory.
+    pub fn new(settings: &Settings, stones: u32) -> DatabasePlan {
+        match settings.asked_method(stones) {
+            Some(method) => DatabasePlan::by(settings, stones, method),
+            None => fastest(settings, stones),
+        }
+    }
+
+    /// Plans a database by each method.
+    pub fn by_each_method(settings: &Settings, stones: u32) -> [DatabasePlan; 5] {
+        Method::ALL.map(|method| DatabasePlan::by(settings, stones, method))
+    }
+
+    /// Plans a database by a method.
+    pub fn by(settings: &Settings, stones: u32, method: Method) -> DatabasePlan {
+        let memory = StageMemory::new(settings, stones, method);
+        let estimate = Estimate { settings, memory: &memory };
+        let whole = |&class: &StageClass| (estimate.load(class), estimate.cost(class, 1));
+        let solving: Vec<_> = StageClass::solving(method).iter().map(whole).collect();
+        let captures = captures_bytes(settings, stones);
+        let beside_captures = |class: &StageClass| {
+            let (load, cost) = whole(class);
+            // A bound method reads captures once; `seeds` writes the seeds beside them.
+            let are_there = *class == StageClass::Seeds || !method.has_bounds();
+            let captures = if are_there { captures } else { 0 };
+            (load, Cost { disk_bytes: cost.disk_bytes + captures, ..cost })
+        };
+        let mut all = vec![whole(&StageClass::Capture)];
+        all.extend(StageClass::solving(method).iter().map(beside_captures));
+        all.extend((settings.verify != Verify::None).then(|| beside_captures(&StageClass::Verify)));
+        all.push(beside_captures(&StageClass::Stats));
+        let all_stages = estimate.prediction(&all);
+        let smaller = settings.stones().take_while(|&smaller| smaller < stones);
+        let smaller = smaller.map(|stones| database_bytes(settings, stones)).sum::<u64>();
+        DatabasePlan {
+            stages: std::array::from_fn(|class| estimate.stage_cost(StageClass::ALL[class])),
+            solving: estimate.prediction(&solving),
+            all_stages: MethodPrediction { disk_bytes: all_stages.disk_bytes + smaller, ..all_stages },
+            memory,
+        }
+    }
+
+    /// Returns the number of stones.
+    pub fn stones(&self) -> u32 {
+        self.memory.stones
+    }
+
+    /// Returns the method that solves the database.
+    pub fn method(&self) -> Method {
+        self.memory.method
+    }
+
+    /// Returns the memory layout of the stages.
+    pub fn memory(&self) -> &StageMemory {
+        &self.memory
+    }
+
+    /// Returns the predicted cost of one stage of a class.
+    pub fn cost(&self, class: StageClass) -> Cost {
+        self.stages[class as usize]
+    }
+
+    /// Returns the predicted resources of the stages from captures to scores.
+    pub fn solving(&self) -> &MethodPrediction {
+        &self.solving
+    }
+
+    /// Returns the predicted resources of all stages, with the disk space of all smaller databases. Mapped files count
+    /// as no memory: they use only the memory that is left over.
+    pub fn all_stages(&self) -> &MethodPrediction {
+        &self.all_stages
+    }
+}
+
+/// Plans a database where the manifest names no method (Lincke 2002, section 2.5): the fastest of those that
+/// fit the memory, otherwise the one that needs the least. Counting is never chosen: it needs as much memory as sweep.
+fn fastest(settings: &Settings, stones: u32) -> DatabasePlan {
+    let plans = DatabasePlan::by_each_method(settings, stones).into_iter();
+    let is_possible = |method: Method| method != Method::Counting && method.refusal(&settings.rules).is_none();
+    let fitting = plans.filter(|plan| plan.solving.fits && is_possible(plan.method()));
+    let fastest = fitting.min_by(|one, other| one.solving.seconds.total_cmp(&other.solving.seconds));
+    let smallest = if settings.rules.has_scores() { Method::OneBitDual } else { Method::Sweep };
+    fastest.unwrap_or_else(|| DatabasePlan::by(settings, stones, smallest))
+}
+
+/// The stages of one database by one method, under estimation.
+struct Estimate<'a> {
+    settings: &'a Settings,
+    memory: &'a StageMemory,
+}
+
+impl Estimate<'_> {
+    /// The load of all stages of a class.
+    fn load(&self, class: StageClass) -> Load {
+        let StageMemory { method, arena_bytes, solving_bytes, .. } = *self.memory;
+        let load = CostModel::default().load(self.settings, self.memory, class);
+        if class == StageClass::Sweep && arena_bytes.is_some() {
+            return load + sweep_on_disk(self.settings, self.memory.stones);
+        }
+        // The page cache of the system holds scratch files where there is enough spare memory.
+        let scratch_bytes = SCRATCH_PLANES * self.positions() / 8;
+        let spare_bytes = self.settings.hardware.memory_bytes.saturating_sub(solving_bytes);
+        let is_cached = method.has_bounds() && StageClass::solving(method).contains(&class);
+        let has_none = self.memory.previous_in_memory || scratch_bytes <= spare_bytes;
+        if is_cached && has_none { load.without_scratch() } else { load }
+    }
+
+    /// The cost of one stage of a class that has `stages`.
+    fn cost(&self, class: StageClass, stages: u32) -> Cost {
+        let Settings { hardware, threads, .. } = self.settings;
+        let load = self.load(class).share(1.0 / f64::from(stages));
+        let (disk_bytes, disk_kept_bytes) = self.disk_bytes(class);
+        Cost {
+            positions: self.positions(),
+            seconds: hardware.seconds(&load, *threads) + STAGE_SECONDS,
+            memory_bytes: self.memory.peak_bytes(self.settings, class),
+            disk_bytes,
+            disk_kept_bytes,
+        }
+    }
+
+    /// The cost of one stage of a class, as the pipeline runs it.
+    fn stage_cost(&self, class: StageClass) -> Cost {
+        let stones = self.memory.stones;
+        let cost = self.cost(class, if class.is_repeated() { stones.max(1) } else { 1 });
+        if class != StageClass::Verify {
+            return cost;
+        }
+        let databases = self.settings.smaller(stones).chain([stones]);
+        let files = databases.map(|stones| file_bytes_max(self.settings, self.settings.codec, stones)).sum();
+        let mapped_bytes = if self.memory.map_bytes_max.is_some_and(|most| files <= most) { files } else { 0 };
+        Cost { memory_bytes: cost.memory_bytes + mapped_bytes, ..cost }
+    }
+
+    /// The peak disk space of a stage, and the part of it that its outputs keep.
+    fn disk_bytes(&self, class: StageClass) -> (u64, u64) {
+        let Settings { set, ranks, codec, ref scratch, .. } = *self.settings;
+        let stones = self.memory.stones;
+        let file = |codec| file_bytes_max(self.settings, codec, stones);
+        let expected = |bytes: u64| (bytes as f64 * COMPRESSED_MARGIN) as u64;
+        let database = match codec.is_compressed() {
+            true => expected(database_bytes(self.settings, stones)),
+            false => file(codec),
+        };
+        let captures = expected(captures_bytes(self.settings, stones));
+        let planes = expected(planes_bytes(self.settings, stones));
+        // Several ranks keep compressed parts in the run directory until the offset of each part in the file is known.
+        let has_parts = ranks > 1 && codec.is_compressed() && scratch.is_none();
+        let parts = if has_parts { database } else { 0 };
+        match class {
+            StageClass::Capture => (captures, captures),
+            StageClass::Sweep if self.memory.arena_bytes.is_some() => {
+                (database + DiskPlan::file_bytes_max(stones, set), database)
+            }
+            StageClass::Sweep => {
+                let is_elsewhere = ranks > 1 && scratch.is_some();
+                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Packed) };
+                (beside_snapshots(database, snapshots) + parts, database)
+            }
+            // No snapshot.
+            StageClass::Counting if ranks > 1 => (database + parts, database),
+            // A snapshot has more values than scores: up to a byte a position.
+            StageClass::Counting => (beside_snapshots(database, SNAPSHOTS * file(Codec::Raw)), database),
+            StageClass::Seeds => (expected(seeds_bytes(self.settings, stones)), 0),
+            StageClass::Merge => (planes + database, database),
+            StageClass::Verify => (0, 0),
+            StageClass::Stats => (STATS_FILE_BYTES, STATS_FILE_BYTES),
+            StageClass::Evaluation => (EVALUATION_FILES_BYTES, EVALUATION_FILES_BYTES),
+            StageClass::PreprocessTwoBit
+            | StageClass::PreprocessOneBit
+            | StageClass::ProcessTwoBit
+            | StageClass::ProcessOneBit
+            | StageClass::ProcessOneBitDual
+            | StageClass::Postprocess => {
+                let files = seeds_bytes(self.settings, stones) + bound_bytes(self.settings, stones);
+                (planes + expected(files) + self.scratch_bytes(), 0)
+            }
+        }
+    }
+
+    /// The disk space of scratch files while a bound is solved.
+    fn scratch_bytes(&self) -> u64 {
+        let planes = match self.memory.method {
+            Method::TwoBit if self.memory.previous_in_memory => 0,
+            Method::TwoBit => SCRATCH_PLANES - 2,
+            Method::OneBit => SCRATCH_PLANES - 1,
+            _ => SCRATCH_PLANES,
+        };
+        planes * self.memory.wins_plane_bytes
+    }
+
+    /// The stages of some classes together.
+    fn prediction(&self, stages: &[(Load, Cost)]) -> MethodPrediction {
+        let StageMemory { method, stones, budget_bytes, .. } = *self.memory;
+        let most = |of: fn(&Cost) -> u64| stages.iter().map(|(_, cost)| of(cost)).max().unwrap_or(0);
+        let memory_bytes = most(|cost| cost.memory_bytes);
+        let bounds = if method.has_bounds() { 3 * stones } else { 0 };
+        MethodPrediction {
+            method,
+            load: stages.iter().fold(Load::default(), |sum, &(load, _)| sum + load),
+            seconds: stages.iter().map(|(_, cost)| cost.seconds).sum::<f64>() + f64::from(bounds) * STAGE_SECONDS,
+            memory_bytes,
+            disk_bytes: most(|cost| cost.disk_bytes),
+            fits: memory_bytes <= budget_bytes && method.refusal(&self.settings.rules).is_none(),
+        }
+    }
+
+    fn positions(&self) -> u64 {
+        self.settings.set.positions(self.memory.stones)
+    }
+}
+
+/// Returns the peak disk space of a database and its snapshots: the database is written while the last snapshot exists.
+fn beside_snapshots(database: u64, snapshots: u64) -> u64 {
+    (database + snapshots / SNAPSHOTS).max(snapshots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::Manifest;
+
+    /// The prediction for a method does not depend on the method that is chosen.
+    #[test]
+    fn a_prediction_is_that_of_its_own_method() {
+        let prediction = |method: Method, asked: &str, stones| {
+            let text = format!("[build]\nstones = \"0..40\"\nmemory = \"4 GiB\"\nmethod = \"{asked}\"\n");
+            let settings = Settings::new(&Manifest::parse(&text, "m.toml", &crate::schema(), &[]).unwrap());
+            let plans = DatabasePlan::by_each_method(&settings, stones);
+            *plans.into_iter().find(|plan| plan.method() == method).unwrap().all_stages()
+        };
+        for (method, stones) in Method::ALL.into_iter().flat_map(|method| [12, 24, 40].map(|stones| (method, stones))) {
+            let (forced, auto) = (prediction(method, method.word(), stones), prediction(method, "auto", stones));
+            assert_eq!(auto, forced, "{stones} stones by {method}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Division of the memory budget among the arrays and caches of the stages.
+//!
+//! All allocations that depend on `build.memory` go through this module: a stage allocates the sizes in its
+//! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
+
+use crate::{Method, Settings, StageClass};
+use game::Orientation;
+use solvers::bounds::{PlaneLayout, PlaneSlab};
+use solvers::sweep::disk::DiskPlan;
+use store::Codec;
+
+/// Memory of the process besides the arrays of a stage: code, staging, batches of positions on their way to or from
+/// a file.
+const WORKSPACE_BYTES: u64 = 22 << 20;
+/// Memory of each thread: staging, decoded blocks, contexts of codecs, free lists of the allocator.
+const THREAD_BYTES: u64 = 4 << 20;
+/// Bytes of tables for each half of up to n stones, measured.
+const TABLE_BYTES: u64 = 75;
+/// The part of them that the allocator keeps when a sweep on disk has dropped the tables: 0.7 MiB at 20 stones.
+const FORGOTTEN_TABLE_BYTES: u64 = 6;
+
+/// Copies of the longest block in a writer of the codec rans: appended, being encoded with a class each and a code
+/// each, and encoded. Blocks have 16 rows, within these bounds (see `store`).
+const BANDS: u64 = 5;
+const BAND_ROWS: u64 = 16;
+const BAND_BYTES_MIN: u64 = 1 << 20;
+const BAND_BYTES_MAX: u64 = 8 << 20;
+
+/// Bounds of the cache of decoded blocks: captures read some hundred streams at a time.
+const CACHE_BYTES_MAX: u64 = 1 << 30;
+const CACHE_BYTES_MIN: u64 = 8 << 20;
+/// The cache takes at most one part in this many of the budget: the allocator may not return it, so all stages count
+/// it, and the arrays of solvers need the rest.
+const CACHE_SHARE: u64 = 4;
+
+/// Captures that are not kept are made in stripes where the smaller databases are more than 1.5 times the cache; a
+/// stripe takes half of the budget.
+const CAPTURE_CACHE_TIMES: f64 = 1.5;
+const CAPTURE_STRIPE_SHARE: u64 = 2;
+
+/// Pieces of captures, each of the maximal length, that a rank may send before the first is written.
+pub const CAPTURE_PIECES_AHEAD: u64 = 2;
+/// Memory of rank 0 for pieces of captures: those sent, one being computed and one being written.
+const CAPTURE_PIECES_BYTES: u64 = (CAPTURE_PIECES_AHEAD + 2) * solvers::capture::PIECES_POSITIONS;
+
+/// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
+const STRIPE_BYTES_MIN: u64 = 8 << 20;
+
+/// Positions of a game for each stone of the largest database, at most: 2.9 at 32 stones. Bytes of each, with its place in
+/// the database, and in the fit.
+const SAMPLES_A_STONE: u64 = 4;
+const SAMPLE_BYTES: u64 = 72;
+/// Memory of a thread that plays the games: its transposition table.
+const SAMPLER_BYTES: u64 = 5 << 20;
+
+/// Upper bound on the rows that a rank holds, in shares of a database times the root of the number of ranks: of 16
+/// stones 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
+const HELD_SHARES_MAX: f64 = 2.1;
+
+/// Memory of the bound methods besides planes: groups of planes, and tables of subscriptions.
+const BOUNDS_BYTES: u64 = 6 << 20;
+/// Words of a plane in a group of units of a file of seeds, unless one unit has more. A group is held in memory, all
+/// its planes.
+pub const SEEDS_GROUP_WORDS: usize = 16 << 10;
+/// The least rows of a plane in memory while it is transposed, part of [`BOUNDS_BYTES`]. A plane is read once for each
+/// portion of rows of a slab that fits.
+const TRANSPOSED_BYTES_MIN: u64 = 2 << 20;
+/// The part of the memory that one-bit-dual divides between the cache of pages and transposed rows that is left to rows.
+const TRANSPOSED_SHARE: u64 = 16;
+/// The least cache of pages of one-bit-dual: some blocks for each thread.
+const PAGE_CACHE_BYTES_MIN: u64 = 1 << 20;
+/// Upper bound on the wins that a rank keeps, in shares of the plane: at most 4.9 (24 stones, 64 ranks).
+const KEPT_SHARES_MAX: u64 = 5;
+/// Upper bound on the decision log of a rank for a bound, in shares of the plane: at most 2.8 at 14 stones, with 4
+/// ranks; with fewer stones the log is negligible.
+const NOTED_SHARES_MAX: u64 = 3;
+/// Memory of rank 0 for the band of a plane that it assembles, and for messages.
+const ASSEMBLED_BYTES: u64 = 12 << 20;
+
+/// Memory layout of the stages that make one database by one method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageMemory {
+    /// Stones of the database.
+    pub stones: u32,
+    /// Method that solves it.
+    pub method: Method,
+    /// Budget of the process.
+    pub budget_bytes: u64,
+    /// Cache of decoded blocks of the database and of those that captures lead to.
+    pub cache_bytes: u64,
+    /// Captures in memory while they are computed.
+    pub captures: CaptureMemory,
+    /// Scores of a slab that `stats` holds at a time.
+    pub stats_stripe_bytes: u64,
+    /// Files that `verify` may map, all together; `None` if the cache alone exceeds the budget. Maps are faster than
+    /// reads, but their pages are memory of the process.
+    pub map_bytes_max: Option<u64>,
+    /// Each of the two arenas of a sweep on disk; `None` if the scores are swept in memory.
+    pub arena_bytes: Option<u64>,
+    /// Cache of pages of one-bit-dual.
+    pub page_cache_bytes: u64,
+    /// Rows of a plane in memory while it is transposed: the largest slab, where there is room for it.
+    pub transposed_bytes: u64,
+    /// Whether two-bit keeps copies of both planes from the start of a bound in memory; else they are in scratch files.
+    pub previous_in_memory: bool,
+    /// Plane of wins, which [`page_cache_bytes`](Self::page_cache_bytes) caches.
+    pub wins_plane_bytes: u64,
+    /// Memory of the process while bounds are solved; 0 if the method has no bounds.
+    pub planes_bytes: u64,
+    /// Memory of the process in the largest of the stages from captures to scores.
+    pub solving_bytes: u64,
+    /// Memory of the process without arrays and caches of the database.
+    fixed_bytes: u64,
+}
+
+/// Captures in memory while they are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureMemory {
+    /// All of them, which the stage that solves the database takes over.
+    Whole,
+    /// Stripes of this many bytes: the cache is too small for the databases that are read.
+    Stripes(u64),
+    /// None: they are written as they are computed.
+    Streamed,
+}
+
+impl StageMemory {
+    /// Divides the budget for the database of `stones`.
+    pub fn new(settings: &Settings, stones: u32, method: Method) -> StageMemory {
+        let (set, budget_bytes) = (settings.set, settings.memory_bytes);
+        let slabs = set.slabs(stones);
+        let positions = set.positions(stones);
+        let fixed_bytes = fixed_bytes(settings);
+        let room = budget_bytes.saturating_sub(fixed_bytes);
+        let read: u64 = settings.smaller(stones).map(|stones| set.positions(stones)).sum::<u64>() * settings.values();
+        let cache_bytes =
+            (read + positions * settings.values()).min((room / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
+        let in_memory_bytes = fixed_bytes + cache_bytes + sweep_bytes(settings, stones);
+        let on_disk = DiskSweepMemory::new(settings, stones);
+        let is_on_disk = method == Method::Sweep
+            && settings.ranks == 1
+            && settings.rules.has_scores()
+            && in_memory_bytes > budget_bytes
+            && on_disk.memory_bytes() < in_memory_bytes;
+        let planes = Planes::new(settings, stones, fixed_bytes);
+        StageMemory {
+            stones,
+            method,
+            budget_bytes,
+            cache_bytes,
+            captures: if settings.ranks > 1 {
+                CaptureMemory::Streamed
+            } else if !method.has_bounds() && !is_on_disk {
+                CaptureMemory::Whole
+            } else if read as f64 <= CAPTURE_CACHE_TIMES * cache_bytes as f64 {
+                CaptureMemory::Streamed
+            } else {
+                // A further quarter holds the scores that the stripe leads to.
+                CaptureMemory::Stripes(((room / CAPTURE_STRIPE_SHARE).max(CACHE_BYTES_MIN) * 4 / 5).min(positions))
+            },
+            stats_stripe_bytes: {
+                // The largest slab where there is room, so that no row is read in parts.
+                let largest = slabs.iter().map(game::Slab::positions).max().unwrap_or(0);
+                largest.min(room.saturating_sub(cache_bytes).max(STRIPE_BYTES_MIN))
+            },
+            map_bytes_max: room.checked_sub(cache_bytes),
+            arena_bytes: is_on_disk.then_some(on_disk.arena_bytes),
+            page_cache_bytes: planes.page_cache_bytes,
+            transposed_bytes: planes.transposed_bytes(settings, method),
+            previous_in_memory: planes.previous_bytes(settings, method) > 0,
+            wins_plane_bytes: planes.wins_bytes,
+            planes_bytes: planes.memory_bytes(settings, method),
+            solving_bytes: match method {
+                Method::Counting => fixed_bytes + counting_bytes(settings, stones, cache_bytes),
+                Method::Sweep if is_on_disk => on_disk.memory_bytes(),
+                Method::Sweep => in_memory_bytes,
+                Method::TwoBit | Method::OneBit | Method::OneBitDual => {
+                    let seeds = fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones);
+                    seeds.max(planes.memory_bytes(settings, method))
+                }
+            },
+            fixed_bytes,
+        }
+    }
+
+    /// Returns an upper bound on the memory of the process in a stage, files that `verify` maps left out.
+    pub(crate) fn peak_bytes(&self, settings: &Settings, class: StageClass) -> u64 {
+        let cached = self.fixed_bytes + self.cache_bytes;
+        match class {
+            StageClass::Capture => match self.captures {
+                CaptureMemory::Whole => cached + settings.set.positions(self.stones),
+                // Replaces the cache, which is not used in that case.
+                CaptureMemory::Stripes(bytes) => cached.max(self.fixed_bytes + bytes + bytes / 4),
+                CaptureMemory::Streamed if settings.ranks > 1 => cached + CAPTURE_PIECES_BYTES,
+                CaptureMemory::Streamed => cached,
+            },
+            StageClass::Verify => cached,
+            StageClass::Stats => cached + self.stats_stripe_bytes.saturating_sub(STRIPE_BYTES_MIN),
+            StageClass::Evaluation => {
+                let games = settings.evaluation.map_or(0, |fit| fit.games);
+                let sampled = games * u64::from(self.stones) * SAMPLES_A_STONE * SAMPLE_BYTES;
+                cached + settings.threads as u64 * SAMPLER_BYTES + sampled
+            }
+            StageClass::Counting
+            | StageClass::Sweep
+            | StageClass::Seeds
+            | StageClass::PreprocessTwoBit
+            | StageClass::PreprocessOneBit
+            | StageClass::ProcessTwoBit
+            | StageClass::ProcessOneBit
+            | StageClass::ProcessOneBitDual
+            | StageClass::Postprocess
+            | StageClass::Merge => self.solving_bytes,
+        }
+    }
+}
+
+/// Memory that does not depend on the current database.
+pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
+    game::binomial(settings.stones_max() + 6, 6) * TABLE_BYTES + process_bytes(settings)
+}
+
+/// As [`fixed_bytes`](Self::fixed_bytes), without tables.
+fn process_bytes(settings: &Settings) -> u64 {
+    let block = match settings.codec {
+        Codec::Rans | Codec::Floors => {
+            (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX)
+        }
+        Codec::Raw | Codec::Packed | Codec::Zstd | Codec::SparseZstd => 0,
+    };
+    WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
+}
+
+/// Arrays of a sweep in memory; on one of several ranks its part of the database and the captures, the rows that it
+/// holds of others, and messages.
+fn sweep_bytes(settings: &Settings, stones: u32) -> u64 {
+    let positions = settings.set.positions(stones);
+    let scores = solvers::sweep::memory_bytes(&settings.set.slabs(stones));
+    if settings.ranks == 1 || !settings.rules.has_scores() {
+        return (positions + scores) * settings.values();
+    }
+    let ranks = settings.ranks as u64;
+    // Each score is held at most twice.
+    let shares = (HELD_SHARES_MAX * (ranks as f64).sqrt()).min(2.0 * ranks as f64);
+    positions / ranks * 3 + (scores as f64 / ranks as f64 * shares) as u64
+}
+
+/// Arrays of counting. Without other ranks, it reads no smaller databases.
+fn counting_bytes(settings: &Settings, stones: u32, cache_bytes: u64) -> u64 {
+    let Settings { set, ranks, threads, .. } = *settings;
+    let positions = set.positions(stones);
+    match ranks {
+        1 => 2 * positions + solvers::counting::memory_bytes(stones, set, threads),
+        _ => cache_bytes + solvers::counting::distributed::memory_bytes(positions, ranks, threads),
+    }
+}
+
+/// Memory of a sweep on disk.
+struct DiskSweepMemory {
+    fixed_bytes: u64,
+    /// Bytes of each of the two arenas: half of the remaining budget, but at least the minimum.
+    arena_bytes: u64,
+}
+
+impl DiskSweepMemory {
+    fn new(settings: &Settings, stones: u32) -> DiskSweepMemory {
+        let forgotten = game::binomial(settings.stones_max() + 6, 6) * FORGOTTEN_TABLE_BYTES;
+        let fixed_bytes = process_bytes(settings) + DiskPlan::other_bytes(stones, settings.set) + forgotten;
+        let room = settings.memory_bytes.saturating_sub(fixed_bytes);
+        let arena_bytes = (room / 2).max(DiskPlan::arena_bytes_min(stones, settings.set) as u64);
+        DiskSweepMemory { fixed_bytes, arena_bytes }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.fixed_bytes + 2 * self.arena_bytes
+    }
+}
+
+/// Memory of the planes of a bound method.
+struct Planes {
+    /// Memory of the process besides its planes.
+    workspace_bytes: u64,
+    wins_bytes: u64,
+    candidates_bytes: u64,
+    page_cache_bytes: u64,
+    /// Rows of the largest slab, in the orientation of the wins.
+    slab_bytes: u64,
+}
+
+impl Planes {
+    fn new(settings: &Settings, stones: u32, fixed_bytes: u64) -> Planes {
+        let slabs = settings.set.slabs(stones);
+        let candidates = PlaneLayout::of_slabs(&slabs, Orientation::MoverMajor);
+        let wins = PlaneLayout::of_slabs(&slabs, Orientation::OpponentMajor);
+        let wins_bytes = wins.words() as u64 * 8;
+        let slab_bytes = |slab: &PlaneSlab| slab.rows.next_multiple_of(64) as u64 * slab.row_words as u64 * 8;
+        let workspace_bytes = fixed_bytes + BOUNDS_BYTES + candidates.rows() as u64 * 8;
+        let left = settings.memory_bytes.saturating_sub(workspace_bytes);
+        let left = (left - left / TRANSPOSED_SHARE).max(PAGE_CACHE_BYTES_MIN);
+        Planes {
+            workspace_bytes,
+            wins_bytes,
+            candidates_bytes: candidates.words() as u64 * 8,
+            page_cache_bytes: settings.dual.cache_bytes.unwrap_or(left).min(wins_bytes),
+            slab_bytes: wins.slabs().iter().map(slab_bytes).max().unwrap_or(0),
+        }
+    }
+
+    /// Rows that are kept while a plane is transposed: as many as fit beside the planes.
+    fn transposed_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        let left = settings.memory_bytes.saturating_sub(self.resident_bytes(settings, method));
+        self.slab_bytes.min(left).max(TRANSPOSED_BYTES_MIN)
+    }
+
+    /// Memory of the process while bounds are solved.
+    fn memory_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        match method {
+            Method::TwoBit | Method::OneBit | Method::OneBitDual => {
+                self.transposing_bytes(settings, method) + self.previous_bytes(settings, method)
+            }
+            Method::Counting | Method::Sweep => 0,
+        }
+    }
+
+    /// Copies of both planes from the start of a bound, if there is room for them; else 0.
+    fn previous_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        let bytes = self.wins_bytes + self.candidates_bytes;
+        let has_copies = method == Method::TwoBit && settings.ranks == 1;
+        let has_room = has_copies && self.transposing_bytes(settings, method) + bytes <= settings.memory_bytes;
+        if has_room { bytes } else { 0 }
+    }
+
+    /// Memory of the process while bounds are solved, without these copies.
+    fn transposing_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        let rows = self.transposed_bytes(settings, method) - TRANSPOSED_BYTES_MIN;
+        self.resident_bytes(settings, method) + rows
+    }
+
+    /// The same with the least memory for transposed rows.
+    fn resident_bytes(&self, settings: &Settings, method: Method) -> u64 {
+        let (own, kept, ranks) = (self.candidates_bytes, self.wins_bytes, settings.ranks as u64);
+        match method {
+            Method::TwoBit if ranks > 1 => {
+                let noted = own / ranks * (1 + NOTED_SHARES_MAX);
+                self.workspace_bytes + ASSEMBLED_BYTES + noted + kept.min(kept / ranks * KEPT_SHARES_MAX)
+            }
+            Method::TwoBit => self.workspace_bytes + kept + own,
+            Method::OneBit => self.workspace_bytes + kept,
+            Method::OneBitDual => self.workspace_bytes + self.page_cache_bytes,
+            Method::Counting | Method::Sweep => 0,
+        }
+    }
+}
+
+/// Bytes of a group of seeds, its captures and all its planes of both files.
+fn seeds_group_bytes(stones: u32) -> u64 {
+    (SEEDS_GROUP_WORDS * (64 + 2 * 8 * stones as usize)) as u64
+}
