@@ -1,5 +1,6 @@
 //! `awari book`: opening books of a run directory.
 
+pub(crate) mod book_summary;
 mod databases;
 mod expand;
 mod play;
@@ -10,9 +11,9 @@ mod show;
 mod verify;
 
 use crate::args::{BookArgs, BookCommand, BookFileArgs, BookSide};
-use crate::databases::library;
 use crate::error::Result;
-use crate::opening_book::opened as opened_book;
+use crate::files::databases::library;
+use crate::games::opening_book::opened as opened_book;
 use book::{AwariGame, Book, BookError, BookFile, OpeningBook};
 use disk::RealDisk;
 use game::Rules;

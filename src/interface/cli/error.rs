@@ -1,10 +1,10 @@
 //! Errors that end a command, with their messages and exit codes.
 
 use crate::args::Listen;
-use crate::diagnostics;
-use crate::quantity::plural;
-use crate::shell::building;
-use crate::terminal::say;
+use crate::text::diagnostics;
+use crate::text::quantity::plural;
+use crate::text::shell::building;
+use crate::text::terminal::say;
 use book::{AssessmentError, BookError, BuildError, DrawProofError};
 use check::CheckError;
 use disk::{DiskError, reason};

@@ -1,60 +1,20 @@
 //! The command line of `awari`: parses arguments, calls the other crates, and turns results into text and exit codes.
 //!
-//! Each subcommand has a module. Results go to stdout, progress and remarks to stderr; a closed pipe on stdout is not
-//! an error.
+//! Each subcommand is a module of one of `builds`, `files`, `games` and `books`; `text` words and lays out what all of them
+//! show. Results go to stdout, progress and remarks to stderr; a closed pipe on stdout is not an error.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod analysis;
-mod analyze;
-mod archive;
 mod args;
-mod book_summary;
 mod books;
+mod builds;
 mod candidates;
-mod codecs;
-mod compare;
 mod completions;
-mod databases;
-mod diagnostics;
-mod doctor;
-mod engine;
-mod engine_match;
 mod error;
-mod explain;
-mod export;
-mod gc;
-mod job_role;
-mod job_table;
-mod lines;
-mod logs;
-mod method_table;
-mod observed_run;
-mod opening_book;
-mod output;
-mod plan;
-mod play;
-mod probe;
-mod progress;
-mod quantity;
-mod rank_traffic;
-mod report;
-mod request;
-mod run;
-mod screen;
-mod serve;
-mod shell;
+mod files;
+mod games;
 mod signals;
-mod slurm_script;
-mod stage;
-mod stats;
-mod status;
-mod stop;
-mod summary;
-mod table;
-mod terminal;
-mod verify;
-mod watch;
+mod text;
 
 pub use crate::completions::completion_script;
 pub use clap_complete::Shell;
@@ -98,20 +58,20 @@ pub fn main() -> ExitCode {
 
 fn run() -> Result<Exit> {
     signals::unblock();
-    engine_match::run_guard_if_asked();
+    games::engine_match::run_guard_if_asked();
     signals::catch_file_size_limit()?;
     completions::answer();
     let arguments = match CommandLine::of_process() {
         Ok(arguments) => arguments,
         Err(error) => {
-            error.print().or_else(output::ignore_closed_pipe).map_err(CliError::Stdout)?;
+            error.print().or_else(text::output::ignore_closed_pipe).map_err(CliError::Stdout)?;
             return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
         }
     };
     // All ranks of a job take part in a run; rank 0 alone executes the other commands.
     let is_for_all = matches!(arguments.command, Command::Run(_));
     if let Some(rank) = messaging::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
-        terminal::say(format_args!(
+        text::terminal::say(format_args!(
             "awari: rank {rank} is idle: only `awari run` uses all ranks, rank 0 alone executes other commands"
         ));
         return Ok(Exit::Done);
@@ -126,34 +86,34 @@ fn run() -> Result<Exit> {
             store::use_portable_kernels();
         }
     }
-    logs::begin(match &arguments.command {
+    builds::logs::begin(match &arguments.command {
         Command::Run(args) => args.log.into(),
         _ => LevelFilter::OFF,
     });
     let done = match &arguments.command {
-        Command::Run(args) => run::run(args),
-        Command::Plan(args) => plan::run(args),
-        Command::Status(args) => status::run(args),
-        Command::Stop(args) => stop::run(args),
-        Command::SlurmScript(args) => slurm_script::run(args),
-        Command::Stage(args) => stage::run(args),
-        Command::Verify(args) => verify::run(args),
-        Command::Stats(args) => stats::run(args),
-        Command::Compare(args) => compare::run(args),
-        Command::Probe(args) => probe::run(args),
-        Command::Export(args) => export::run(args),
-        Command::Archive(args) => archive::archive(args),
-        Command::Restore(args) => archive::restore(args),
-        Command::Serve(args) => serve::run(args),
-        Command::Explain(args) => explain::run(args),
-        Command::Report(args) => report::run(args),
-        Command::Gc(args) => gc::run(args),
-        Command::Doctor(args) => doctor::run(args),
-        Command::Analyze(args) => analyze::run(args),
-        Command::Play(args) => play::run(args),
-        Command::Engine(args) => engine::run(args),
+        Command::Run(args) => builds::run::run(args),
+        Command::Plan(args) => builds::plan::run(args),
+        Command::Status(args) => builds::status::run(args),
+        Command::Stop(args) => builds::stop::run(args),
+        Command::SlurmScript(args) => builds::slurm_script::run(args),
+        Command::Stage(args) => builds::stage::run(args),
+        Command::Verify(args) => files::verify::run(args),
+        Command::Stats(args) => files::stats::run(args),
+        Command::Compare(args) => files::compare::run(args),
+        Command::Probe(args) => games::probe::run(args),
+        Command::Export(args) => files::export::run(args),
+        Command::Archive(args) => files::archive::archive(args),
+        Command::Restore(args) => files::archive::restore(args),
+        Command::Serve(args) => games::serve::run(args),
+        Command::Explain(args) => builds::explain::run(args),
+        Command::Report(args) => builds::report::run(args),
+        Command::Gc(args) => builds::gc::run(args),
+        Command::Doctor(args) => builds::doctor::run(args),
+        Command::Analyze(args) => games::analyze::run(args),
+        Command::Play(args) => games::play::run(args),
+        Command::Engine(args) => games::engine::run(args),
         Command::Book(args) => books::run(args),
-        Command::Match(args) => engine_match::run(args),
+        Command::Match(args) => games::engine_match::run(args),
         Command::Completions(args) => completions::run(args),
     };
     match arguments.command.databases_dir() {

@@ -2,7 +2,7 @@
 //! stop or become errors.
 
 use crate::error::{CliError, Result};
-use crate::terminal::say;
+use crate::text::terminal::say;
 use disk::machine::is_signal_ignored;
 use disk::threads;
 use pipeline::Exit;

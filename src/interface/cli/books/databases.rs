@@ -2,8 +2,8 @@
 
 use super::path;
 use crate::args::{BookDatabasesArgs, BookFileArgs};
-use crate::databases::{OpenedDatabases, cache_bytes, holds_artifacts, library};
 use crate::error::Result;
+use crate::files::databases::{OpenedDatabases, cache_bytes, holds_artifacts, library};
 use book::{BookError, BookFile};
 use disk::RealDisk;
 use game::{Board, Rules};

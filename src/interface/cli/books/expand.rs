@@ -5,9 +5,9 @@ use super::path;
 use super::progress::ProgressLines;
 use crate::args::{BookExpandArgs, BookSide, BookStrategy};
 use crate::error::{CliError, Result};
-use crate::quantity::{grouped, plural};
 use crate::signals;
-use crate::terminal::say;
+use crate::text::quantity::{grouped, plural};
+use crate::text::terminal::say;
 use book::{
     AssessmentLimits, AwariGame, Book, BookBuilder, BookEngine, BookFile, BookSettings, BookSides, BuildError, DropOut,
     Strategy, drop_out_depths, engine_version, stones,

@@ -1,6 +1,6 @@
 //! Lines of progress of long commands.
 
-use crate::terminal::say;
+use crate::text::terminal::say;
 use disk::{Stopwatch, SystemClock};
 
 /// The time between two lines.

@@ -3,13 +3,13 @@
 use super::databases::DirectoryDatabases;
 use super::path;
 use super::progress::ProgressLines;
-use crate::analysis::check_table_fits;
 use crate::args::BookProveArgs;
 use crate::error::{CliError, Result};
-use crate::output::print;
-use crate::quantity::{grouped, plural};
+use crate::games::analysis::check_table_fits;
 use crate::signals;
-use crate::terminal::say;
+use crate::text::output::print;
+use crate::text::quantity::{grouped, plural};
+use crate::text::terminal::say;
 use book::{
     AwariGame, BookEngine, BookError, BookFile, BookSides, BuildError, DrawProgress, DrawProof, DrawVerdict,
     KeptPosition, ProofRole, Strategy, check_kept, engine_version, enter_proof,

@@ -3,10 +3,10 @@
 use super::{expand, is_book_first, open};
 use crate::args::{BookDiagramArgs, BookFileArgs, BookPicture, DiagramFormat};
 use crate::error::Result;
-use crate::output::print;
-use crate::quantity::{grouped, plural};
-use crate::screen::Width;
-use crate::table::TextTable;
+use crate::text::output::print;
+use crate::text::quantity::{grouped, plural};
+use crate::text::screen::Width;
+use crate::text::table::TextTable;
 use book::book_ends;
 use pipeline::Exit;
 

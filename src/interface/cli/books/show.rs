@@ -3,9 +3,9 @@
 use super::opening_book;
 use crate::args::BookShowArgs;
 use crate::error::{CliError, Result};
-use crate::opening_book::position_text;
-use crate::output::print;
-use crate::probe::board;
+use crate::games::opening_book::position_text;
+use crate::games::probe::board;
+use crate::text::output::print;
 use book::OpeningBook;
 use game::notation::{PositionText, Seats, Side};
 use game::play::Game;

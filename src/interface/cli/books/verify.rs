@@ -5,10 +5,10 @@ use super::open;
 use super::progress::ProgressLines;
 use crate::args::BookVerifyArgs;
 use crate::error::{CliError, Result};
-use crate::output::print;
-use crate::quantity::{grouped, plural};
 use crate::signals;
-use crate::terminal::say;
+use crate::text::output::print;
+use crate::text::quantity::{grouped, plural};
+use crate::text::terminal::say;
 use book::{
     Assessed, AssessmentLimits, AssessorPool, AwariGame, Book, BookCheck, BookEngine, BookFile, BuildError,
     EngineResults, check_book, check_results, engine_version, stones,

@@ -1,0 +1,211 @@
+//! `awari plan`: what `run` would do.
+
+use crate::args::PlanArgs;
+use crate::builds::codecs;
+use crate::builds::doctor::nearest;
+use crate::builds::job_table::JobTable;
+use crate::builds::method_table::{JsonMachine, JsonPrediction, MethodTable, heading, refusals};
+use crate::builds::request::{ResolvedBuild, refuse_job};
+use crate::error::Result;
+use crate::files::databases::solved;
+use crate::text::output::{print_json, print_text};
+use crate::text::quantity;
+use crate::text::screen::Width;
+use crate::text::table::TextTable;
+use crate::text::terminal::say;
+use disk::{Disk, RealDisk};
+use pipeline::plan::PlannedStage;
+use pipeline::preflight::Resources;
+use pipeline::{Budget, Exit, Orchestrator, Plan, StageCounts};
+use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
+use serde::Serialize;
+use std::path::Path;
+
+/// Name of this machine.
+const THIS: &str = "this";
+
+pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
+    let disk = RealDisk::default();
+    let request = ResolvedBuild::read_to_plan(&disk, args)?;
+    let (settings, dir) = (request.settings(), request.dir());
+    let machine = args.hardware.as_deref().unwrap_or(THIS);
+    if let Some(stones) = args.databases() {
+        // The free disk space of this machine is that of the run directory.
+        let mut hardware = settings.hardware;
+        if machine == THIS {
+            hardware.disk_bytes = disk.free_bytes(&nearest(&dir)).ok();
+        }
+        let settings = settings.clone().for_machine(hardware, settings.memory_bytes, settings.threads);
+        match args.ranks {
+            Some(ranks) if ranks > 1 && !settings.rules.has_scores() => {
+                return refuse_job(&settings).map(|()| Exit::Done);
+            }
+            Some(ranks) => JobTable::new(&settings, stones, ranks.into()).show(machine, args.json)?,
+            None => MethodTable::new(&settings, stones).show(machine, args.json)?,
+        }
+        return Ok(Exit::Done);
+    }
+    let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
+    let plan = orchestrator.plan()?;
+    if args.json {
+        let methods =
+            solved(&plan).into_iter().map(|stones| MethodChoice::new(request.work().plan(), stones)).collect();
+        print_json(&JsonPlan {
+            plan: &plan,
+            counts: plan.stage_counts(),
+            hardware: JsonMachine::new(&settings.hardware),
+            methods,
+        })?;
+    } else {
+        if args.hardware.is_some() {
+            print_text(&heading(machine, settings))?;
+        }
+        print_text(&text(&plan, args.all))?;
+        print_text(&methods(request.work().plan(), &solved(&plan), args.all))?;
+    }
+    if let Some(kept) = codecs::kept(&disk, settings, &dir, &plan) {
+        say(kept);
+    }
+    if let Err(error) = orchestrator.check_directory() {
+        say(format_args!("`run` would refuse to start: {error}"));
+    }
+    if let Err(error) = orchestrator.allows(&plan) {
+        say(format_args!("`run` would refuse to start: {error}"));
+    }
+    if !plan.steps.is_empty() {
+        let refusal = match settings.hardware.disk_bytes.filter(|_| machine != THIS) {
+            None => orchestrator.preflight(&plan.prediction).err().map(|error| error.to_string()),
+            Some(disk_free) => {
+                let room = Resources { memory: Budget::new(settings.memory_bytes), memory_available: None, disk_free };
+                room.check(&plan.prediction, Path::new(machine)).err().map(|error| error.to_string())
+            }
+        };
+        if let Some(error) = refusal {
+            say(format_args!("`run` would refuse to start: {error}"));
+        }
+    }
+    Ok(if args.check && !plan.steps.is_empty() { Exit::WorkPending } else { Exit::Done })
+}
+
+/// A plan and its predictions, as JSON.
+#[derive(Serialize)]
+struct JsonPlan<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    counts: StageCounts,
+    hardware: JsonMachine,
+    methods: Vec<MethodChoice>,
+}
+
+/// The method of a database, and the predictions for all methods.
+#[derive(Serialize)]
+struct MethodChoice {
+    stones: u32,
+    method: &'static str,
+    predictions: Vec<JsonPrediction>,
+}
+
+impl MethodChoice {
+    fn new(build: &BuildPlan, stones: u32) -> MethodChoice {
+        let predicted = predictions(build, stones).map(|of| JsonPrediction::new(build.settings(), &of));
+        MethodChoice { stones, method: build.database(stones).method().word(), predictions: predicted.into() }
+    }
+}
+
+/// Returns the predictions for solving a database by each method.
+fn predictions(build: &BuildPlan, stones: u32) -> [MethodPrediction; 5] {
+    DatabasePlan::by_each_method(build.settings(), stones).map(|plan| *plan.solving())
+}
+
+/// The maximum number of databases for which methods are shown, the largest first.
+const DATABASES_LISTED_MAX: usize = 8;
+
+/// Returns a table of the predictions by method, with the chosen one marked.
+fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
+    let shown = if all { 0 } else { databases.len().saturating_sub(DATABASES_LISTED_MAX) };
+    if databases.is_empty() {
+        return String::new();
+    }
+    let headings: Vec<&str> = ["stones"].into_iter().chain(Method::ALL.map(Method::word)).collect();
+    let mut table = TextTable::new(&headings).numbers(0..headings.len());
+    for &stones in &databases[shown..] {
+        let chosen = build.database(stones).method();
+        let cells = predictions(build, stones).map(|of| {
+            if of.method.refusal(&build.settings().rules).is_some() {
+                return "cannot".to_owned();
+            }
+            let mark = match of.fits {
+                _ if of.method == chosen => "*",
+                true => " ",
+                false => "-",
+            };
+            format!("{}, {} {mark}", Budget::show(of.memory_bytes), quantity::time(of.seconds))
+        });
+        table.add_row([stones.to_string()].into_iter().chain(cells));
+    }
+    format!(
+        "methods, by predicted memory and time (* is chosen, - does not fit {}):\n{}\n{}",
+        Budget::show(build.settings().memory_bytes),
+        table.fit(Width::stdout()),
+        refusals(build.settings())
+    )
+}
+
+/// Groups steps by line: one step each, or those of one kind for all bounds of a database.
+fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
+    let mut lines: Vec<Vec<&PlannedStage>> = Vec::new();
+    for step in &plan.steps {
+        let parameters = step.stage.parameters();
+        let same = |line: &&mut Vec<&PlannedStage>| {
+            line[0].stage.kind() == step.stage.kind() && line[0].stage.parameters().first() == parameters.first()
+        };
+        // Searches from the end: the kinds of stages alternate, so the group is near.
+        let line = lines.iter_mut().rev().take(3).find(same).filter(|_| parameters.len() > 1 && !all);
+        match line {
+            Some(line) => line.push(step),
+            None => lines.push(vec![step]),
+        }
+    }
+    lines
+}
+
+fn text(plan: &Plan, all: bool) -> String {
+    let counts = plan.stage_counts();
+    let mut text = String::new();
+    if plan.steps.is_empty() {
+        text.push_str(&format!("nothing to do: {counts}\n"));
+    } else {
+        let headings = ["stage", "positions", "time", "memory", "disk", "why"];
+        let mut table = TextTable::new(&headings).numbers(1..5).optional(&["disk", "memory", "positions"]);
+        for line in lines(plan, all) {
+            let (step, last) = (line[0], line[line.len() - 1]);
+            let upto = last.stage.parameters().last().filter(|_| line.len() > 1);
+            table.add_row([
+                upto.map_or_else(|| step.stage.to_string(), |upto| format!("{}..{upto}", step.stage)),
+                quantity::grouped(step.cost.positions),
+                quantity::time(line.iter().map(|step| step.cost.seconds).sum()),
+                Budget::show(line.iter().map(|step| step.cost.memory_bytes).max().unwrap_or(0)),
+                Budget::show(line.iter().map(|step| step.cost.disk_bytes).max().unwrap_or(0)),
+                step.reason.to_string(),
+            ]);
+        }
+        let prediction = &plan.prediction;
+        let memory_stage = prediction.memory_stage.as_ref().map_or(String::new(), |stage| format!(" ({stage})"));
+        text.push_str(&format!(
+            "{}\n{counts}; about {}, at most {} of memory{memory_stage} and {} of disk\n",
+            table.fit(Width::stdout()),
+            quantity::about(prediction.seconds),
+            Budget::show(prediction.memory_bytes),
+            Budget::show(prediction.disk_bytes),
+        ));
+    }
+    if !plan.adopted.is_empty() {
+        let files = quantity::plural(plan.adopted.len() as u64, "file");
+        text.push_str(&format!("`run` adopts {files} not in the journal (headers checked)\n"));
+    }
+    if !plan.removable.is_empty() {
+        let files = quantity::plural(plan.removable.len() as u64, "file");
+        text.push_str(&format!("`run` removes {files} that no stage needs\n"));
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! Traffic and balance of the stages that several ranks ran, for `awari status`.
+
+use crate::text::quantity;
+use pipeline::StageName;
+use pipeline::status::StageStatus;
+use std::fmt::Write;
+
+/// Number of stages that are listed, the last ones.
+const STAGES_MAX: usize = 6;
+
+/// Traffic and balance of one stage.
+struct RankTraffic<'a> {
+    stage: &'a StageName,
+    ranks: f64,
+    bytes_sent: f64,
+    messages_sent: f64,
+    waited_share: f64,
+    work_most_by_mean: f64,
+    bytes_most_by_mean: f64,
+    seconds: f64,
+}
+
+impl RankTraffic<'_> {
+    /// Returns the figures of a stage, if several ranks ran it.
+    fn of(status: &StageStatus) -> Option<RankTraffic<'_>> {
+        let measured = status.measured.as_ref()?;
+        let counter = |name: &str| Some(measured.report.counters.get(name)?.as_f64());
+        let ranks = counter("ranks").filter(|&ranks| ranks > 1.0)?;
+        Some(RankTraffic {
+            stage: &status.stage,
+            ranks,
+            bytes_sent: counter("bytes_sent")?,
+            messages_sent: counter("messages_sent")?,
+            waited_share: counter("waited_share")?,
+            work_most_by_mean: counter("work_most_by_mean")?,
+            bytes_most_by_mean: counter("bytes_most_by_mean")?,
+            seconds: ranks * measured.wall_seconds,
+        })
+    }
+}
+
+/// Returns a line on all stages that several ranks ran, and one on each of the last ones; nothing if there are none.
+pub(crate) fn summary(stages: &[StageStatus]) -> String {
+    let all: Vec<RankTraffic> = stages.iter().filter_map(RankTraffic::of).collect();
+    let Some(most) = all.iter().map(|one| one.ranks).reduce(f64::max) else { return String::new() };
+    let sum = |of: fn(&RankTraffic) -> f64| all.iter().map(of).sum::<f64>();
+    let mut text = format!(
+        "{} done by up to {most:.0} ranks: {} in {}, waited {} of the time (most: of one rank, by the mean)\n",
+        quantity::plural(all.len() as u64, "stage"),
+        megabytes(sum(|one| one.bytes_sent)),
+        quantity::plural(sum(|one| one.messages_sent) as u64, "message"),
+        percent(sum(|one| one.waited_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
+    );
+    for one in &all[all.len().saturating_sub(STAGES_MAX)..] {
+        let _ = writeln!(
+            text,
+            "  {:<12} {:.0} ranks, {} in {}, waited {}, most: {:.2} of the work, {:.2} of the bytes",
+            one.stage,
+            one.ranks,
+            megabytes(one.bytes_sent),
+            quantity::plural(one.messages_sent as u64, "message"),
+            percent(one.waited_share),
+            one.work_most_by_mean,
+            one.bytes_most_by_mean,
+        );
+    }
+    text
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.1} MB", bytes / 1e6)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pipeline::StageReport;
+    use pipeline::journal::Measured;
+    use pipeline::status::StageState;
+
+    fn stage(name: &str, ranks: u64, wall_seconds: f64, waited_share: f64) -> StageStatus {
+        let report = StageReport::new(1).with("ranks", ranks).with("bytes_sent", 2_500_000u64);
+        let report = report.with("messages_sent", 1200u64).with("waited_share", waited_share);
+        let report = report.with("work_most_by_mean", 1.25).with("bytes_most_by_mean", 1.0);
+        StageStatus {
+            stage: name.parse().unwrap(),
+            state: StageState::Done,
+            reason: None,
+            started_at: None,
+            done_at: None,
+            measured: Some(Measured { wall_seconds, report, ..Measured::default() }),
+            rate: None,
+        }
+    }
+
+    #[test]
+    fn only_stages_of_several_ranks_are_listed() {
+        let alone = || stage("sweep:8", 1, 1.0, 0.0);
+        assert_eq!(summary(&[alone()]), "");
+        // The journal of a version that recorded only the first rank.
+        let mut old = stage("sweep:8", 4, 1.0, 0.0);
+        old.measured.as_mut().unwrap().report.counters.remove("waited_share");
+        assert_eq!(summary(&[old]), "");
+        let text = summary(&[stage("sweep:8", 2, 2.0, 0.25), stage("sweep:9", 4, 3.0, 0.5), alone()]);
+        let expected = "2 stages done by up to 4 ranks: 5.0 MB in 2,400 messages, waited 44 % of the time (most: of one \
+                        rank, by the mean)\n  \
+                        sweep:8      2 ranks, 2.5 MB in 1,200 messages, waited 25 %, most: 1.25 of the work, 1.00 of the \
+                        bytes\n  \
+                        sweep:9      4 ranks, 2.5 MB in 1,200 messages, waited 50 %, most: 1.25 of the work, 1.00 of the \
+                        bytes\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_last_stages_are_listed() {
+        let stages: Vec<_> = (0..20).map(|stones| stage(&format!("counting:{stones}"), 3, 1.0, 0.5)).collect();
+        let text = summary(&stages);
+        assert!(text.starts_with("20 stages done by up to 3 ranks: 50.0 MB"), "{text}");
+        assert_eq!(text.lines().count(), 1 + STAGES_MAX);
+        assert!(text.contains("counting:19") && !text.contains("counting:13 "), "{text}");
+    }
+}

@@ -1,0 +1,180 @@
+//! The timeline of all runs: a lane for each kind of stage.
+
+use super::chart::number;
+use crate::text::quantity;
+use maud::{Markup, html};
+use pipeline::journal::{History, RunSpan, StageOutcome, StageSpan};
+
+// Coordinates of the picture, which the page scales.
+const WIDTH: f64 = 1300.0;
+const LEFT: f64 = 110.0;
+const RIGHT: f64 = 1290.0;
+const LANE: f64 = 22.0;
+const TOP: f64 = 34.0;
+
+/// The least gap between bars. A run may have thousands of stages; those closer together are drawn as one.
+const GAP_MIN: f64 = 0.5;
+
+/// A bar of a lane.
+struct TimelineBar {
+    begin: f64,
+    end: f64,
+    stages: u32,
+    seconds: f64,
+    what: String,
+    class: &'static str,
+}
+
+/// Draws the timeline, without the time between runs.
+pub(super) fn timeline(history: &History) -> Markup {
+    let mut kinds: Vec<&str> = Vec::new();
+    for stage in history.runs.iter().flat_map(|run| &run.stages) {
+        if !kinds.contains(&stage.stage.kind()) {
+            kinds.push(stage.stage.kind());
+        }
+    }
+    let seconds: f64 = history.runs.iter().map(RunSpan::seconds).sum();
+    if kinds.is_empty() || seconds <= 0.0 {
+        return html! {};
+    }
+    let scale = (RIGHT - LEFT) / seconds;
+    let bottom = TOP + LANE * kinds.len() as f64;
+    let mut starts = Vec::new();
+    let mut before = 0.0;
+    for run in &history.runs {
+        starts.push((before, run));
+        before += run.seconds();
+    }
+    let step = step(seconds);
+    html! {
+        figure.wide {
+            figcaption { "Stages over time, run after run" }
+            svg viewBox={ "0 0 " (WIDTH) " " (bottom + 24.0) } role="img" aria-label="Stages over time" {
+                @for (lane, kind) in kinds.iter().enumerate() {
+                    @let y = TOP + LANE * lane as f64;
+                    text.right x=(LEFT - 8.0) y=(y + LANE * 0.68) { (kind) }
+                    line.grid x1=(LEFT) x2=(RIGHT) y1=(y + LANE) y2=(y + LANE) {}
+                    @for bar in bars(&starts, kind, scale) {
+                        rect class=(bar.class) x=(number(bar.begin)) y=(number(y + 3.0))
+                            width=(number((bar.end - bar.begin).max(bar.width_min()))) height=(number(LANE - 6.0)) {
+                            title { (bar.label()) }
+                        }
+                    }
+                }
+                @for tick in 0..=(seconds / step) as u32 {
+                    @let x = LEFT + f64::from(tick) * step * scale;
+                    line.grid x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
+                    text.middle x=(number(x)) y=(bottom + 17.0) { (quantity::time(f64::from(tick) * step)) }
+                }
+                @for (start, run) in &starts {
+                    @let x = LEFT + start * scale;
+                    line.run x1=(number(x)) x2=(number(x)) y1=(TOP - 12.0) y2=(bottom) {}
+                    text x=(number(x + 4.0)) y=(TOP - 14.0) {
+                        "run " (run.number)
+                        title { (run.command) }
+                    }
+                }
+            }
+            p.legend {
+                @for (class, name) in [("done", "done"), ("failed", "failed"), ("unfinished", "stopped, killed or running")] {
+                    span { svg viewBox="0 0 10 10" { rect class=(class) width="10" height="10" {} } (name) }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the bars of a lane, with close ones merged.
+fn bars(starts: &[(f64, &RunSpan)], kind: &str, scale: f64) -> Vec<TimelineBar> {
+    let mut bars: Vec<TimelineBar> = Vec::new();
+    for (start, run) in starts {
+        let of_kind = run.stages.iter().filter(|stage| stage.stage.kind() == kind);
+        for stage in of_kind {
+            let bar = TimelineBar::new(stage, *start, scale);
+            match bars.last_mut() {
+                Some(last) if last.class == bar.class && bar.begin - last.end < GAP_MIN => last.join(bar),
+                _ => bars.push(bar),
+            }
+        }
+    }
+    bars
+}
+
+impl TimelineBar {
+    fn new(stage: &StageSpan, start: f64, scale: f64) -> TimelineBar {
+        let (class, what) = match &stage.outcome {
+            StageOutcome::Done(_) => ("done", String::new()),
+            StageOutcome::Failed(message) => ("failed", format!(", failed: {message}")),
+            StageOutcome::Unfinished => ("unfinished", ", not finished".to_owned()),
+        };
+        TimelineBar {
+            begin: LEFT + (start + stage.begin_seconds) * scale,
+            end: LEFT + (start + stage.end_seconds) * scale,
+            stages: 1,
+            seconds: stage.end_seconds - stage.begin_seconds,
+            what: format!("{}{what}", stage.stage),
+            class,
+        }
+    }
+
+    fn join(&mut self, other: TimelineBar) {
+        self.end = self.end.max(other.end);
+        self.seconds += other.seconds;
+        self.stages += other.stages;
+        let first = self.what.split(" to ").next().unwrap_or_default();
+        self.what = format!("{first} to {}", other.what);
+    }
+
+    /// Failed stages stay visible, however short.
+    fn width_min(&self) -> f64 {
+        if self.class == "done" { 0.4 } else { 3.0 }
+    }
+
+    fn label(&self) -> String {
+        let many = if self.stages > 1 { format!(", {} stages", self.stages) } else { String::new() };
+        format!("{}{many}, {}", self.what, quantity::time(self.seconds))
+    }
+}
+
+/// Returns the time between marks: a round number of seconds, minutes, hours or days, for about eight marks.
+fn step(seconds: f64) -> f64 {
+    const STEPS: [f64; 19] = [
+        0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 43_200.0,
+        86_400.0, 259_200.0, 864_000.0,
+    ];
+    STEPS.into_iter().find(|step| seconds / step <= 10.0).unwrap_or(seconds / 8.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_of_short_stages_are_a_few_bars() {
+        let stage = |number: u32| StageSpan {
+            stage: format!("process:20:{}", number % 20 + 1).parse().unwrap(),
+            reason: String::new(),
+            begin_seconds: f64::from(number) * 0.01,
+            end_seconds: f64::from(number) * 0.01 + 0.01,
+            outcome: StageOutcome::Unfinished,
+        };
+        let run = RunSpan {
+            number: 1,
+            command: "a <b>".into(),
+            program: String::new(),
+            host: String::new(),
+            threads: 1,
+            memory_bytes: 1,
+            began_at: 0.0,
+            last_at: 0.0,
+            end: None,
+            stages: (0..5000).map(stage).collect(),
+        };
+        let history = History { runs: vec![run], remarks: Vec::new() };
+        let bars = bars(&[(0.0, &history.runs[0])], "process", 20.0);
+        assert_eq!((bars.len(), bars[0].stages), (1, 5000));
+        let text = timeline(&history).into_string();
+        assert!(text.contains("a &lt;b&gt;") && text.len() < 10_000, "{text}");
+        assert_eq!(timeline(&History::default()).into_string(), "");
+    }
+}
