@@ -9,6 +9,7 @@ import contextlib
 import doctest
 import io
 import multiprocessing
+import os
 import pathlib
 import re
 import signal
@@ -62,7 +63,7 @@ def run_examples():
 
 def compare(directory):
     """Compares all scores and numbers of a directory with the reader, and values of moves with each other."""
-    databases = awari.open(directory)
+    databases = awari.open(os.fsencode(directory))
     codec, positions_of = directory.name.split("-")
     assert databases.stones == list(range(9)) and databases.reachable_only == (positions_of == "reachable")
     assert databases.rules == "awari" and databases.has_scores
@@ -220,6 +221,8 @@ def check_arguments(databases):
     for call in (lambda: databases.probe(3), lambda: databases.probe([0.5] * 12), lambda: databases.scores("3"),
                  lambda: databases.scores(3.0), lambda: databases.positions(3, [0.5]), lambda: awari.open(3)):
         fails(TypeError, call)
+    assert databases.positions(3, []).shape == (0, 12)
+    fails(awari.MissingError, lambda: awari.open(b"absent"))
     fails(awari.MissingError, lambda: databases.scores(9))
     fails(awari.MissingError, lambda: databases.probe([4] * 12))
     fails(awari.MissingError, lambda: awari.open("absent"))

@@ -152,14 +152,23 @@ fn limits_are_not_mistakes_of_a_manifest() {
 fn other_databases_are_used_beside_one_that_cannot_be_opened() {
     let place = FinishedRun::new();
     place.copy_without("databases/03.awari");
-    assert!(Command::new("mkfifo").arg(place.path("odd/databases/03.awari")).status().unwrap().success());
-    assert_eq!(place.awari("probe --dir odd '0 0 0 0 0 1 1 0 0 0 0 0'").0, 0);
-    let (code, said) = place.awari("probe --dir odd '0 0 0 0 0 1 1 1 0 0 0 0'");
-    assert!(code == 16 && said.contains("03.awari"), "{code}, {said}");
-    let verified = place.0.awari("verify --dir odd").is(3).says(&["03.awari"]);
-    assert_eq!(verified.out.matches("verified").count(), 3, "{verified:?}");
+    let database = place.path("odd/databases/03.awari");
+    type Make = fn(&Path);
+    let odd: [Make; 3] = [
+        |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+        |path| symlink("absent", path).unwrap(),
+        |path| symlink("/dev/null", path).unwrap(),
+    ];
+    for make in odd {
+        make(&database);
+        assert_eq!(place.awari("probe --dir odd '0 0 0 0 0 1 1 0 0 0 0 0'").0, 0);
+        let (code, said) = place.awari("probe --dir odd '0 0 0 0 0 1 1 1 0 0 0 0'");
+        assert!(code == 16 && said.contains("03.awari"), "{code}, {said}");
+        let verified = place.0.awari("verify --dir odd").is(16).says(&["03.awari"]);
+        assert_eq!(verified.out.matches("verified").count(), 3, "{verified:?}");
+        fs::remove_file(&database).unwrap();
+    }
 
-    fs::remove_file(place.path("odd/databases/03.awari")).unwrap();
     symlink(".", place.path("odd/databases/loop")).unwrap();
     fs::write(place.path("odd/stats/.03.json.tmp-1"), "half").unwrap();
     place.0.awari("gc --dir odd").is(0).shows(&["databases/loop", ".03.json.tmp-1"]);

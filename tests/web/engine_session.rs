@@ -226,6 +226,9 @@ fn options_change_the_search() {
 fn options_beyond_the_memory_are_refused() {
     let place = TestDirectory::new(1);
     place.awari("engine --hash 1TiB").is(12).says(&["cannot allocate 1 TiB", "--hash"]);
+    for small in ["engine --hash 0", "probe --hash 3MiB '0 0 0 0 0 1 1 0 0 0 0 0'", "serve --hash 4194303"] {
+        place.awari(small).is(2).says(&["--hash", "expected at least 4 MiB"]);
+    }
     place.awari("play --hash 1TiB --side none --depth 1").is(12).says(&["cannot allocate 1 TiB"]);
     let search = "position startpos\ngo depth 6\n";
     for (limit, option, kept) in [

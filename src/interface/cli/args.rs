@@ -31,7 +31,7 @@ pub(crate) use read::{
     ProbeArgs, RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
 };
 pub(crate) use search::{SearchArgs, TableArgs};
-pub(crate) use values::{ClockControl, Listen, Sprt};
+pub(crate) use values::{ClockControl, Listen, Sprt, TABLE_MIB_MIN};
 
 /// The environment variable with the default of `--dir`.
 pub(crate) const DIR_VARIABLE: &str = "AWARI_DIR";

@@ -27,7 +27,7 @@ pub enum LibraryFile {
         what: String,
         /// The message without path and remedy.
         brief: String,
-        /// Whether its bytes are wrong; otherwise it cannot be opened.
+        /// Whether its bytes are wrong, or something else stands in its place; otherwise this process cannot open it.
         is_damage: bool,
     },
 }
@@ -35,7 +35,7 @@ pub enum LibraryFile {
 impl LibraryFile {
     fn damaged(path: PathBuf, error: &StoreError) -> LibraryFile {
         let is_damage = match error {
-            StoreError::Disk(error) => error.is_unreadable(),
+            StoreError::Disk(error) => error.is_unreadable() || !error.is_of_system(),
             _ => true,
         };
         LibraryFile::Damaged { path, what: error.to_string(), brief: error.what(), is_damage }

@@ -237,8 +237,8 @@ pub(crate) struct BookProveArgs {
     pub(crate) positions: u32,
     #[command(flatten)]
     pub(crate) databases: BookDatabasesArgs,
-    /// Memory of the table of searched positions
-    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB")]
+    /// Memory of the table of searched positions, at least 4 MiB
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB", value_parser = values::table_size())]
     pub(crate) hash: Budget,
 }
 

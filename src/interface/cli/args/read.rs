@@ -314,8 +314,8 @@ pub(crate) struct ServeArgs {
     /// Address of a proxy whose requests name their client in X-Forwarded-For; each client has a share of the server
     #[arg(long, value_name = "IP")]
     pub(crate) proxy: Option<IpAddr>,
-    /// Memory of the table that all analyses share
-    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB")]
+    /// Memory of the table that all analyses share, at least 4 MiB
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB", value_parser = values::table_size())]
     pub(crate) hash: Budget,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct TableArgs {
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1, value_parser = values::number::<u16>(0..=1024))]
     pub(crate) threads: u16,
     /// Memory of the table of searched positions, at least 4 MiB
-    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "64 MiB")]
+    #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "64 MiB", value_parser = values::table_size())]
     pub(crate) hash: Budget,
 }
 

@@ -4,6 +4,7 @@ use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use game::Rules;
 use oracle::Level;
+use pipeline::Budget;
 use planner::Method;
 use solvers::Kernel;
 use std::net::Ipv6Addr;
@@ -50,6 +51,19 @@ pub(super) fn number<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
             (first, u64::MAX) => format!("expected a whole number, {first} or more"),
             (first, last) => format!("expected a whole number within {first}..{last}"),
         })
+    };
+    StringValueParser::new().try_map(move |text| parse(&text).map_err(InvalidValue))
+}
+
+/// The least size of a table of searched positions, in mebibytes.
+pub(crate) const TABLE_MIB_MIN: u64 = 4;
+
+/// Parses the size of a table of searched positions.
+pub(super) fn table_size() -> impl TypedValueParser<Value = Budget> {
+    let parse = |text: &str| {
+        let size = text.parse::<Budget>().map_err(|error| error.to_string())?;
+        let least = Budget::new(TABLE_MIB_MIN << 20);
+        if size < least { Err(format!("expected at least {least}")) } else { Ok(size) }
     };
     StringValueParser::new().try_map(move |text| parse(&text).map_err(InvalidValue))
 }

@@ -78,7 +78,9 @@ fn integers<'py>(argument: &Bound<'py, PyAny>, dimensions: usize, name: &str) ->
     let py = argument.py();
     let array = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (argument,))?;
     let kind: String = array.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
-    if kind != "i" && kind != "u" {
+    // An empty list has no integers, and NumPy calls it an array of floats.
+    let is_empty: bool = array.getattr(intern!(py, "size"))?.eq(0)?;
+    if kind != "i" && kind != "u" && !is_empty {
         return Err(PyTypeError::new_err(format!("{name}: expected an array of integers")));
     }
     if array.getattr(intern!(py, "ndim"))?.ne(dimensions)? {

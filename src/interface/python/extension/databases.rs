@@ -26,7 +26,9 @@ use std::path::PathBuf;
 /// 4
 #[pyfunction]
 #[pyo3(signature = (directory, /))]
-pub(crate) fn open(py: Python<'_>, directory: PathBuf) -> PyResult<Databases> {
+pub(crate) fn open(py: Python<'_>, directory: &Bound<'_, PyAny>) -> PyResult<Databases> {
+    // What the os module takes: text, bytes and path objects.
+    let directory: PathBuf = py.import("os")?.call_method1("fsdecode", (directory,))?.extract()?;
     let databases = py.detach(|| awari_db::Databases::open(directory)).map_err(exception)?;
     Ok(Databases { handle: Handle::new(databases) })
 }

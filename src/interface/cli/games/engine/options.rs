@@ -1,12 +1,9 @@
 //! The options of the engine, `setoption name NAME value VALUE`.
 
-use crate::args::EngineArgs;
+use crate::args::{EngineArgs, TABLE_MIB_MIN};
 use game::HALF_PITS;
 use oracle::Level;
 use std::fmt::Write;
-
-/// The least size of the table, in mebibytes.
-const HASH_MIN: u64 = 4;
 
 /// The largest size of the table, in mebibytes.
 const HASH_MAX: u64 = 1 << 20;
@@ -37,7 +34,7 @@ pub(super) struct EngineOptions {
 impl EngineOptions {
     pub(super) fn new(args: &EngineArgs) -> EngineOptions {
         EngineOptions {
-            hash: (args.table.hash.bytes() >> 20).clamp(HASH_MIN, HASH_MAX),
+            hash: (args.table.hash.bytes() >> 20).clamp(TABLE_MIB_MIN, HASH_MAX),
             threads: args.table.threads().clamp(1, THREADS_MAX),
             lines: 1,
             level: args.level,
@@ -51,7 +48,7 @@ impl EngineOptions {
     pub(super) fn text(&self) -> String {
         let EngineOptions { hash, threads, lines, level, ponders, own_book, book_file } = self;
         let mut text = String::new();
-        let _ = writeln!(text, "option name Hash type spin default {hash} min {HASH_MIN} max {HASH_MAX}");
+        let _ = writeln!(text, "option name Hash type spin default {hash} min {TABLE_MIB_MIN} max {HASH_MAX}");
         let _ = writeln!(text, "option name Threads type spin default {threads} min 1 max {THREADS_MAX}");
         let _ = writeln!(text, "option name MultiPV type spin default {lines} min 1 max {HALF_PITS}");
         let levels: Vec<String> = Level::ALL.iter().map(|level| format!("var {level}")).collect();
@@ -78,7 +75,7 @@ impl EngineOptions {
             text.trim().strip_prefix("name").and_then(|rest| rest.split_once(" value")).ok_or_else(unknown)?;
         let value = value.trim();
         match name.trim().to_lowercase().as_str() {
-            "hash" => self.hash = number("Hash", value, HASH_MIN, HASH_MAX)?,
+            "hash" => self.hash = number("Hash", value, TABLE_MIB_MIN, HASH_MAX)?,
             "threads" => self.threads = number("Threads", value, 1, THREADS_MAX as u64)? as usize,
             "multipv" => self.lines = number("MultiPV", value, 1, HALF_PITS as u64)? as usize,
             "level" => self.level = value.parse().map_err(|error: oracle::LevelError| error.to_string())?,
