@@ -3,15 +3,19 @@
 
 use crate::build_context::BuildContext;
 use crate::declaration;
+use crate::distributed::{RankResult, SharedFile, SharedWriter, agree, is_shared};
 use crate::kind::{Declaration, FamilyContent, FileFamily, StageKind, is_numbered};
 use crate::opening::OpeningSolver;
 use crate::{files, opening};
-use disk::Digest;
+use disk::{Digest, Disk};
 use game::{Index, Score};
+use messaging::{Alone, Communicator};
 use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageResult as Result};
 use planner::{BuildPlan, Settings};
 use solvers::Bytes;
-use store::{FileKind, Writer};
+use std::ops::Range;
+use std::path::Path;
+use store::FileKind;
 
 /// Version of databases, raised when the same captures give other scores.
 const VERSION: u32 = 1;
@@ -59,40 +63,100 @@ pub(crate) fn read_captures(build: &BuildContext, index: &Index, context: &Stage
     Ok((captures, file.digest()))
 }
 
-/// Writer of the database that a stage makes. It receives the scores of all slabs, and adds that of the opening.
+/// A database that a team of ranks writes.
+pub(crate) struct DatabaseOutput<'d, 'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) disk: &'d dyn Disk,
+    pub(crate) index: &'a Index,
+    pub(crate) path: &'a Path,
+    /// Directory on the local disk of each rank; `None` is that of the file.
+    pub(crate) scratch: Option<&'a Path>,
+    /// Best capture of the opening, if the database has the opening and it has captures.
+    pub(crate) opening_capture: Option<Score>,
+}
+
+/// Writer of the positions of one rank of the database that a stage makes. It receives the scores in slabs, and adds that of
+/// the opening.
 pub(crate) struct DatabaseWriter<'d> {
-    writer: Writer<'d>,
-    stones: u32,
+    writer: SharedWriter<'d>,
     opening: Option<OpeningSolver>,
-    /// Scores received.
-    received: u64,
+    /// The position after those received.
+    position: u64,
+    slab_positions: u64,
 }
 
 impl<'d> DatabaseWriter<'d> {
-    /// Creates the output of a stage.
+    /// Creates the output of a stage that this machine runs alone.
     pub(crate) fn create(context: &'d StageContext, settings: &Settings, index: &Index) -> Result<DatabaseWriter<'d>> {
         let (disk, stones) = (context.disk(), index.stones());
-        let path = context.output(&files::database(stones));
-        let writer = files::create(disk, &path, settings, FileKind::Database, index, settings.codec)?;
-        let capture = opening::best_capture(settings, stones, disk, |name| context.input(name), 0)?;
-        Ok(DatabaseWriter { writer, stones, opening: OpeningSolver::new(settings.rules, index, capture), received: 0 })
+        let path = &context.output(&files::database(stones));
+        let opening_capture = opening::best_capture(settings, stones, disk, |name| context.input(name), 0)?;
+        let output = DatabaseOutput { settings, disk, index, path, scratch: None, opening_capture };
+        Ok(DatabaseWriter::begin(&output, &mut Alone)?)
     }
 
-    /// Appends the scores of positions in slabs, in canonical order.
+    /// Begins to write with the other ranks.
+    pub(crate) fn begin(output: &DatabaseOutput<'d, '_>, communicator: &mut dyn Communicator) -> RankResult<Self> {
+        let DatabaseOutput { settings, disk, index, path, scratch, opening_capture } = *output;
+        let (kind, stones) = (FileKind::Database, index.stones());
+        let file = SharedFile {
+            disk,
+            path,
+            identity: files::identity(settings.rules.name, settings.set, kind, stones),
+            shape: files::shape(index, kind),
+            range: files::range(kind, stones),
+            codec: settings.codec,
+            scratch,
+            is_shared: is_shared(settings, stones, communicator.size()),
+        };
+        let writer = file.begin(communicator)?;
+        let opening = OpeningSolver::new(settings.rules, index, opening_capture);
+        Ok(DatabaseWriter {
+            opening,
+            position: writer.positions().start,
+            slab_positions: index.slab_positions(),
+            writer,
+        })
+    }
+
+    /// The positions in slabs that this rank writes.
+    pub(crate) fn positions(&self) -> Range<u64> {
+        let Range { start, end } = self.writer.positions();
+        start.min(self.slab_positions)..end.min(self.slab_positions)
+    }
+
+    /// The positions of each rank, with that of the opening.
+    pub(crate) fn positions_of_all(&self) -> Vec<Range<u64>> {
+        self.writer.positions_of_all().to_vec()
+    }
+
+    /// Appends the scores of the next positions of this rank, in canonical order.
     pub(crate) fn append(&mut self, scores: &[Score]) -> Result<()> {
         if let Some(opening) = &mut self.opening {
-            opening.see(self.received, scores);
+            opening.see(self.position, scores);
         }
-        self.received += scores.len() as u64;
-        self.writer.append(scores).map_err(|error| files::unwritable_scores(self.stones, error))
+        self.position += scores.len() as u64;
+        self.writer.append(scores)
     }
 
-    /// Publishes the database, and returns the digest of its scores.
-    pub(crate) fn finish(mut self) -> Result<Digest> {
-        if let Some(opening) = self.opening.take() {
-            self.append(&[opening.score()])?;
+    /// Publishes the database of a machine alone, and returns the digest of its scores.
+    pub(crate) fn finish(self) -> Result<Digest> {
+        Ok(self.finish_with(Ok(()), &mut Alone)?.expect("rank 0 has the digest"))
+    }
+
+    /// Publishes the database, and returns the digest of its scores on rank 0. `appended` tells whether this rank appended
+    /// all its scores, or what prevented it.
+    pub(crate) fn finish_with(
+        mut self,
+        mut appended: Result<()>,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<Option<Digest>> {
+        if let Some(mut opening) = self.opening.take() {
+            agree(communicator, appended)?;
+            opening.combine(&communicator.sum(&opening.seen())?);
+            let is_here = self.writer.positions().contains(&self.slab_positions);
+            appended = if is_here { self.writer.append(&[opening.score()]) } else { Ok(()) };
         }
-        let finished = self.writer.finish().map_err(|error| files::unwritable_scores(self.stones, error));
-        Ok(finished?.digest)
+        self.writer.finish(appended, communicator)
     }
 }

@@ -12,7 +12,6 @@
 
 mod batches;
 mod bound_solver;
-mod bound_task;
 mod declaration;
 mod merge;
 mod plane_storage;
@@ -26,6 +25,7 @@ mod ranks;
 mod seed_captures;
 mod seeds;
 mod state;
+mod team;
 mod transpose;
 mod wins_by_capture;
 

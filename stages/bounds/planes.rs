@@ -4,9 +4,11 @@
 //! seeds has one plane for each bound, interleaved by groups of units: slabs, groups in a slab, descending bounds in a
 //! group.
 
+use crate::distributed::{RankResult, SharedFile, SharedWriter};
 use crate::files;
 use disk::{Digest, Disk, signed_of};
 use game::{Index, Orientation};
+use messaging::{Alone, Communicator};
 use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageContext};
 use planner::{SEEDS_GROUP_WORDS, Settings};
@@ -16,7 +18,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{BlockRun, FileKind, Identity, PendingRun, Role, Scores, Shape, SlabShape, ValueRange, Writer};
+use store::{BlockRun, FileKind, Identity, PendingRun, Role, Scores, Shape, SlabShape, ValueRange};
 
 /// A kind of file of planes, of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,13 +155,17 @@ impl PlanePortion<'_> {
 /// Range of the bytes of a plane: all.
 const RANGE: (i8, i8) = (i8::MIN, i8::MAX);
 
-/// Writer of a file of planes.
+/// Writer of the words of one rank of a file of planes.
 pub(crate) struct PlaneWriter<'d> {
-    writer: Writer<'d>,
+    writer: SharedWriter<'d>,
+    /// The words of this rank.
+    words: Range<usize>,
+    /// The word that comes next. Words of other ranks are passed over.
+    next: usize,
 }
 
 impl<'d> PlaneWriter<'d> {
-    /// Creates a file of planes of `index` at `path`.
+    /// Creates a file of planes of `index` at `path`, alone.
     pub(crate) fn create(
         disk: &'d dyn Disk,
         path: &Path,
@@ -167,15 +173,10 @@ impl<'d> PlaneWriter<'d> {
         index: &Index,
         plane: PlaneFile,
     ) -> Result<PlaneWriter<'d>> {
-        let layout = PlaneLayout::new(index, plane.orientation());
-        let (identity, shape) = (plane.identity(settings, index.stones()), plane.shape(&layout, index.stones()));
-        let range = ValueRange::new(RANGE.0, RANGE.1);
-        let codec = settings.intermediates.planes_codec();
-        let writer = Writer::create(disk, path, &identity, &shape, range, codec).map_err(files::unwritable)?;
-        Ok(PlaneWriter { writer })
+        Ok(PlaneWriter::begin(disk, path, settings, index, plane, false, &mut Alone)?)
     }
 
-    /// Creates an output of a stage.
+    /// Creates an output of a stage, alone.
     pub(crate) fn output(
         context: &'d StageContext,
         settings: &Settings,
@@ -186,22 +187,107 @@ impl<'d> PlaneWriter<'d> {
         PlaneWriter::create(context.disk(), &path, settings, index, plane)
     }
 
+    /// Begins to write a file with the other ranks.
+    pub(crate) fn begin(
+        disk: &'d dyn Disk,
+        path: &Path,
+        settings: &Settings,
+        index: &Index,
+        plane: PlaneFile,
+        is_shared: bool,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<PlaneWriter<'d>> {
+        let layout = PlaneLayout::new(index, plane.orientation());
+        let file = SharedFile {
+            disk,
+            path,
+            identity: plane.identity(settings, index.stones()),
+            shape: plane.shape(&layout, index.stones()),
+            range: ValueRange::new(RANGE.0, RANGE.1),
+            codec: settings.intermediates.planes_codec(),
+            scratch: None,
+            is_shared,
+        };
+        let writer = file.begin(communicator)?;
+        let words = words_of(&writer.positions());
+        Ok(PlaneWriter { writer, next: words.start, words })
+    }
+
+    /// The words of this rank.
+    pub(crate) fn words(&self) -> Range<usize> {
+        self.words.clone()
+    }
+
+    /// The words of all ranks.
+    pub(crate) fn words_of_all(&self) -> Vec<Range<usize>> {
+        self.writer.positions_of_all().iter().map(words_of).collect()
+    }
+
+    /// Begins with a word that is not after the first one of this rank.
+    pub(crate) fn begin_at(&mut self, word: usize) {
+        assert!(word <= self.words.start && self.next == self.words.start, "no word is left out");
+        self.next = word;
+    }
+
+    /// Returns those of the next words that are of this rank.
+    fn own<'w>(&mut self, portion: PlanePortion<'w>) -> PlanePortion<'w> {
+        let length = match &portion {
+            PlanePortion::Zeros(words) => *words,
+            PlanePortion::Words(words) => words.len(),
+        };
+        let first = self.next;
+        self.next += length;
+        let within = |word: usize| word.clamp(first, first + length) - first;
+        let own = within(self.words.start)..within(self.words.end);
+        match portion {
+            PlanePortion::Zeros(_) => PlanePortion::Zeros(own.len()),
+            PlanePortion::Words(words) => PlanePortion::Words(&mut words[own]),
+        }
+    }
+
     /// Appends words.
     pub(crate) fn append(&mut self, portion: PlanePortion<'_>) -> Result<()> {
-        let appended = match portion {
+        let portion = self.own(portion);
+        self.append_own(portion)
+    }
+
+    /// Appends words, and returns the number of bits that are set in those of this rank.
+    pub(crate) fn append_and_count(&mut self, portion: PlanePortion<'_>, kernel: BitKernel) -> Result<u64> {
+        let portion = self.own(portion);
+        let count = portion.count(kernel);
+        self.append_own(portion).map(|()| count)
+    }
+
+    fn append_own(&mut self, portion: PlanePortion<'_>) -> Result<()> {
+        match portion {
             PlanePortion::Zeros(words) => self.writer.append_zeros(words as u64 * 8),
             PlanePortion::Words(words) => {
                 words.iter_mut().for_each(|word| *word = word.to_le());
                 self.writer.append(signed_of(disk::bytes_of_words(words)))
             }
-        };
-        appended.map_err(files::unwritable)
+        }
     }
 
-    /// Publishes the file, and returns the digest of its content.
+    /// Publishes the file of a machine alone, and returns the digest of its content.
     pub(crate) fn finish(self) -> Result<Digest> {
-        self.writer.finish().map(|written| written.digest).map_err(files::unwritable)
+        Ok(self.finish_with(Ok(()), &mut Alone)?.expect("rank 0 has the digest"))
     }
+
+    /// Publishes the file, and returns the digest of its content on rank 0. `appended` tells whether this rank appended all
+    /// its words, or what prevented it.
+    pub(crate) fn finish_with(
+        self,
+        appended: Result<()>,
+        communicator: &mut dyn Communicator,
+    ) -> RankResult<Option<Digest>> {
+        self.writer.finish(appended, communicator)
+    }
+}
+
+/// Returns the words of some bytes. Blocks are whole words.
+fn words_of(bytes: &Range<u64>) -> Range<usize> {
+    debug_assert!(bytes.start % 8 == 0 && bytes.end % 8 == 0);
+    (bytes.start / 8) as usize..(bytes.end / 8) as usize
 }
 
 /// Compressed bytes that a reader holds, in addition to a decoded block.
@@ -607,6 +693,22 @@ impl UnitGroup {
     fn seeds(&self, bound: u32, bounds: u32) -> Range<usize> {
         let first = self.words.start * bounds as usize + self.words.len() * (bounds - bound) as usize;
         first..first + self.words.len()
+    }
+
+    /// Returns those of consecutive groups that have some of `words`, each of which has so many planes.
+    pub(crate) fn overlapping<'g>(groups: &'g [UnitGroup], words: &Range<usize>, planes: usize) -> &'g [UnitGroup] {
+        let first = groups.partition_point(|group| group.words.end * planes <= words.start);
+        let end = groups.partition_point(|group| group.words.start * planes < words.end);
+        &groups[first.min(end)..end]
+    }
+
+    /// Returns the words of consecutive groups.
+    pub(crate) fn words_of_all(groups: &[UnitGroup]) -> Range<usize> {
+        match groups {
+            [first, .., last] => first.words.start..last.words.end,
+            [one] => one.words.clone(),
+            [] => 0..0,
+        }
     }
 
     /// Splits `words`, which are those of the group, by units.

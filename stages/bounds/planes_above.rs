@@ -69,7 +69,8 @@ impl<'a> CandidatesReader<'a> {
         let lost = UnionReader::open(index.stones(), bounds.clone().map(PlaneFile::Decided), open)?;
         let layout = |orientation| PlaneLayout::new(index, orientation);
         let (from, to) = (layout(Orientation::OpponentMajor), layout(Orientation::MoverMajor));
-        let transposed = TransposedReader::new(from, to, bytes);
+        let end = to.words();
+        let transposed = TransposedReader::new(from, to, end, bytes);
         Ok(CandidatesReader { bounds, seeds, lost, transposed, buffer: Vec::new() })
     }
 

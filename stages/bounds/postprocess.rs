@@ -1,22 +1,29 @@
 //! The stage `postprocess:n:b`: the positions lost at bound b, transposed into the orientation of the database.
 
 use super::declaration::{self, BOUND_METHODS, PLANES};
-use super::planes::{PlaneFile, PlaneReader, PlaneWriter};
-use super::state::{slot, stop};
+use super::planes::PlaneFile;
+use super::state::{BoundState, slot};
+use super::team::{self, PlaneTask, TeamMember};
 use super::transpose::TransposedRows;
 use crate::build_context::BuildContext;
+use crate::distributed::{RankResult, agree};
 use crate::files;
 use crate::kind::{Phase, StageKind};
+use disk::Digest;
 use game::Index;
+use messaging::Communicator;
 use pipeline::{StageContext, StageReport, StageResult as Result};
 use planner::StageClass;
-use solvers::bounds::PlaneLayout;
+use solvers::bounds::{PlaneLayout, PlaneSlab};
 use std::mem::swap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
+
+const KIND: &str = "postprocess";
 
 /// The kind `postprocess:n:b`.
 pub(crate) static POSTPROCESS: StageKind = StageKind {
-    word: "postprocess",
+    word: KIND,
     parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
     methods: BOUND_METHODS,
@@ -29,55 +36,90 @@ pub(crate) static POSTPROCESS: StageKind = StageKind {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         run(build, stones, bound, context)
     },
+    follow: |follower, order, communicator| {
+        team::follow(follower, order, communicator, |member, communicator| transpose(member, |_| None, communicator))
+    },
     ..StageKind::OF_DATABASES
 };
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
-    let settings = build.settings();
-    let index = Index::new(stones, settings.set);
     let start = Instant::now();
-    let lost = PlaneFile::Lost(bound);
-    let mut reader = PlaneReader::input(context, settings, &index, lost)?.with_long_reads();
-    // The file is not read if the state has the plane in memory.
-    let state = slot(build).take_lost(stones, bound, reader.digest());
-    let mut writer = PlaneWriter::output(context, settings, &index, PlaneFile::Decided(bound))?;
-    let layout = PlaneLayout::new(&index, lost.orientation());
-    let transposed_layout = PlaneLayout::new(&index, PlaneFile::Decided(bound).orientation());
-    let mut read = |words, into: &mut [u64]| match &state {
-        Some(state) => Ok(state.read_lost(words, into)),
-        None => reader.read(words, into).map_err(|error| files::unreadable(&lost.name(stones), error)),
-    };
-    // Rows are written while the next ones are transposed.
-    let transposed_bytes = build.plan(stones).memory().transposed_bytes as usize / 2;
-    let [mut now, mut next] = [(); 2].map(|()| TransposedRows::new(transposed_bytes));
-    let slabs: Vec<_> = layout.slabs().iter().zip(transposed_layout.slabs()).collect();
-    context.progress().begin(index.positions(), "positions");
-    now.fill(slabs[0], 0, || stop(context), &mut read)?;
-    let mut slab = 0;
-    while slab < slabs.len() {
-        let (at, end) = (slab, now.rows().end);
-        let is_whole = end == slabs[at].1.rows;
-        slab += usize::from(is_whole);
-        let first = if is_whole { 0 } else { end };
-        let fill = || slabs.get(slab).map_or(Ok(()), |&slabs| next.fill(slabs, first, || stop(context), &mut read));
-        let (written, filled) = rayon::join(|| writer.append(now.words_mut()), fill);
-        written.and(filled)?;
-        if is_whole {
-            context.progress().advance((slabs[at].0.rows * slabs[at].0.columns) as u64);
-        }
-        swap(&mut now, &mut next);
-    }
-    writer.finish()?;
+    let (lost, decided) = (PlaneFile::Lost(bound).name(stones), PlaneFile::Decided(bound).name(stones));
+    let task = PlaneTask::new(context, (stones, bound), [lost], [decided]);
+    let job = build.job_that_shares(stones);
+    let kept = |lost: Digest| slot(build).take_lost(stones, bound, lost);
+    let (state, loads) =
+        team::lead(KIND, build, job, &task, context, |member, communicator| transpose(member, kept, communicator))?;
     if let Some(state) = state {
         slot(build).put(state);
     }
     let [before, solving] = slot(build).times(stones, bound);
-    let mut report = StageReport::new(index.positions());
+    let report = StageReport::new(Index::new(stones, build.settings().set).positions());
+    let mut report = team::report(report, loads);
     // The times are known only if one process ran all three stages of the bound.
     if before > Duration::ZERO && solving > Duration::ZERO {
         let around = (before + start.elapsed()).as_secs_f64();
         report = report.with("share of pre- and postprocessing", around / (around + solving.as_secs_f64()));
     }
     Ok(report)
+}
+
+/// Transposes the rows of which this rank writes words. `kept` returns the state that has the lost positions in memory,
+/// given the digest of their plane, which then need not be read; it is returned.
+fn transpose(
+    member: &TeamMember,
+    kept: impl FnOnce(Digest) -> Option<BoundState>,
+    communicator: &mut dyn Communicator,
+) -> RankResult<Option<BoundState>> {
+    let TeamMember { plan, ref index, task, .. } = *member;
+    let (lost, decided) = (PlaneFile::Lost(task.bound), PlaneFile::Decided(task.bound));
+    let mut reader = agree(communicator, member.open(lost))?.with_long_reads();
+    let state = kept(reader.digest());
+    let mut writer = member.create(decided, communicator)?;
+    let layouts = [lost, decided].map(|plane| PlaneLayout::new(index, plane.orientation()));
+    let words = writer.words();
+    let slabs = layouts[0].slabs().iter().zip(layouts[1].slabs());
+    let slabs: Vec<_> =
+        slabs.map(|slabs| (slabs, slabs.1.rows_with(&words))).filter(|(_, rows)| !rows.is_empty()).collect();
+    let positions = |rows: &Range<usize>, to: &PlaneSlab| (rows.len() * to.columns) as u64;
+    member.begin_progress(slabs.iter().map(|((_, to), rows)| positions(rows, to)).sum());
+    let mut read = |words, into: &mut [u64]| match &state {
+        Some(state) => Ok(state.read_lost(words, into)),
+        None => reader.read(words, into).map_err(|error| files::unreadable(&lost.name(task.stones), error)),
+    };
+    // Rows are written while the next ones are transposed.
+    let transposed_bytes = plan.memory().transposed_bytes as usize / 2;
+    let [mut now, mut next] = [(); 2].map(|()| TransposedRows::new(transposed_bytes));
+    let mut transpose_all = || {
+        let Some((first, rows)) = slabs.first() else { return Ok(()) };
+        now.fill(*first, rows.clone(), || member.stop(), &mut read)?;
+        writer.begin_at(first.1.word(now.rows().start));
+        let mut slab = 0;
+        while slab < slabs.len() {
+            let ((_, to), rows) = &slabs[slab];
+            let end = now.rows().end;
+            let is_whole = end == rows.end;
+            slab += usize::from(is_whole);
+            let fill = || match slabs.get(slab) {
+                Some((slabs, rows)) => {
+                    let first = if is_whole { rows.start } else { end };
+                    next.fill(*slabs, first..rows.end, || member.stop(), &mut read)
+                }
+                None => Ok(()),
+            };
+            let (written, filled) = rayon::join(|| writer.append(now.words_mut()), fill);
+            written.and(filled)?;
+            if is_whole {
+                member.advance(positions(rows, to));
+            }
+            swap(&mut now, &mut next);
+            // Sends keep-alive messages. An error is returned again by the next message.
+            let _ = communicator.poll();
+        }
+        Ok(())
+    };
+    let appended = transpose_all();
+    writer.finish_with(appended, communicator)?;
+    Ok(state)
 }

@@ -4,6 +4,7 @@ use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::PlaneFile::{CandidateSeeds, Seed, WinSeeds};
 use super::ranks;
 use super::state::{BoundState, slot};
+use super::team::{self, PlaneTask};
 use super::wins_by_capture::find_wins;
 use crate::build_context::BuildContext;
 use crate::kind::{Phase, StageKind};
@@ -12,9 +13,11 @@ use pipeline::{StageContext, StageReport, StageResult as Result};
 use planner::{Method, StageClass};
 use std::time::Instant;
 
+const KIND: &str = "preprocess";
+
 /// The kind `preprocess:n:b`.
 pub(crate) static PREPROCESS: StageKind = StageKind {
-    word: "preprocess",
+    word: KIND,
     parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
     methods: BOUND_METHODS,
@@ -30,10 +33,11 @@ pub(crate) static PREPROCESS: StageKind = StageKind {
     },
     run: |build, parameters, context| {
         let (stones, bound) = declaration::stones_and_bound(parameters);
-        match ranks::job(build, stones) {
-            Some(_) => ranks::preprocess(build, stones, bound, context),
-            None => run(build, stones, bound, context),
-        }
+        run(build, stones, bound, context)
+    },
+    follow: |follower, order, communicator| {
+        let led = follower.kept();
+        team::follow(follower, order, communicator, |member, communicator| ranks::find_wins(member, &led, communicator))
     },
     ..StageKind::OF_DATABASES
 };
@@ -42,10 +46,25 @@ pub(crate) static PREPROCESS: StageKind = StageKind {
 fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let start = Instant::now();
-    let mut state = BoundState::done_above(build, &index, bound, context)?;
-    let report =
-        find_wins(build, &index, bound, context, |wins, new| state.seed(build, &index, bound, context, wins, new))?;
+    let inputs = [WinSeeds, CandidateSeeds].into_iter().chain(declaration::decided_above(stones, bound));
+    let inputs = inputs.map(|plane| plane.name(stones));
+    let task = PlaneTask::new(context, (stones, bound), inputs, [Seed(bound).name(stones)]);
+    let (seeded, loads) = match ranks::job(build, stones) {
+        Some(job) => {
+            let kept = build.kept();
+            team::lead(KIND, build, Some(job), &task, context, |member, communicator| {
+                ranks::find_wins(member, &kept, communicator)
+            })?
+        }
+        None => {
+            let mut state = BoundState::done_above(build, &index, bound, context)?;
+            let found = team::lead(KIND, build, None, &task, context, |member, communicator| {
+                find_wins(member, communicator, |_, wins, new| state.seed(build, &index, bound, context, wins, new))
+            })?;
+            slot(build).put(state);
+            found
+        }
+    };
     slot(build).note(stones, bound, 0, start.elapsed());
-    slot(build).put(state);
-    Ok(report)
+    Ok(team::report(StageReport::new(index.positions()), loads).with("won by captures", seeded))
 }

@@ -6,24 +6,29 @@
 
 use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
-use super::state::stop;
+use super::team::{self, PlaneTask, TeamMember};
 use crate::build_context::BuildContext;
+use crate::distributed::{RankResult, agree};
 use crate::files;
 use crate::kind::{Declaration, Phase, StageKind};
 use game::Index;
+use messaging::Communicator;
 use pipeline::{StageContext, StageReport, StageResult as Result};
 use planner::{DatabasePlan, StageClass};
 use rayon::prelude::*;
 use solvers::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use std::mem::swap;
+use std::path::Path;
 use store::FileKind;
 
 /// Units of work for each thread in a group.
 const UNITS_A_THREAD: usize = 4;
 
+const KIND: &str = "seeds";
+
 /// The kind `seeds:n`.
 pub(crate) static SEEDS_OF_BOUNDS: StageKind = StageKind {
-    word: "seeds",
+    word: KIND,
     phase: Phase::Solving,
     methods: BOUND_METHODS,
     class: |_| Some(StageClass::Seeds),
@@ -41,6 +46,7 @@ pub(crate) static SEEDS_OF_BOUNDS: StageKind = StageKind {
         crate::declaration::plans(kind, build).filter(|plan| plan.stones() > 0).map(declare).collect()
     },
     run: |build, parameters, context| run(build, parameters[0], context),
+    follow: |follower, order, communicator| team::follow(follower, order, communicator, sort_captures),
     ..StageKind::OF_DATABASES
 };
 
@@ -48,12 +54,21 @@ pub(crate) static SEEDS_OF_BOUNDS: StageKind = StageKind {
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     // Neither this stage nor the bounds need them.
     build.forget_captures();
-    let settings = build.settings();
-    let index = Index::new(stones, settings.set);
+    let task = PlaneTask::new(context, (stones, 0), [files::capture(stones)], FILES.map(|plane| plane.name(stones)));
+    let ((), loads) = team::lead(KIND, build, build.job_that_shares(stones), &task, context, sort_captures)?;
+    let positions = Index::new(stones, build.settings().set).positions();
+    Ok(team::report(StageReport::new(positions), loads))
+}
+
+/// Sorts the captures of the groups of which this rank writes words. A group at the border of two ranks is sorted by both.
+fn sort_captures(member: &TeamMember, communicator: &mut dyn Communicator) -> RankResult<()> {
+    let TeamMember { settings, ref index, .. } = *member;
+    let stones = index.stones();
     let name = files::capture(stones);
     let damaged = |error| files::unreadable(&name, error);
-    let path = context.input(&name);
-    let captures = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, &index).map_err(damaged)?;
+    let open = |path: &Path| files::open_windowed(member.disk, path, settings, FileKind::Capture, index);
+    let captures = member.path(&name).and_then(|path| open(path).map_err(damaged));
+    let captures = agree(communicator, captures)?;
     let none = i32::from(solvers::capture::none(stones));
     // The index of a plane in a group, bounds descending; the number of planes if the position is in no plane.
     let targets = targets(stones, |best| match best {
@@ -62,42 +77,59 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
         best if best > 0 => (WINS, stones as i32 - best),
         _ => (WINS, stones as i32),
     });
-    let layout = PlaneLayout::new(&index, PlaneFile::WinSeeds.orientation());
-    let mut writers = [PlaneFile::CandidateSeeds, PlaneFile::WinSeeds]
-        .into_iter()
-        .map(|plane| PlaneWriter::output(context, settings, &index, plane))
-        .collect::<Result<Vec<_>, _>>()?;
-    let groups = PlaneFile::WinSeeds.groups(&index);
+    let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
+    let mut writers = Vec::new();
+    for plane in FILES {
+        writers.push(member.create(plane, communicator)?);
+    }
+    let groups = PlaneFile::WinSeeds.groups(index);
+    let planes = stones as usize;
+    let groups = UnitGroup::overlapping(&groups, &writers[0].words(), planes);
+    if let Some(first) = groups.first() {
+        writers.iter_mut().for_each(|writer| writer.begin_at(first.words.start * planes));
+    }
+    let positions = |group: &UnitGroup| group.rows.len() * layout.slabs()[group.slab].columns;
     let read = |group: &UnitGroup, values: &mut Vec<i8>| {
         let (slab, offset) = (&layout.slabs()[group.slab], index.slabs()[group.slab].offset);
-        values.resize(group.rows.len() * slab.columns, 0);
+        values.resize(positions(group), 0);
         let first = offset + (group.rows.start * slab.columns) as u64;
         captures.read_range(first..first + values.len() as u64, values).map_err(damaged)
     };
     let (mut values, mut next, mut words) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
-    context.progress().begin(index.positions(), "positions");
-    if let Some(first) = groups.first() {
-        read(first, &mut values)?;
+    member.begin_progress(groups.iter().map(|group| positions(group) as u64).sum());
+    let mut sort_all = || {
+        if let Some(first) = groups.first() {
+            read(first, &mut values)?;
+        }
+        for (at, group) in groups.iter().enumerate() {
+            member.stop()?;
+            let sort_and_write = || {
+                for words in &mut words {
+                    words.resize(planes * group.words.len(), 0u64);
+                }
+                let used = sort(&values, &layout.slabs()[group.slab], &targets, &mut words);
+                let both = writers.par_iter_mut().zip(&mut words).zip(used);
+                both.try_for_each(|((writer, words), used)| append(writer, words, used, planes))
+            };
+            let read_next = || groups.get(at + 1).map_or(Ok(()), |group| read(group, &mut next));
+            let (written, read) = rayon::join(sort_and_write, read_next);
+            written.and(read)?;
+            member.advance(values.len() as u64);
+            swap(&mut values, &mut next);
+            // Sends keep-alive messages. An error is returned again by the next message.
+            let _ = communicator.poll();
+        }
+        Ok(())
+    };
+    let mut sorted = sort_all();
+    for writer in writers {
+        writer.finish_with(std::mem::replace(&mut sorted, Ok(())), communicator)?;
     }
-    for (at, group) in groups.iter().enumerate() {
-        stop(context)?;
-        let sort_and_write = || {
-            for words in &mut words {
-                words.resize(stones as usize * group.words.len(), 0u64);
-            }
-            let used = sort(&values, &layout.slabs()[group.slab], &targets, &mut words);
-            let both = writers.par_iter_mut().zip(&mut words).zip(used);
-            both.try_for_each(|((writer, words), used)| append(writer, words, used, stones as usize))
-        };
-        let read_next = || groups.get(at + 1).map_or(Ok(()), |group| read(group, &mut next));
-        let (written, read) = rayon::join(sort_and_write, read_next);
-        written.and(read)?;
-        context.progress().advance(values.len() as u64);
-        swap(&mut values, &mut next);
-    }
-    writers.into_par_iter().try_for_each(|writer| writer.finish().map(|_| ()))?;
-    Ok(StageReport::new(index.positions()))
+    Ok(())
 }
+
+/// The two files, by their indices.
+const FILES: [PlaneFile; 2] = [PlaneFile::CandidateSeeds, PlaneFile::WinSeeds];
 
 /// Indices of the two files.
 const CANDIDATES: usize = 0;

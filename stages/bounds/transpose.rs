@@ -19,14 +19,17 @@ const TILE: usize = 8;
 pub(super) struct TransposedReader {
     from: PlaneLayout,
     to: PlaneLayout,
+    /// The end of the words that are read.
+    end: usize,
     slab: Option<usize>,
     rows: TransposedRows,
 }
 
 impl TransposedReader {
-    /// Creates a reader of planes of the layout `from` in the layout `to` that keeps rows of this many bytes.
-    pub(super) fn new(from: PlaneLayout, to: PlaneLayout, bytes: usize) -> TransposedReader {
-        TransposedReader { from, to, slab: None, rows: TransposedRows::new(bytes) }
+    /// Creates a reader of planes of the layout `from` in the layout `to` that keeps rows of this many bytes, of those before
+    /// the word `end`.
+    pub(super) fn new(from: PlaneLayout, to: PlaneLayout, end: usize, bytes: usize) -> TransposedReader {
+        TransposedReader { from, to, end, slab: None, rows: TransposedRows::new(bytes) }
     }
 
     /// Reads rows of a slab, and returns whether any may have a bit. `read` reads words of the plane, always the same one,
@@ -44,7 +47,8 @@ impl TransposedReader {
         while row < rows.end {
             if self.slab != Some(slab) || !self.rows.rows().contains(&row) {
                 self.slab = None;
-                self.rows.fill(slabs, row, &stop, &mut read)?;
+                let end = slabs.1.rows_with(&(0..self.end)).end;
+                self.rows.fill(slabs, row..end, &stop, &mut read)?;
                 self.slab = Some(slab);
             }
             let end = rows.end.min(self.rows.rows().end);
@@ -90,21 +94,21 @@ impl TransposedRows {
         }
     }
 
-    /// Transposes the slab `from` into rows of `to`, as many as fit, from row `first` on (rounded down to a multiple of 64).
+    /// Transposes the slab `from` into some rows of `to`, as many as fit, from the first on (rounded down to a multiple of 64).
     /// `read` reads words of the plane, and returns whether any may have a bit; `stop` returns an error if it must stop.
     pub(super) fn fill(
         &mut self,
         (from, to): (&PlaneSlab, &PlaneSlab),
-        first: usize,
+        rows: Range<usize>,
         stop: impl Fn() -> Result<()>,
         mut read: impl FnMut(Range<usize>, &mut [u64]) -> Result<bool> + Send,
     ) -> Result<()> {
-        let first = first / 64;
+        let first = rows.start / 64;
         let words = (self.bytes / 8 / to.row_words / 64).max(1);
         // Strips without a bit are clear.
         let strips = self.words.par_chunks_mut(64 * self.row_words.max(1)).zip(&self.has_bits);
         strips.filter(|(_, has_bits)| **has_bits).for_each(|(strip, _)| strip.fill(0));
-        self.rows = first * 64..to.rows.min((first + words) * 64);
+        self.rows = first * 64..rows.end.min((first + words) * 64);
         self.row_words = to.row_words;
         let words = self.rows.len() * to.row_words;
         if words > self.words.len() {

@@ -81,7 +81,7 @@ impl JobLeader {
 }
 
 /// As [`JobLeader::shares`], for a number of ranks.
-pub(super) fn is_shared(settings: &Settings, stones: u32, ranks: usize) -> bool {
+pub(crate) fn is_shared(settings: &Settings, stones: u32, ranks: usize) -> bool {
     ranks > 1 && settings.set.positions(stones) >= SHARED_POSITIONS_MIN
 }
 

@@ -6,12 +6,11 @@
 //!
 //! * [`job`] and [`order`]: what rank 0 asks of the others; [`follower_rank`]: what they keep in between.
 //! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.
-//! * [`solve`]: scores by sweep or counting, with snapshots on a local disk if there is one ([`local_scratch`]). Each rank
-//!   writes a part of the database ([`database_writer`]).
+//! * [`shared_file`]: a file of which each rank writes a part.
+//! * [`solve`]: scores by sweep or counting, with snapshots on a local disk if there is one ([`local_scratch`]).
 
 mod agreement;
 mod counting_snapshots;
-mod database_writer;
 mod follower_rank;
 mod job;
 mod leases;
@@ -20,14 +19,17 @@ mod local_scratch;
 pub(crate) mod message;
 mod order;
 mod rank_load;
+mod shared_file;
 mod solve;
 mod solve_task;
 
 pub(crate) use agreement::{RankFailure, RankResult, agree};
 pub(crate) use follower_rank::FollowerRank;
 pub use job::JobLeader;
+pub(crate) use job::is_shared;
 pub(crate) use leases::{LeaseAnswer, LeaseResult, Leases};
 pub(crate) use local_scratch::name_of;
 pub(crate) use order::{JobOrder, ReadTask, StageOrder, StageTask};
-pub(crate) use rank_load::{LoadMeter, RankLoads, gather as gather_loads};
+pub(crate) use rank_load::{LoadMeter, RankLoads};
+pub(crate) use shared_file::{SharedFile, SharedWriter};
 pub(crate) use solve::{follow as follow_solver, run as solve};

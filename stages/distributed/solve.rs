@@ -7,7 +7,6 @@
 
 use super::agreement::{RankResult, agree};
 use super::counting_snapshots::{ResumePlan, SnapshotSeries};
-use super::database_writer::{DatabaseOutput, ScoreSink};
 use super::follower_rank::FollowerRank;
 use super::job::JobLeader;
 use super::limits::RANKS_MAX;
@@ -18,6 +17,7 @@ use super::solve_task::{DistributedMethod, SolveTask};
 use crate::build_context::BuildContext;
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
+use crate::solver::{DatabaseOutput, DatabaseWriter};
 use crate::{files, opening};
 use disk::Disk;
 use game::Index;
@@ -125,7 +125,7 @@ impl SolvedPart {
         &self,
         ranges: &[Range<u64>],
         communicator: &mut dyn Communicator,
-        sink: ScoreSink,
+        sink: &mut dyn FnMut(&[i8]) -> ControlFlow<()>,
     ) -> messaging::Result<bool> {
         match self {
             SolvedPart::Swept(part, _) => collect(part, ranges, communicator, sink),
@@ -254,7 +254,17 @@ impl<'a> SolveRank<'a> {
         let scratch = self.scratch.as_ref().map(|(directory, _)| &**directory);
         let SolveTask { ref database, opening_capture, .. } = *self.task;
         let output = DatabaseOutput { settings, disk, index: &index, path: database, scratch, opening_capture };
-        output.write(communicator, &mut |ranges, communicator, sink| solved.collect(ranges, communicator, sink))
+        let mut writer = DatabaseWriter::begin(&output, communicator)?;
+        let (ranges, mut appended) = (writer.positions_of_all(), Ok(()));
+        let mut append = |scores: &[i8]| {
+            appended = writer.append(scores);
+            if appended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        if !solved.collect(&ranges, communicator, &mut append)? && appended.is_ok() {
+            // The rank that stopped the collection reports the error.
+            appended = Err(StageError::Stopped);
+        }
+        writer.finish_with(appended, communicator).map(drop)
     }
 
     /// Returns the counts of this rank, its captures, and whether the counts come from a snapshot.

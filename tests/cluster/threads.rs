@@ -313,8 +313,9 @@ fn same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, Vec<u8>
 
 #[test]
 fn a_rank_that_cannot_start_stops_all() {
-    for method in ["sweep", "two-bit"] {
-        let settings = settings("all", 4, method);
+    // Rank 0 alone solves the bounds of the smallest databases.
+    for (method, stones) in [("sweep", 4), ("two-bit", 8)] {
+        let settings = settings("all", stones, method);
         let disk = MemoryDisk::new();
         let done = led(&settings, &disk, 3, |rank| match rank {
             2 => Err("there is no such manifest".to_owned()),

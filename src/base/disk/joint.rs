@@ -161,24 +161,12 @@ impl<'d> Region<'d> {
     }
 
     /// Makes the region durable, and returns the bytes at its [ends](edges_of) for the publishing process.
-    pub fn finish(self) -> Result<Vec<Edge>, DiskError> {
-        let (file, edges) = self.settle()?;
-        file.sync()?;
-        Ok(edges)
-    }
-
-    /// Writes all of the region, in a file that no other process writes to. Not durable. Returns the file.
-    pub fn finish_alone(self) -> Result<Box<dyn ScratchFile + 'd>, DiskError> {
-        let (file, edges) = self.settle()?;
-        edges.iter().try_for_each(|edge| file.write_at(edge.offset, &edge.bytes))?;
-        Ok(file)
-    }
-
-    fn settle(mut self) -> Result<(Box<dyn ScratchFile + 'd>, Vec<Edge>), DiskError> {
+    pub fn finish(mut self) -> Result<Vec<Edge>, DiskError> {
         self.write_blocks()?;
+        self.file.sync()?;
         let head = Edge { offset: self.place.start, bytes: self.head };
         let tail = Edge { offset: self.pending_offset, bytes: self.pending };
-        Ok((self.file, [head, tail].into_iter().filter(|edge| !edge.bytes.is_empty()).collect()))
+        Ok([head, tail].into_iter().filter(|edge| !edge.bytes.is_empty()).collect())
     }
 
     /// Writes all whole blocks that are pending.

@@ -38,6 +38,7 @@ mod memory;
 pub mod process;
 mod real;
 mod sigbus;
+mod spool;
 mod staged;
 pub mod threads;
 mod traffic;
@@ -59,6 +60,7 @@ pub use real::file_system::FileSystem;
 pub use real::pool::POOL_BYTES_MAX;
 pub use real::records::RecordFile;
 pub use sigbus::unblock;
+pub use spool::Spool;
 pub use staged::{Staged, is_leftover, remove_leftovers, set_aside, staged_path};
 pub use traffic::Traffic;
 

@@ -2,7 +2,7 @@
 //!
 //! A program accesses its job through the trait [`Communicator`], one instance per rank. Ranks are threads of
 //! one process ([`ThreadCommunicator`], with injected [`NetworkFaults`], for tests) or processes on any machines
-//! (`MpiCommunicator` of the crate `mpi-messaging`).
+//! (`MpiCommunicator` of the crate `mpi-messaging`). A machine alone is a job of one rank ([`Alone`]).
 //!
 //! Invariants:
 //!
@@ -18,6 +18,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod alone;
 mod communicator;
 mod error;
 mod faults;
@@ -25,6 +26,7 @@ mod launch;
 mod threads;
 mod traffic;
 
+pub use alone::Alone;
 pub use communicator::{Communicator, MESSAGE_BYTES_MAX, assert_other, check_size};
 pub use error::{CommunicationError, Result};
 pub use faults::NetworkFaults;

@@ -16,7 +16,7 @@ use crate::identity::Identity;
 use crate::layout::BlockLayout;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
-use disk::{Digest, DiskError, Edge, Region};
+use disk::{Digest, DiskError, Edge, Region, Spool};
 use std::ops::Range;
 use std::path::Path;
 
@@ -29,9 +29,17 @@ pub struct Division {
     parts: Vec<Range<usize>>,
 }
 
-/// A part being written. Takes the memory of a [`Writer`](crate::Writer) and of a [`Region`].
+/// A part being written. Takes the memory of a [`Writer`](crate::Writer) and of its place.
 pub struct PartWriter<'d> {
-    blocks: BlockWriter<Region<'d>>,
+    blocks: BlockWriter<PartPlace<'d>>,
+}
+
+/// Where the blocks of a part go.
+pub enum PartPlace<'d> {
+    /// Their place in the file.
+    File(Region<'d>),
+    /// A spool, until their place is known.
+    Spool(Spool<'d>),
 }
 
 /// The combined summaries of all parts.
@@ -113,12 +121,12 @@ impl Division {
         (self.header.len() + index_bytes + FOOTER_BYTES) as u64 + part_bytes.iter().sum::<u64>()
     }
 
-    /// Begins to write the blocks of a part to `region`, in the file or elsewhere.
+    /// Begins to write the blocks of a part.
     ///
     /// # Panics
     /// If there is no such part.
-    pub fn writer<'d>(&self, part: usize, region: Region<'d>) -> PartWriter<'d> {
-        PartWriter { blocks: BlockWriter::new(region, self.content.clone(), self.parts[part].clone()) }
+    pub fn writer<'d>(&self, part: usize, place: PartPlace<'d>) -> PartWriter<'d> {
+        PartWriter { blocks: BlockWriter::new(place, self.content.clone(), self.parts[part].clone()) }
     }
 
     /// Combines the summaries of all parts, in order.
@@ -172,13 +180,19 @@ impl Division {
     }
 }
 
-impl BlockSink for Region<'_> {
+impl BlockSink for PartPlace<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
-        Region::write(self, bytes)
+        match self {
+            PartPlace::File(region) => region.write(bytes),
+            PartPlace::Spool(spool) => spool.write(bytes),
+        }
     }
 
     fn offset(&self) -> u64 {
-        Region::offset(self)
+        match self {
+            PartPlace::File(region) => region.offset(),
+            PartPlace::Spool(spool) => spool.bytes(),
+        }
     }
 }
 
@@ -196,11 +210,19 @@ impl<'d> PartWriter<'d> {
         self.blocks.append(scores)
     }
 
-    /// Completes the part. Returns its summary, and the region to be finished.
+    /// Appends zeros, as [`append`](Self::append). Whole blocks of zeros are not encoded.
+    ///
+    /// # Errors
+    /// Those of [`append`](Self::append).
+    pub fn append_zeros(&mut self, count: u64) -> Result<()> {
+        self.blocks.append_zeros(count)
+    }
+
+    /// Completes the part. Returns its summary, and where its blocks are.
     ///
     /// # Panics
     /// If not every position was appended, or after an error.
-    pub fn finish(self) -> Result<(Vec<u8>, Region<'d>)> {
+    pub fn finish(self) -> Result<(Vec<u8>, PartPlace<'d>)> {
         let FinishedBlocks { sink, index, hasher } = self.blocks.finish()?;
         Ok(([index, hasher.encode()].concat(), sink))
     }
@@ -224,13 +246,18 @@ mod tests {
     /// Writes a part outside the file. Returns its summary and its bytes.
     fn kept(division: &Division, example: &Example, part: usize, disk: &MemoryDisk) -> (Vec<u8>, Vec<u8>) {
         let bytes = division.part_bytes_max(part);
-        let scratch = disk.scratch(Path::new("part"), bytes).unwrap();
-        let mut writer = division.writer(part, Region::of(scratch, 0..bytes));
+        let spool = Spool::new(disk, "part".into());
+        let mut writer = division.writer(part, PartPlace::Spool(spool));
         let Range { start, end } = division.ranges()[part];
         example.scores[start as usize..end as usize].chunks(50_001).for_each(|run| writer.append(run).unwrap());
-        let (summary, region) = writer.finish().unwrap();
-        let mut found = vec![0; region.offset() as usize];
-        region.finish_alone().unwrap().read_at(0, &mut found).unwrap();
+        let (summary, PartPlace::Spool(spool)) = writer.finish().unwrap() else { panic!("the place is a spool") };
+        let mut found = Vec::new();
+        let take = |bytes: &[u8]| {
+            found.extend_from_slice(bytes);
+            Ok(())
+        };
+        spool.pass_on(take).unwrap();
+        assert!(found.len() as u64 <= bytes);
         (summary, found)
     }
 
@@ -307,8 +334,8 @@ mod tests {
         let mut example = Example::large();
         example.scores[100_000] = 25;
         let division = division(&example, Codec::Packed, 1);
-        let scratch = MemoryDisk::new().scratch(Path::new("part"), 1 << 20).unwrap();
-        let mut writer = division.writer(0, Region::of(scratch, 0..1 << 20));
+        let disk = MemoryDisk::new();
+        let mut writer = division.writer(0, PartPlace::Spool(Spool::new(&disk, "part".into())));
         let error = writer.append(&example.scores).and_then(|()| writer.finish()).map(drop).unwrap_err();
         assert!(matches!(error, StoreError::OutOfRange { position: 100_000, value: 25, .. }), "{error}");
     }

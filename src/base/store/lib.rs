@@ -40,7 +40,7 @@ pub use archive::Archive;
 pub use cache::{BlockCache, CachedScores};
 pub use codec::kernels::use_portable_kernels;
 pub use codec::{BLOCK_POSITIONS, Codec, CodecError};
-pub use division::{CombinedParts, Division, PartWriter};
+pub use division::{CombinedParts, Division, PartPlace, PartWriter};
 pub use error::{Result, StoreError};
 pub use identity::{FileKind, FileOrientation, Identity, Role};
 pub use pages::{PageCache, PageCounts, Pages};

@@ -37,6 +37,15 @@ impl PlaneSlab {
         self.first_word + row * self.row_words
     }
 
+    /// The rows that have some of the words.
+    pub fn rows_with(&self, words: &Range<usize>) -> Range<usize> {
+        if words.is_empty() {
+            return 0..0;
+        }
+        let within = |word: usize| word.clamp(self.first_word, self.first_word + self.words()) - self.first_word;
+        within(words.start) / self.row_words..within(words.end).div_ceil(self.row_words)
+    }
+
     /// Words of all its rows.
     pub fn words(&self) -> usize {
         self.rows * self.row_words

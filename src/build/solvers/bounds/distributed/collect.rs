@@ -1,21 +1,22 @@
-//! Collection of the planes of a bound on rank 0, in runs of words.
+//! Collection of the planes of a bound: each rank gets the words of a range, in runs.
+//!
+//! In each round every rank sends to every other one what it logged of a band of that rank's range. Before the first
+//! message of a round is received, those of the round before were, so that a rank is ahead of another by one round at most.
 
 use super::log::DecisionLog;
-use super::message::read;
+use super::message::{BoundMessage, read};
 use crate::bounds::{PlaneLayout, PlaneUnit};
 use crate::distributed::varint::Malformed;
 use crate::kernels::tables::CHUNK;
 use messaging::{CommunicationError, Communicator, Result};
 use std::ops::{ControlFlow, Range};
 
-/// Words of a plane that rank 0 assembles at a time, unless a unit has more.
+/// Words of a plane that a rank assembles at a time, unless a unit has more.
 const BAND_WORDS: usize = 512 << 10;
 
-/// Pieces that a rank sends ahead of acknowledgements.
-const AHEAD: usize = 2;
-
-/// Acknowledgement of a piece; anything else stops the sender.
-const TAKEN: u8 = 1;
+/// First byte of a message of a rank that goes on, and of one whose sink broke.
+const WANTS_MORE: u8 = 1;
+const HAS_ENOUGH: u8 = 0;
 
 /// The next run of words of a plane.
 #[derive(Debug)]
@@ -26,136 +27,124 @@ pub enum PlaneRun<'a> {
     Words(&'a mut [u64]),
 }
 
-/// Collects a plane from the logs of all ranks, and clears them. Rank 0 passes all words to `sink`. Returns false if
-/// `sink` broke.
+/// Collects the words of a plane from the logs of all ranks, and clears them. Each rank passes those of its range, one of
+/// `ranges`, to `sink`. Returns false on all ranks if a `sink` broke.
+///
+/// # Panics
+/// If there is not one range for each rank.
 pub(super) fn collect_plane(
     log: &mut DecisionLog,
     layout: &PlaneLayout,
+    ranges: &[Range<usize>],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
 ) -> Result<bool> {
-    let units = layout.units();
-    let bands = bands(&units);
-    let has: Vec<bool> = bands.iter().map(|band| band.clone().any(|unit| log.has(unit))).collect();
-    let announced = communicator.gather(0, has.iter().map(|&has| u8::from(has)).collect())?;
-    let done = match announced {
-        None => send(log, &bands, &has, communicator),
-        Some(announced) => {
-            let mut ranks = announced.into_iter().enumerate().map(|(rank, has)| Announced::new(rank, has, bands.len()));
-            let mut ranks = ranks.by_ref().collect::<Result<Vec<_>, _>>()?;
-            receive(log, layout, (&units, &bands), &mut ranks, communicator, sink)
-        }
-    };
+    let done = exchange(log, layout, ranges, communicator, sink);
     log.clear();
     done
 }
 
-/// Sends the pieces of a rank other than 0. Returns whether all were acknowledged.
-fn send(
-    log: &mut DecisionLog,
-    bands: &[Range<usize>],
-    has: &[bool],
-    communicator: &mut dyn Communicator,
-) -> Result<bool> {
-    let mut ahead = 0;
-    for (band, _) in bands.iter().zip(has).filter(|&(_, &has)| has) {
-        if ahead == AHEAD {
-            if communicator.receive(0)? != [TAKEN] {
-                return Ok(false);
-            }
-            ahead -= 1;
-        }
-        communicator.send(0, piece(log, band))?;
-        ahead += 1;
-    }
-    for _ in 0..ahead {
-        if communicator.receive(0)? != [TAKEN] {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Announcement of the pieces that a rank will send to rank 0.
-struct Announced {
-    rank: usize,
-    /// By band, nonzero if there is a piece.
-    has: Vec<u8>,
-    /// Pieces still to be received.
-    left: usize,
-}
-
-impl Announced {
-    fn new(rank: usize, has: Vec<u8>, bands: usize) -> Result<Announced> {
-        if has.len() != bands {
-            let (expected, found) = (format!("{bands} bands"), format!("{} bytes", has.len()));
-            return Err(CommunicationError::Unexpected { rank, expected, found });
-        }
-        let left = has.iter().filter(|&&has| has != 0).count();
-        Ok(Announced { rank, has, left })
-    }
-}
-
-/// Receives the pieces of all ranks on rank 0.
-fn receive(
-    log: &mut DecisionLog,
+fn exchange(
+    log: &DecisionLog,
     layout: &PlaneLayout,
-    (units, bands): (&[PlaneUnit], &[Range<usize>]),
-    ranks: &mut [Announced],
+    ranges: &[Range<usize>],
     communicator: &mut dyn Communicator,
     sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
 ) -> Result<bool> {
+    let (ranks, mine) = (communicator.size(), communicator.rank());
+    assert_eq!(ranges.len(), ranks, "a range for each rank");
+    let units = layout.units();
+    let bands: Vec<_> = ranges.iter().map(|range| bands(&units, range)).collect();
+    let rounds = bands.iter().map(Vec::len).max().unwrap_or(0);
+    let mut wants_more = true;
     let mut buffer = Vec::new();
-    for (at, band) in bands.iter().enumerate() {
-        let words = units[band.start].words.start..units[band.end - 1].words.end;
-        let speaking: Vec<_> = ranks.iter().filter(|rank| rank.has[at] != 0).map(|rank| rank.rank).collect();
-        let took = if speaking.is_empty() {
-            sink(PlaneRun::Zeros(words.len()))
+    for round in 0..rounds {
+        let piece = |rank: usize| {
+            let mut message = vec![if wants_more { WANTS_MORE } else { HAS_ENOUGH }];
+            if let Some(band) = bands[rank].get(round).filter(|_| wants_more) {
+                message.extend(piece(log, layout, &units, band));
+            }
+            message
+        };
+        for ahead in 1..ranks {
+            let to = (mine + ahead) % ranks;
+            communicator.send(to, piece(to))?;
+        }
+        let mut pieces = vec![Vec::new(); ranks];
+        pieces[mine] = piece(mine);
+        for behind in 1..ranks {
+            let from = (mine + ranks - behind) % ranks;
+            pieces[from] = communicator.receive(from)?;
+        }
+        let mut all = true;
+        for (rank, piece) in pieces.iter().enumerate() {
+            all &= match piece.first() {
+                Some(&WANTS_MORE) => true,
+                Some(&HAS_ENOUGH) => false,
+                _ => return Err(unexpected(rank)),
+            };
+        }
+        if !all {
+            // All ranks return here: the rank that wants no more said so to all in the same round.
+            return Ok(false);
+        }
+        let Some(band) = bands[mine].get(round) else {
+            if let Some(rank) = pieces.iter().position(|piece| piece.len() > 1) {
+                return Err(unexpected(rank));
+            }
+            continue;
+        };
+        let took = if pieces.iter().all(|piece| piece.len() == 1) {
+            sink(PlaneRun::Zeros(band.words.len()))
         } else {
             buffer.clear();
-            buffer.resize(words.len(), 0);
-            for &rank in &speaking {
-                let piece = if rank == 0 { piece(log, band) } else { communicator.receive(rank)? };
-                add(layout, &words, &piece, &mut buffer).map_err(|Malformed| unexpected(rank))?;
+            buffer.resize(band.words.len(), 0);
+            for (rank, piece) in pieces.iter().enumerate() {
+                add(layout, &band.words, &piece[1..], &mut buffer).map_err(|Malformed| unexpected(rank))?;
             }
             sink(PlaneRun::Words(&mut buffer))
         };
-        for &rank in &speaking {
-            ranks[rank].left -= 1;
-        }
-        if took.is_break() {
-            return stop(ranks, &speaking, communicator).map(|()| false);
-        }
-        for &rank in speaking.iter().filter(|&&rank| rank != 0) {
-            communicator.send(rank, vec![TAKEN])?;
-        }
+        wants_more = took.is_continue();
     }
-    Ok(true)
+    Ok(communicator.sum(&[u64::from(!wants_more)])? == [0])
 }
 
-/// Stops all ranks that still wait for an acknowledgement, and drains the pieces that they have sent: these would be
-/// read as later messages.
-fn stop(ranks: &[Announced], speaking: &[usize], communicator: &mut dyn Communicator) -> Result<()> {
-    for rank in ranks.iter().filter(|rank| rank.rank != 0) {
-        let unanswered = usize::from(speaking.contains(&rank.rank));
-        if rank.left + unanswered > 0 {
-            communicator.send(rank.rank, vec![0])?;
-            for _ in 0..rank.left.min(AHEAD - unanswered) {
-                communicator.receive(rank.rank)?;
-            }
-        }
-    }
-    Ok(())
+/// Words that a rank assembles together, and the units in which they are.
+struct Band {
+    units: Range<usize>,
+    words: Range<usize>,
 }
 
 /// Encodes the logs of some units, each prefixed by its length.
-fn piece(log: &mut DecisionLog, band: &Range<usize>) -> Vec<u8> {
+fn piece(log: &DecisionLog, layout: &PlaneLayout, units: &[PlaneUnit], band: &Band) -> Vec<u8> {
     let mut piece = Vec::new();
-    for bound_message in band.clone().map(|unit| log.take(unit)).filter(|bound_message| !bound_message.is_empty()) {
-        piece.extend_from_slice(&(bound_message.len() as u32).to_le_bytes());
-        piece.extend_from_slice(&bound_message);
+    for number in band.units.clone() {
+        let mut bound_message = log.of_unit(number);
+        let words = &units[number].words;
+        if words.start < band.words.start || band.words.end < words.end {
+            bound_message = only(layout, &bound_message, &band.words);
+        }
+        if !bound_message.is_empty() {
+            piece.extend_from_slice(&(bound_message.len() as u32).to_le_bytes());
+            piece.extend_from_slice(&bound_message);
+        }
     }
     piece
+}
+
+/// Returns the bits of a log that are in some words.
+fn only(layout: &PlaneLayout, bound_message: &[u8], words: &Range<usize>) -> Vec<u8> {
+    let (mut only, mut inside) = (BoundMessage::default(), Vec::new());
+    let read = read(bound_message, |row, bits| {
+        let (slab, in_slab) = row_location(layout, row).ok_or(Malformed)?;
+        let first = layout.slabs()[slab].word(in_slab);
+        inside.clear();
+        inside.extend(bits.iter().filter(|&&(word, _)| words.contains(&(first + word as usize))));
+        only.write(row, &inside);
+        Ok(())
+    });
+    read.expect("a log is what this rank wrote");
+    only.take()
 }
 
 /// Adds the bits of a piece to words of a plane.
@@ -190,13 +179,21 @@ pub(super) fn row_location(layout: &PlaneLayout, row: u32) -> Option<(usize, usi
     (row < layout.slabs()[slab].rows).then_some((slab, row))
 }
 
-/// Cuts the units into bands that are assembled together. Depends on the database alone.
-fn bands(units: &[PlaneUnit]) -> Vec<Range<usize>> {
-    let mut bands: Vec<Range<usize>> = Vec::new();
-    for (number, unit) in units.iter().enumerate() {
+/// Cuts the words of a range into bands, at the ends of units.
+fn bands(units: &[PlaneUnit], range: &Range<usize>) -> Vec<Band> {
+    let mut bands: Vec<Band> = Vec::new();
+    if range.is_empty() {
+        return bands;
+    }
+    let first = units.partition_point(|unit| unit.words.end <= range.start);
+    for (number, unit) in units.iter().enumerate().skip(first).take_while(|(_, unit)| unit.words.start < range.end) {
+        let words = unit.words.start.max(range.start)..unit.words.end.min(range.end);
         match bands.last_mut() {
-            Some(band) if unit.words.end - units[band.start].words.start <= BAND_WORDS => band.end = number + 1,
-            _ => bands.push(number..number + 1),
+            Some(band) if words.end - band.words.start <= BAND_WORDS => {
+                band.units.end = number + 1;
+                band.words.end = words.end;
+            }
+            _ => bands.push(Band { units: number..number + 1, words }),
         }
     }
     bands

@@ -34,14 +34,9 @@ impl DecisionLog {
         bound_message.write((layout.first_row + row) as u32, bits);
     }
 
-    /// Takes the log of a unit.
-    pub(super) fn take(&mut self, unit: usize) -> Vec<u8> {
-        self.bound_messages[unit].get_mut().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Whether the log of a unit has any bits.
-    pub(super) fn has(&mut self, unit: usize) -> bool {
-        self.bound_messages[unit].get_mut().unwrap_or_else(PoisonError::into_inner).len() > 0
+    /// Returns the log of a unit.
+    pub(super) fn of_unit(&self, unit: usize) -> Vec<u8> {
+        self.bound_messages[unit].lock().unwrap_or_else(PoisonError::into_inner).bytes().to_vec()
     }
 
     /// Clears the log.

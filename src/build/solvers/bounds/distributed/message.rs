@@ -53,6 +53,11 @@ impl BoundMessage {
         self.bytes.len()
     }
 
+    /// The message.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Takes the message, leaving an empty one.
     pub(super) fn take(&mut self) -> Vec<u8> {
         self.row = 0;

@@ -7,8 +7,8 @@
 //! if long. The last message carries a vote: a bound ends with a superstep in which no rank found a win. Wins may be
 //! late but are never wrong, so the planes do not depend on the number of ranks and threads.
 //!
-//! The state stays with the ranks from bound to bound. The decisions of a bound are logged until rank 0 has written
-//! them (`log.rs`), in the encoding in which they are sent.
+//! The state stays with the ranks from bound to bound. The decisions of a bound are logged until they are
+//! written (`log.rs`), in the encoding in which they are sent.
 
 mod collect;
 mod log;
@@ -34,7 +34,7 @@ use log::OwnedCandidates;
 use messaging::{CommunicationError, Communicator, MessageTraffic, Result};
 use rayon::prelude::*;
 use std::convert::Infallible;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wins::{KeptWins, RowKeepers, WinSource};
@@ -162,17 +162,21 @@ impl RankPlanes {
         Ok(report)
     }
 
-    /// Collects a plane of the bound on rank 0, which passes it to `sink` in runs of words. Returns false if `sink`
-    /// broke.
+    /// Collects a plane of the bound: each rank gets the words of its range, and passes them to `sink` in runs. Returns false
+    /// on all ranks if a `sink` broke.
+    ///
+    /// # Panics
+    /// If there is not one range for each rank.
     pub fn collect(
         &mut self,
         decided: Decided,
+        ranges: &[Range<usize>],
         communicator: &mut dyn Communicator,
         sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
     ) -> Result<bool> {
         match decided {
-            Decided::Won => collect_plane(&mut self.solver.wins.won, &self.wins_layout, communicator, sink),
-            Decided::Lost => collect_plane(&mut self.solver.candidates.lost, &self.layout, communicator, sink),
+            Decided::Won => collect_plane(&mut self.solver.wins.won, &self.wins_layout, ranges, communicator, sink),
+            Decided::Lost => collect_plane(&mut self.solver.candidates.lost, &self.layout, ranges, communicator, sink),
         }
     }
 

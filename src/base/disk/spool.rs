@@ -1,0 +1,116 @@
+//! Bytes that are kept until their place in a file is known.
+
+use crate::error::DiskError;
+use crate::{Disk, ScratchFile};
+use std::path::PathBuf;
+
+/// Bytes in memory before they are written to a segment.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Bytes of a segment. Its space is reserved when it is created.
+const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Bytes that one process appends, in unnamed files, and passes on in order when all are there. The first few stay in memory.
+pub struct Spool<'d> {
+    disk: &'d dyn Disk,
+    path: PathBuf,
+    segments: Vec<Box<dyn ScratchFile>>,
+    /// Bytes in the segments, whole pieces.
+    stored: u64,
+    pending: Vec<u8>,
+}
+
+impl<'d> Spool<'d> {
+    /// Creates an empty spool. `path` says where its files are, and names them in errors.
+    pub fn new(disk: &'d dyn Disk, path: PathBuf) -> Spool<'d> {
+        Spool { disk, path, segments: Vec::new(), stored: 0, pending: Vec::new() }
+    }
+
+    /// Number of bytes appended.
+    pub fn bytes(&self) -> u64 {
+        self.stored + self.pending.len() as u64
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`DiskError::NoSpace`] with what is needed and free, or what the operating system says; the spool can then only be
+    /// dropped.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), DiskError> {
+        while !bytes.is_empty() {
+            let (now, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.pending.len()));
+            self.pending.extend_from_slice(now);
+            bytes = rest;
+            if self.pending.len() == PIECE_BYTES {
+                let at = self.stored % SEGMENT_BYTES;
+                if at == 0 {
+                    self.segments.push(self.disk.scratch(&self.path, SEGMENT_BYTES)?);
+                }
+                let segment = self.segments.last().expect("there is one from the first piece on");
+                segment.write_at(at, &self.pending)?;
+                self.stored += PIECE_BYTES as u64;
+                self.pending.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes all bytes on, in order and in pieces.
+    ///
+    /// # Errors
+    /// That of a read, or the first one of `take`.
+    pub fn pass_on(mut self, mut take: impl FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError> {
+        let last = std::mem::take(&mut self.pending);
+        let mut piece = vec![0; if self.stored > 0 { PIECE_BYTES } else { 0 }];
+        for offset in (0..self.stored).step_by(PIECE_BYTES) {
+            let segment = &self.segments[(offset / SEGMENT_BYTES) as usize];
+            segment.read_at(offset % SEGMENT_BYTES, &mut piece)?;
+            take(&piece)?;
+        }
+        take(&last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fault, MemoryDisk};
+    use std::path::Path;
+
+    const PATH: &str = "part";
+
+    fn noise(bytes: usize) -> Vec<u8> {
+        (0..bytes as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    }
+
+    #[test]
+    fn bytes_come_back_in_order() {
+        let all = noise(2 * SEGMENT_BYTES as usize + 3 * PIECE_BYTES + 77);
+        for length in [0, 5, PIECE_BYTES, PIECE_BYTES + 1, SEGMENT_BYTES as usize, all.len()] {
+            let disk = MemoryDisk::new();
+            let mut spool = Spool::new(&disk, PATH.into());
+            let expected = &all[..length];
+            expected.chunks(1_000_003).for_each(|bytes| spool.write(bytes).unwrap());
+            assert_eq!(spool.bytes(), length as u64);
+            let mut found = Vec::new();
+            let take = |bytes: &[u8]| {
+                found.extend_from_slice(bytes);
+                Ok(())
+            };
+            spool.pass_on(take).unwrap();
+            assert!(found == expected, "{length} bytes");
+            assert!(disk.paths().is_empty(), "no name is left");
+        }
+    }
+
+    /// The first pieces take no file, and a full disk is an error.
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let disk = MemoryDisk::new();
+        disk.fail_at(0, Fault::NoSpace);
+        let mut spool = Spool::new(&disk, PATH.into());
+        spool.write(&noise(PIECE_BYTES - 1)).unwrap();
+        let error = spool.write(&[1, 2]).unwrap_err();
+        assert!(error.is_no_space() && error.path() == Some(Path::new(PATH)), "{error}");
+    }
+}
