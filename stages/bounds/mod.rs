@@ -21,6 +21,7 @@ mod postprocess;
 mod preprocess;
 mod previous_plane;
 mod process;
+mod rank_solver;
 mod ranks;
 mod seed_captures;
 mod seeds;

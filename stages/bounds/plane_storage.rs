@@ -5,6 +5,7 @@ use crate::build_context::BuildContext;
 use disk::{Disk, DiskError, ScratchFile};
 use game::{Index, Orientation};
 use planner::{DualIndex, Method};
+use solvers::bounds::distributed::KeptWords;
 use solvers::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
 };
@@ -14,15 +15,29 @@ use std::sync::{Mutex, PoisonError};
 use store::{PageCache, PageCounts};
 
 /// Candidates in a scratch file, read and rewritten by unit.
-struct UnitsOnDisk {
+pub(super) struct UnitsOnDisk {
     file: Box<dyn ScratchFile>,
-    units: Vec<PlaneUnit>,
+    /// By unit, its words in the file.
+    words: Vec<Range<usize>>,
     buffers: Mutex<Vec<Vec<u64>>>,
+}
+
+impl UnitsOnDisk {
+    /// Creates units in a file of zeros, one after the other.
+    pub(super) fn new(file: Box<dyn ScratchFile>, units: &[PlaneUnit]) -> UnitsOnDisk {
+        let mut end = 0;
+        let words = units.iter().map(|unit| {
+            let start = end;
+            end += unit.words.len();
+            start..end
+        });
+        UnitsOnDisk { file, words: words.collect(), buffers: Mutex::default() }
+    }
 }
 
 impl Units<DiskError> for UnitsOnDisk {
     fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), DiskError> {
-        let words = self.units[unit].words.clone();
+        let words = self.words[unit].clone();
         let buffers = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = buffers().pop().unwrap_or_default();
         buffer.resize(words.len(), 0);
@@ -77,6 +92,47 @@ impl Wins<DiskError> for CachedWins {
 impl HasPageCounts for CachedWins {
     fn page_counts(&self) -> Option<PageCounts> {
         Some(self.cache.page_counts())
+    }
+}
+
+/// Words of wins that a rank keeps, behind a page cache.
+pub(super) struct PagedWords {
+    cache: PageCache,
+}
+
+impl PagedWords {
+    /// Creates the words of a file of zeros, with pages and a cache of so many bytes.
+    pub(super) fn new(file: Box<dyn ScratchFile>, page_bytes: usize, cache_bytes: u64) -> PagedWords {
+        PagedWords { cache: PageCache::new(file, page_bytes, cache_bytes) }
+    }
+}
+
+impl KeptWords<DiskError> for PagedWords {
+    type Row<'a> = &'a [u64];
+
+    fn row<'a>(&'a self, first: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> &'a [u64] {
+        if buffer.len() < words.end {
+            buffer.resize(words.end, 0);
+        }
+        self.cache.lock().read(first + words.start, &mut buffer[words]);
+        buffer
+    }
+
+    fn has(&self, first: usize, bits: &[(u32, u64)]) -> bool {
+        let mut pages = self.cache.lock();
+        bits.iter().all(|&(at, bits)| bits & !pages.word(first + at as usize) == 0)
+    }
+
+    fn set(&self, word: usize, bits: u64) -> u64 {
+        self.cache.lock().set(word, bits)
+    }
+
+    fn read(&self, words: Range<usize>, into: &mut [u64]) {
+        self.cache.lock().read(words.start, &mut into[..words.len()]);
+    }
+
+    fn check(&self) -> Result<(), DiskError> {
+        self.cache.check()
     }
 }
 
@@ -173,10 +229,8 @@ pub(crate) fn empty(
     let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
     let settings = build.settings();
     let scratch = |name: &str, layout: &PlaneLayout| disk.scratch(&directory.join(name), layout.words() as u64 * 8);
-    let on_disk = || -> Result<UnitsOnDisk, DiskError> {
-        let file = scratch("candidates", &layout)?;
-        Ok(UnitsOnDisk { file, units: layout.units(), buffers: Mutex::new(Vec::new()) })
-    };
+    let on_disk =
+        || -> Result<UnitsOnDisk, DiskError> { Ok(UnitsOnDisk::new(scratch("candidates", &layout)?, &layout.units())) };
     let (block_bytes, plan) = (settings.dual.block_bytes as usize, build.plan(index.stones()));
     let cache = |file| PageCache::new(file, block_bytes, plan.memory().page_cache_bytes);
     let (tables, kernel) = (build.tables(), BitKernel::detect());

@@ -115,14 +115,9 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     state.note_lost(lost?);
     slot(build).note(stones, bound, 1, timer.elapsed());
     slot(build).put(state);
-    let bits = match build.plan(stones).method() {
-        Method::TwoBit => 2u64,
-        Method::OneBit => 1,
-        _ => 0,
-    };
     let mut stage = StageReport::new(index.positions())
         .with("passes", report.passes)
-        .with("bits in memory", bits)
+        .with("bits in memory", bits_in_memory(build.plan(stones).method()))
         .with("rows tested", report.rows)
         .with("won", won_count)
         .with("lost", lost_count)
@@ -134,6 +129,15 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
             .with("pages written", counts.written - before.written);
     }
     Ok(stage)
+}
+
+/// Returns the bits of a position that a bound method keeps in memory.
+pub(super) fn bits_in_memory(method: Method) -> u64 {
+    match method {
+        Method::TwoBit => 2,
+        Method::OneBit => 1,
+        _ => 0,
+    }
 }
 
 /// Snapshot of the stage: wins and candidates as two planes.

@@ -6,6 +6,8 @@
 use super::declaration;
 use super::planes::{PlaneFile, PlanePortion, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
+use super::process::bits_in_memory;
+use super::rank_solver::{self, RankSolver};
 use super::state::slot;
 use super::team::{self, PlaneTask, TeamMember};
 use super::wins_by_capture;
@@ -18,9 +20,9 @@ use game::Index;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
-use planner::Method;
 use solvers::bounds::BitKernel;
-use solvers::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
+use solvers::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun};
+use solvers::distributed::JobError;
 use solvers::{DriverObserver, Tables};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -32,7 +34,7 @@ const TRANSPOSED_BYTES: usize = 8 << 20;
 
 /// Returns the job, if all ranks solve the bounds of this database.
 pub(super) fn job(build: &BuildContext, stones: u32) -> Option<&JobLeader> {
-    build.job_that_shares(stones).filter(|_| build.plan(stones).method() == Method::TwoBit)
+    build.job_that_shares(stones).filter(|_| build.plan(stones).method().has_bounds())
 }
 
 /// What a rank keeps from one bound to the next.
@@ -46,7 +48,7 @@ pub(super) struct KeptBound {
 struct PlanesAt {
     stones: u32,
     bound: u32,
-    planes: RankPlanes,
+    planes: Box<dyn RankSolver>,
 }
 
 /// Finds the words of `BB.seed` of a rank, and returns the number of positions of all.
@@ -97,7 +99,7 @@ pub(super) fn process(
     let stage = team::report(StageReport::new(index.positions()), loads);
     Ok(stage
         .with("passes", report.supersteps)
-        .with("bits in memory", 2u64)
+        .with("bits in memory", bits_in_memory(build.plan(stones).method()))
         .with("rows tested", report.rows)
         .with("won", won)
         .with("lost", lost))
@@ -150,9 +152,17 @@ fn solve(
         Some(before) => Ok(before.planes),
         None => load(member, tables, communicator),
     };
-    let prepared = prepared.and_then(|planes| seed(member, &planes).map(|()| planes));
+    let prepared = prepared.and_then(|planes| seed(member, &*planes).map(|()| planes));
     let mut planes = agree(communicator, prepared)?;
-    let report = planes.solve(communicator, progress)?;
+    let report = match planes.solve(communicator, progress) {
+        // All ranks were asked to stop, or the storage of one failed.
+        Err(JobError::Stopped) => {
+            agree(communicator, Err::<(), _>(planes.check().map_or_else(StageError::Disk, |()| StageError::Stopped)))?;
+            unreachable!("no rank succeeded")
+        }
+        report => report?,
+    };
+    agree(communicator, planes.check())?;
     tracing::info!(
         supersteps = report.supersteps,
         rows = report.rows,
@@ -178,7 +188,7 @@ fn solve(
 fn write(
     member: &TeamMember,
     (plane, decided): (PlaneFile, Decided),
-    planes: &mut RankPlanes,
+    planes: &mut Box<dyn RankSolver>,
     mut won: Option<WonSoFar>,
     communicator: &mut dyn Communicator,
 ) -> RankResult<(u64, Option<WonSoFar>)> {
@@ -216,13 +226,14 @@ fn write(
 }
 
 /// Loads this rank's part of the planes of the bounds above.
-fn load(member: &TeamMember, tables: Arc<Tables>, communicator: &dyn Communicator) -> Result<RankPlanes> {
+fn load(member: &TeamMember, tables: Arc<Tables>, communicator: &dyn Communicator) -> Result<Box<dyn RankSolver>> {
     let PlaneTask { stones, bound, .. } = *member.task;
-    let shares = RowPartition::new(stones, member.settings.set, communicator.size());
-    let planes = RankPlanes::empty(tables, &member.index, &shares, communicator.rank(), BitKernel::detect());
+    let path = member.path(&PlaneFile::Won(bound).name(stones))?;
+    let directory = path.parent().unwrap_or(path);
+    let planes = rank_solver::empty(member, tables, (communicator.rank(), communicator.size()), directory)?;
     let (mut words, above) = (Vec::new(), bound + 1..=stones);
     let mut won = UnionReader::open(stones, above.clone().map(PlaneFile::Won), |plane| member.open(plane))?;
-    for unit in planes.wins_units().filter(|_| bound < stones) {
+    for unit in planes.wins_units().iter().filter(|_| bound < stones) {
         won.read(unit.words.clone(), &mut words)?;
         planes.add_wins_above(unit, &mut words);
     }
@@ -233,18 +244,18 @@ fn load(member: &TeamMember, tables: Arc<Tables>, communicator: &dyn Communicato
         CandidatesReader::open(&member.index, above, seeds, TRANSPOSED_BYTES, |plane| member.open(plane))?;
     for (number, unit) in planes.units().iter().enumerate().filter(|_| bound < stones) {
         candidates.read((unit.slab, unit.rows.clone()), unit.words.clone(), &mut words, || Ok(()))?;
-        planes.add_candidates(number, &words);
+        planes.add_candidates(number, &words)?;
     }
     planes.settle();
     Ok(planes)
 }
 
 /// Adds the captures of the bound.
-fn seed(member: &TeamMember, planes: &RankPlanes) -> Result<()> {
+fn seed(member: &TeamMember, planes: &dyn RankSolver) -> Result<()> {
     let PlaneTask { stones, bound, .. } = *member.task;
     let (plane, mut words) = (PlaneFile::Seed(bound), Vec::new());
     let mut reader = member.open(plane)?;
-    for unit in planes.wins_units() {
+    for unit in &planes.wins_units() {
         words.resize(unit.words.len(), 0);
         let read = reader.read(unit.words.clone(), &mut words);
         if read.map_err(|error| files::unreadable(&plane.name(stones), error))? {
@@ -256,7 +267,7 @@ fn seed(member: &TeamMember, planes: &RankPlanes) -> Result<()> {
     for (number, unit) in planes.units().iter().enumerate() {
         words.resize(unit.words.len(), 0);
         if seeds.read(bound, unit.words.clone(), &mut words)? {
-            planes.add_candidates(number, &words);
+            planes.add_candidates(number, &words)?;
         }
     }
     Ok(())

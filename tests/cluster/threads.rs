@@ -220,18 +220,24 @@ fn ranks_write_shared_files() {
 
 #[test]
 fn ranks_build_the_bounds_of_one_machine() {
-    for (positions, stones) in [("all", 8), ("reachable", 8)] {
-        let settings = settings(positions, stones, "two-bit");
+    for (positions, method, all_ranks) in [
+        ("all", "two-bit", [2, 3]),
+        ("reachable", "two-bit", [2, 5]),
+        ("all", "one-bit", [3, 4]),
+        ("reachable", "one-bit-dual", [2, 3]),
+    ] {
+        let stones = 8;
+        let settings = settings(positions, stones, method);
         let expected = alone(&settings);
         assert!(expected.keys().any(|path| path.ends_with("planes/08/03.won")));
-        for ranks in [2, 3] {
+        for ranks in all_ranks {
             let disk = MemoryDisk::new();
             let ran = led(&settings, &disk, ranks, |_| Ok(settings.clone())).unwrap().ran;
             let solved = ran.iter().find(|ran| ran.stage.to_string() == format!("process:{stones}:3")).unwrap();
             let counters = &solved.measured.report.counters;
             assert_eq!(counters["ranks"].as_f64(), ranks as f64);
             assert!(counters["bytes_sent"].as_f64() > 0.0 && counters["work_most_by_mean"].as_f64() >= 1.0);
-            same(&files(&disk), &expected, &format!("{positions}, {ranks} ranks"));
+            same(&files(&disk), &expected, &format!("{method}, {positions}, {ranks} ranks"));
         }
     }
 }

@@ -74,7 +74,7 @@ const KEPT_SHARES_MAX: u64 = 5;
 /// Upper bound on the decision log of a rank for a bound, in shares of the plane: at most 2.8 at 14 stones, with 4
 /// ranks; with fewer stones the log is negligible.
 const NOTED_SHARES_MAX: u64 = 3;
-/// Memory of rank 0 for the band of a plane that it assembles, and for messages.
+/// Memory of a rank for the band of a plane that it assembles, and for messages.
 const ASSEMBLED_BYTES: u64 = 12 << 20;
 
 /// Memory layout of the stages that make one database by one method.
@@ -278,7 +278,7 @@ impl DiskSweepMemory {
 
 /// Memory of the planes of a bound method.
 struct Planes {
-    /// Memory of the process besides its planes.
+    /// Memory of the process besides its planes; of one of several ranks with the decisions of a bound.
     workspace_bytes: u64,
     wins_bytes: u64,
     candidates_bytes: u64,
@@ -294,13 +294,18 @@ impl Planes {
         let wins = PlaneLayout::of_slabs(&slabs, Orientation::OpponentMajor);
         let wins_bytes = wins.words() as u64 * 8;
         let slab_bytes = |slab: &PlaneSlab| slab.rows.next_multiple_of(64) as u64 * slab.row_words as u64 * 8;
-        let workspace_bytes = fixed_bytes + BOUNDS_BYTES + candidates.rows() as u64 * 8;
+        let candidates_bytes = candidates.words() as u64 * 8;
+        let noted_bytes = match settings.ranks as u64 {
+            1 => 0,
+            ranks => ASSEMBLED_BYTES + candidates_bytes / ranks * NOTED_SHARES_MAX,
+        };
+        let workspace_bytes = fixed_bytes + BOUNDS_BYTES + noted_bytes + candidates.rows() as u64 * 8;
         let left = settings.memory_bytes.saturating_sub(workspace_bytes);
         let left = (left - left / TRANSPOSED_SHARE).max(PAGE_CACHE_BYTES_MIN);
         Planes {
             workspace_bytes,
             wins_bytes,
-            candidates_bytes: candidates.words() as u64 * 8,
+            candidates_bytes,
             page_cache_bytes: settings.dual.cache_bytes.unwrap_or(left).min(wins_bytes),
             slab_bytes: wins.slabs().iter().map(slab_bytes).max().unwrap_or(0),
         }
@@ -338,16 +343,14 @@ impl Planes {
 
     /// The same with the least memory for transposed rows.
     fn resident_bytes(&self, settings: &Settings, method: Method) -> u64 {
-        let (own, kept, ranks) = (self.candidates_bytes, self.wins_bytes, settings.ranks as u64);
+        let ranks = settings.ranks as u64;
+        let kept =
+            if ranks == 1 { self.wins_bytes } else { self.wins_bytes.min(self.wins_bytes / ranks * KEPT_SHARES_MAX) };
         match method {
-            Method::TwoBit if ranks > 1 => {
-                let noted = own / ranks * (1 + NOTED_SHARES_MAX);
-                self.workspace_bytes + ASSEMBLED_BYTES + noted + kept.min(kept / ranks * KEPT_SHARES_MAX)
-            }
-            Method::TwoBit => self.workspace_bytes + kept + own,
+            Method::Counting | Method::Sweep => 0,
+            Method::TwoBit => self.workspace_bytes + kept + self.candidates_bytes / ranks,
             Method::OneBit => self.workspace_bytes + kept,
             Method::OneBitDual => self.workspace_bytes + self.page_cache_bytes,
-            Method::Counting | Method::Sweep => 0,
         }
     }
 }

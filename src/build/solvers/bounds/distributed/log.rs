@@ -1,8 +1,7 @@
 //! Decisions of a rank at a bound, logged until the planes of the bound are written.
 
 use super::message::BoundMessage;
-use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Units, UnitsInMemory};
-use std::convert::Infallible;
+use crate::bounds::{PlaneLayout, PlaneSlab, Units};
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};
 
@@ -45,24 +44,25 @@ impl DecisionLog {
     }
 }
 
-/// Storage of the candidates that a rank owns.
-#[derive(Debug)]
-pub(super) struct OwnedCandidates {
-    units: UnitsInMemory,
+/// The candidates that a rank owns.
+pub(super) struct OwnedCandidates<E> {
+    units: BoxedUnits<E>,
     /// Log of the candidates found lost.
     pub(super) lost: DecisionLog,
 }
 
-impl OwnedCandidates {
-    /// Creates empty units, or parts of units.
-    pub(super) fn none(layout: &PlaneLayout, units: &[PlaneUnit]) -> OwnedCandidates {
-        let units = UnitsInMemory::zeroed(units.iter().map(|unit| unit.words.clone()));
+/// Storage of units, or parts of units.
+pub type BoxedUnits<E> = Box<dyn Units<E> + Send + Sync>;
+
+impl<E> OwnedCandidates<E> {
+    /// Creates the candidates in `units`, which are empty.
+    pub(super) fn none(layout: &PlaneLayout, units: BoxedUnits<E>) -> OwnedCandidates<E> {
         OwnedCandidates { units, lost: DecisionLog::new(layout) }
     }
 }
 
-impl Units<Infallible> for OwnedCandidates {
-    fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), Infallible> {
+impl<E> Units<E> for OwnedCandidates<E> {
+    fn visit(&self, unit: usize, visitor: &mut dyn FnMut(&mut [u64]) -> bool) -> Result<(), E> {
         self.units.visit(unit, visitor)
     }
 

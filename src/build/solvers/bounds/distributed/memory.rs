@@ -22,7 +22,7 @@ pub fn solve_in_memory(
 ) -> Result<Vec<Score>, JobError> {
     let stones = index.stones();
     let partition = RowPartition::new(stones, index.set(), communicator.size());
-    let mut planes = RankPlanes::empty(Arc::clone(tables), index, &partition, communicator.rank(), kernel);
+    let mut planes = RankPlanes::in_memory(Arc::clone(tables), index, &partition, communicator.rank(), kernel);
     let layout = PlaneLayout::new(index, Orientation::MoverMajor);
     let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
     let captures = in_both_orientations(index, captures);
@@ -33,7 +33,7 @@ pub fn solve_in_memory(
         }
         let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
         for (number, unit) in planes.units().iter().enumerate() {
-            planes.add_candidates(number, &plane(&layout, unit, &captures[0], free));
+            let Ok(()) = planes.add_candidates(number, &plane(&layout, unit, &captures[0], free));
         }
         each(bound as u32, None);
         each(bound as u32, Some(planes.solve(communicator, progress)?));

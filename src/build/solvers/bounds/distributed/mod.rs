@@ -1,5 +1,5 @@
-//! The method *two-bit* distributed over the ranks of a job (Romein & Bal 2002). Each rank runs the driver of
-//! [`crate::bounds`] on its partition.
+//! The bound methods distributed over the ranks of a job (*two-bit*: Romein & Bal 2002). Each rank runs the driver of
+//! [`crate::bounds`] on its partition, in any storage.
 //!
 //! A rank owns the rows of candidates that [`RowPartition`] assigns to it, and keeps the rows of wins that their moves
 //! lead to (`wins.rs`). A *superstep* is one pass of all ranks over their candidates. Losses stay with their owner. The
@@ -23,13 +23,14 @@ pub use collect::PlaneRun;
 pub use memory::solve_in_memory;
 pub use partition::RowPartition;
 
-use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit, Solver, SolverError};
+use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit, Solver, SolverError, UnitsInMemory, Wins};
 use crate::distributed::JobError;
 use crate::distributed::varint::Malformed;
 use crate::kernels::tables::Tables;
 use crate::{DriverObserver, EndedPass};
 use collect::{collect_plane, row_location};
 use game::{Index, Orientation};
+pub use log::BoxedUnits;
 use log::OwnedCandidates;
 use messaging::{CommunicationError, Communicator, MessageTraffic, Result};
 use rayon::prelude::*;
@@ -37,15 +38,18 @@ use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub use wins::{KeptInMemory, KeptWords};
 use wins::{KeptWins, RowKeepers, WinSource};
 
-/// State of a rank: the candidates that it owns and the wins that it keeps.
-pub struct RankPlanes {
+/// State of a rank: the candidates that it owns and the wins that it keeps, in storage that fails with errors `E`.
+pub struct RankPlanes<W, E> {
     rank: usize,
     ranks: usize,
     layout: PlaneLayout,
     wins_layout: PlaneLayout,
-    solver: Solver<KeptWins, OwnedCandidates, Infallible>,
+    solver: Solver<KeptWins<W>, OwnedCandidates<E>, E>,
+    /// The first failure of the storage of this rank while a bound was solved.
+    failed: Option<E>,
 }
 
 /// Work done for a bound, of all ranks together but for the traffic.
@@ -74,24 +78,56 @@ pub enum Decided {
     Lost,
 }
 
-impl RankPlanes {
-    /// Creates the state of `rank`, without candidates and wins.
+impl RankPlanes<KeptInMemory, Infallible> {
+    /// Creates the state of `rank` in memory, as [`empty`](RankPlanes::empty).
+    pub fn in_memory(
+        tables: Arc<Tables>,
+        index: &Index,
+        partition: &RowPartition,
+        rank: usize,
+        kernel: BitKernel,
+    ) -> Self {
+        let words = |words| Ok(KeptInMemory::zeroed(words));
+        let Ok(planes) = RankPlanes::empty(tables, index, partition, rank, kernel, words, |units| Ok(in_memory(units)));
+        planes
+    }
+}
+
+/// Returns empty units in memory.
+pub fn in_memory<E>(units: &[PlaneUnit]) -> BoxedUnits<E> {
+    Box::new(UnitsInMemory::zeroed(units.iter().map(|unit| unit.words.clone())))
+}
+
+impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
+    /// Creates the state of `rank`, without candidates and wins: the words of the wins that it keeps in what `words` returns
+    /// for their number, its candidates in what `candidates` returns for their units.
+    ///
+    /// # Errors
+    /// That of `words` or `candidates`.
     ///
     /// # Panics
     /// If there is no such rank, the partition is of another database, or the tables serve fewer stones or another
     /// position set.
-    pub fn empty(tables: Arc<Tables>, index: &Index, partition: &RowPartition, rank: usize, kernel: BitKernel) -> Self {
+    pub fn empty(
+        tables: Arc<Tables>,
+        index: &Index,
+        partition: &RowPartition,
+        rank: usize,
+        kernel: BitKernel,
+        words: impl FnOnce(usize) -> Result<W, E>,
+        candidates: impl FnOnce(&[PlaneUnit]) -> Result<BoxedUnits<E>, E>,
+    ) -> Result<Self, E> {
         assert!(rank < partition.ranks() && partition.slabs() == index.slabs(), "rank {rank} shares the database");
         let layout = PlaneLayout::new(index, Orientation::MoverMajor);
         let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
         let units: Vec<_> =
             layout.units().into_iter().filter_map(|unit| owned(&layout, unit, partition, rank)).collect();
-        let wins = KeptWins::none(&wins_layout, RowKeepers::new(&tables, partition), rank);
-        let candidates = OwnedCandidates::none(&layout, &units);
+        let wins = KeptWins::none(&wins_layout, RowKeepers::new(&tables, partition), rank, words)?;
+        let candidates = OwnedCandidates::none(&layout, candidates(&units)?);
         let solver = Solver::of_units(tables, index.clone(), kernel, wins, candidates, units);
-        let planes = RankPlanes { rank, ranks: partition.ranks(), layout, wins_layout, solver };
+        let planes = RankPlanes { rank, ranks: partition.ranks(), layout, wins_layout, solver, failed: None };
         planes.settle();
-        planes
+        Ok(planes)
     }
 
     /// The units of candidates that this rank owns, in whole or in part.
@@ -121,8 +157,19 @@ impl RankPlanes {
     }
 
     /// Adds candidates, given the words of one of [`units`](Self::units); they will be tested.
-    pub fn add_candidates(&self, number: usize, words: &[u64]) {
-        let Ok(()) = self.solver.add_candidates(number, words, |_| {});
+    ///
+    /// # Errors
+    /// That of the storage.
+    pub fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), E> {
+        self.solver.add_candidates(number, words, |_| {})
+    }
+
+    /// Returns the first failure of the storage since the last call.
+    ///
+    /// # Errors
+    /// That of the storage. The planes must then not be used.
+    pub fn check(&mut self) -> Result<(), E> {
+        self.failed.take().map_or_else(|| self.solver.wins().check(), Err)
     }
 
     /// Forgets all changes, for planes that are known to be at a fixpoint, such as those of higher bounds.
@@ -131,7 +178,7 @@ impl RankPlanes {
     }
 
     /// Solves the current bound together with the other ranks. If it is stopped or fails, the planes are not those of
-    /// any bound.
+    /// any bound. All ranks stop if the storage of one fails, which [`check`](Self::check) then returns there.
     ///
     /// # Panics
     /// If the communicator is of another rank or number of ranks.
@@ -181,7 +228,11 @@ impl RankPlanes {
     }
 
     /// Runs one pass on all ranks, and returns the sum of their votes.
-    fn superstep(&self, communicator: &mut dyn Communicator, progress: &dyn DriverObserver) -> Result<Vote, JobError> {
+    fn superstep(
+        &mut self,
+        communicator: &mut dyn Communicator,
+        progress: &dyn DriverObserver,
+    ) -> Result<Vote, JobError> {
         let others = || (0..self.ranks).filter(|&other| other != self.rank);
         let wins = self.solver.wins();
         wins.expect_from(WinSource::Own);
@@ -195,6 +246,7 @@ impl RankPlanes {
             failed: Mutex::new(None),
         };
         let done = self.solver.pass(&messenger);
+        let mut failed = None;
         let (wants_stop, has_sent) = (messenger.wants_stop.into_inner(), messenger.has_sent.into_inner());
         if let Some(error) = messenger.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error.into());
@@ -203,8 +255,13 @@ impl RankPlanes {
         let (done, found) = match done {
             Ok(done) => done,
             Err(SolverError::Stopped) => Default::default(),
-            Err(SolverError::Storage(never)) => match never {},
+            Err(SolverError::Storage(error)) => {
+                failed = Some(error);
+                Default::default()
+            }
         };
+        self.failed = failed.or_else(|| wins.check().err());
+        let wants_stop = wants_stop || self.failed.is_some();
         let bound_messages: Vec<_> = others().map(|to| (to, wins.bound_messages(to, false))).collect();
         let found = found || has_sent || bound_messages.iter().any(|(_, bound_messages)| !bound_messages.is_empty());
         let mut vote = Vote { found: u64::from(found), lost: done.lost, rows: done.rows, stop: u64::from(wants_stop) };
@@ -258,8 +315,8 @@ fn owned(layout: &PlaneLayout, unit: PlaneUnit, partition: &RowPartition, rank: 
 }
 
 /// Sends long messages while the pass of this rank is running, and polls the communicator.
-struct PassMessenger<'a, 'c> {
-    wins: &'a KeptWins,
+struct PassMessenger<'a, 'c, W> {
+    wins: &'a KeptWins<W>,
     rank: usize,
     progress: &'a dyn DriverObserver,
     communicator: Mutex<&'c mut dyn Communicator>,
@@ -268,7 +325,7 @@ struct PassMessenger<'a, 'c> {
     failed: Mutex<Option<CommunicationError>>,
 }
 
-impl PassMessenger<'_, '_> {
+impl<W> PassMessenger<'_, '_, W> {
     fn send(&self, communicator: &mut dyn Communicator) -> Result<()> {
         for to in (0..communicator.size()).filter(|&to| to != self.rank) {
             for bound_message in self.wins.bound_messages(to, true) {
@@ -280,7 +337,7 @@ impl PassMessenger<'_, '_> {
     }
 }
 
-impl DriverObserver for PassMessenger<'_, '_> {
+impl<W: Sync> DriverObserver for PassMessenger<'_, '_, W> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         let mut flow = self.progress.advance(done, total);
         if flow.is_break() {

@@ -124,7 +124,7 @@ fn rows_of_wins_are_reported_once() {
         let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
         let partition = RowPartition::new(stones, set, ranks);
         let holdings: Vec<_> = (0..ranks)
-            .map(|rank| RankPlanes::empty(Arc::clone(&tables), &index, &partition, rank, BitKernel::detect()))
+            .map(|rank| RankPlanes::in_memory(Arc::clone(&tables), &index, &partition, rank, BitKernel::detect()))
             .collect();
         let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
         for (number, slab) in layout.slabs().iter().enumerate() {
@@ -134,7 +134,7 @@ fn rows_of_wins_are_reported_once() {
                 assert!(reports.len() == 1 && wins(reports[0]).takes(number, row, &[(0, 1)]), "{reports:?}");
             }
         }
-        let words = |rank: usize| holdings[rank].solver.wins().words();
+        let words = |rank: usize| holdings[rank].solver.wins().words.0.len();
         assert!((0..ranks).all(|rank| words(rank) * 4 < layout.words() * 3), "{set}");
         let units: usize = holdings.iter().flat_map(RankPlanes::units).map(|unit| unit.words.len()).sum();
         assert_eq!(units, PlaneLayout::new(&index, Orientation::MoverMajor).words());
@@ -222,7 +222,7 @@ fn malformed_messages_are_refused() {
                 return true;
             }
             let partition = RowPartition::new(stones, set, 2);
-            let mut planes = RankPlanes::empty(Arc::clone(&tables), &index, &partition, 0, BitKernel::detect());
+            let mut planes = RankPlanes::in_memory(Arc::clone(&tables), &index, &partition, 0, BitKernel::detect());
             let solved = planes.solve(end, &());
             let refused = matches!(solved, Err(JobError::Communication(_)));
             let mut sink = |_: PlaneRun| ControlFlow::Continue(());

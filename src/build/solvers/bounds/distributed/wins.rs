@@ -6,10 +6,9 @@
 use super::log::DecisionLog;
 use super::message::BoundMessage;
 use super::partition::{RowPartition, RowSet};
-use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, Wins};
+use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Wins};
 use crate::kernels::cpu;
 use crate::kernels::tables::{CHUNK, Tables};
-use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -62,15 +61,84 @@ impl RowKeepers {
     }
 }
 
-/// Storage of the rows of wins of one rank.
+/// Storage of the words of the rows of wins that a rank keeps: zeros at first. Sets and reads are ordered as those of
+/// [`Wins`].
+pub trait KeptWords<E>: Sync {
+    /// Row that is read while other threads set bits in it.
+    type Row<'a>: RowBits
+    where
+        Self: 'a;
+
+    /// Returns the row of the words from `first` on, of which only `words`, counted from there, will be read. `buffer` is
+    /// scratch space for the storage.
+    fn row<'a>(&'a self, first: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
+
+    /// Hints that words will be read or set soon.
+    fn expect(&self, _words: Range<usize>) {}
+
+    /// Whether all these bits are set, by word, counted from `first`.
+    fn has(&self, first: usize, bits: &[(u32, u64)]) -> bool;
+
+    /// Sets bits of a word, and returns those that are new.
+    fn set(&self, word: usize, bits: u64) -> u64;
+
+    /// Reads words.
+    fn read(&self, words: Range<usize>, into: &mut [u64]);
+
+    /// Returns the first failure since the last call. Until then reads may miss bits.
+    fn check(&self) -> Result<(), E>;
+}
+
+/// Words in memory.
 #[derive(Debug)]
-pub(super) struct KeptWins {
+pub struct KeptInMemory(pub(super) Vec<AtomicU64>);
+
+impl KeptInMemory {
+    /// Creates this many words.
+    pub fn zeroed(words: usize) -> KeptInMemory {
+        let mut zeros = Vec::new();
+        zeros.resize_with(words, AtomicU64::default);
+        KeptInMemory(zeros)
+    }
+}
+
+impl<E> KeptWords<E> for KeptInMemory {
+    type Row<'a> = &'a [AtomicU64];
+
+    fn row<'a>(&'a self, first: usize, words: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
+        &self.0[first..first + words.end]
+    }
+
+    fn expect(&self, words: Range<usize>) {
+        cpu::prefetch(&self.0[words]);
+    }
+
+    fn has(&self, first: usize, bits: &[(u32, u64)]) -> bool {
+        bits.iter().all(|&(at, bits)| bits & !self.0[first + at as usize].load(Relaxed) == 0)
+    }
+
+    fn set(&self, word: usize, bits: u64) -> u64 {
+        bits & !self.0[word].fetch_or(bits, SeqCst)
+    }
+
+    fn read(&self, words: Range<usize>, into: &mut [u64]) {
+        into.iter_mut().zip(&self.0[words]).for_each(|(to, word)| *to = word.load(Relaxed));
+    }
+
+    fn check(&self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// The rows of wins of one rank.
+#[derive(Debug)]
+pub(super) struct KeptWins<W> {
     rank: usize,
     keepers: RowKeepers,
     slabs: Vec<PlaneSlab>,
     /// By slab, the first word of its rows in `words`.
     first_words: Vec<usize>,
-    words: Vec<AtomicU64>,
+    pub(super) words: W,
     /// By slab, the bit mask of the rows that this rank reports.
     reported: Vec<Vec<u64>>,
     /// Whether wins that are set belong to the current bound, and are logged.
@@ -102,9 +170,14 @@ pub(super) enum WinSource {
     Own,
 }
 
-impl KeptWins {
-    /// Creates rows without wins.
-    pub(super) fn none(layout: &PlaneLayout, keepers: RowKeepers, rank: usize) -> KeptWins {
+impl<W> KeptWins<W> {
+    /// Creates rows without wins, in the storage that `make` returns for their words.
+    pub(super) fn none<E>(
+        layout: &PlaneLayout,
+        keepers: RowKeepers,
+        rank: usize,
+        make: impl FnOnce(usize) -> Result<W, E>,
+    ) -> Result<KeptWins<W>, E> {
         let slabs = layout.slabs().to_vec();
         let mut end = 0;
         let first_words = slabs.iter().zip(keepers.of(rank)).map(|(slab, kept)| {
@@ -113,8 +186,6 @@ impl KeptWins {
             first
         });
         let first_words = first_words.collect();
-        let mut words = Vec::new();
-        words.resize_with(end, AtomicU64::default);
         let reported = (0..slabs.len()).map(|slab| {
             let mut rows = vec![0; slabs[slab].rows.div_ceil(CHUNK)];
             for row in (0..slabs[slab].rows).filter(|&row| keepers.reports(slab, row) == rank) {
@@ -130,18 +201,18 @@ impl KeptWins {
                 new: Vec::new(),
             })
         };
-        KeptWins {
+        Ok(KeptWins {
             rank,
             keepers,
             slabs,
             first_words,
-            words,
+            words: make(end)?,
             reported,
             is_logging: AtomicBool::new(false),
             is_sending: AtomicBool::new(false),
             won: DecisionLog::new(layout),
             outboxes: (0..rayon::current_num_threads()).map(|_| outbox()).collect(),
-        }
+        })
     }
 
     /// Sets the origin of the wins that are set next.
@@ -159,12 +230,6 @@ impl KeptWins {
     /// Whether this rank reports a row.
     pub(super) fn reports(&self, slab: usize, row: usize) -> bool {
         self.reported[slab][row / CHUNK] >> (row % CHUNK) & 1 == 1
-    }
-
-    /// Number of words.
-    #[cfg(test)]
-    pub(super) fn words(&self) -> usize {
-        self.words.len()
     }
 
     /// Clears the rows of a unit that are not kept here.
@@ -205,9 +270,9 @@ impl KeptWins {
         Some(first..first + words)
     }
 
-    /// Returns the words of a row that moves lead to.
-    fn kept(&self, slab: usize, row: usize) -> &[AtomicU64] {
-        &self.words[self.words_of(slab, row).expect("rows that moves lead to are kept")]
+    /// Returns the first word of a row that moves lead to.
+    fn first_word(&self, slab: usize, row: usize) -> usize {
+        self.words_of(slab, row).expect("rows that moves lead to are kept").start
     }
 
     /// Adds new wins of a row to the messages for all other ranks that keep it.
@@ -218,21 +283,24 @@ impl KeptWins {
     }
 }
 
-impl Wins<Infallible> for KeptWins {
-    type Row<'a> = &'a [AtomicU64];
+impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
+    type Row<'a>
+        = W::Row<'a>
+    where
+        Self: 'a;
 
-    fn row<'a>(&'a self, slab: usize, row: usize, _: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
-        self.kept(slab, row)
+    fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> W::Row<'a> {
+        self.words.row(self.first_word(slab, row), words, buffer)
     }
 
     fn expect(&self, slab: usize, row: usize, words: Range<usize>) {
-        cpu::prefetch(&self.kept(slab, row)[words]);
+        let first = self.first_word(slab, row);
+        self.words.expect(first + words.start..first + words.end);
     }
 
     fn expect_bits(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
         if let Some(words) = self.words_of(slab, row) {
-            let words = &self.words[words];
-            bits.iter().for_each(|&(at, _)| cpu::prefetch(&words[at as usize..=at as usize]));
+            bits.iter().map(|&(at, _)| words.start + at as usize).for_each(|word| self.words.expect(word..word + 1));
         }
     }
 
@@ -245,15 +313,14 @@ impl Wins<Infallible> for KeptWins {
             }
             return;
         };
-        let words = &self.words[words];
         // Most are set already.
-        if bits.iter().all(|&(at, bits)| bits & !words[at as usize].load(Relaxed) == 0) {
+        if self.words.has(words.start, bits) {
             return;
         }
         let Outbox { bound_messages, new } = &mut *outbox();
         new.clear();
         for &(at, bits) in bits {
-            let bits = bits & !words[at as usize].fetch_or(bits, SeqCst);
+            let bits = self.words.set(words.start + at as usize, bits);
             if bits != 0 {
                 notify(at, bits);
                 new.push((at, bits));
@@ -270,14 +337,14 @@ impl Wins<Infallible> for KeptWins {
     fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]) {
         for (row, into) in rows.zip(into.chunks_mut(self.slabs[slab].row_words)) {
             match self.words_of(slab, row) {
-                Some(words) => into.iter_mut().zip(&self.words[words]).for_each(|(to, word)| *to = word.load(Relaxed)),
+                Some(words) => self.words.read(words, into),
                 None => into.fill(0),
             }
         }
     }
 
-    fn check(&self) -> Result<(), Infallible> {
-        Ok(())
+    fn check(&self) -> Result<(), E> {
+        self.words.check()
     }
 }
 

@@ -1,0 +1,120 @@
+//! The solver of a bound on one rank of a job, independent of the storage of its planes.
+
+use super::plane_storage::{PagedWords, UnitsOnDisk};
+use super::team::TeamMember;
+use disk::DiskError;
+use messaging::Communicator;
+use planner::Method;
+use solvers::bounds::distributed::{
+    self, BoxedUnits, Decided, DistributedBoundReport, KeptInMemory, KeptWords, PlaneRun, RankPlanes, RowPartition,
+};
+use solvers::bounds::{BitKernel, PlaneUnit};
+use solvers::distributed::JobError;
+use solvers::{DriverObserver, Tables};
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Planes of a rank with any storage: see [`RankPlanes`].
+pub(super) trait RankSolver: Send + Sync {
+    fn units(&self) -> &[PlaneUnit];
+    fn wins_units(&self) -> Vec<PlaneUnit>;
+    fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]);
+    fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]);
+    fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), DiskError>;
+    fn settle(&self);
+    fn solve(
+        &mut self,
+        communicator: &mut dyn Communicator,
+        progress: &dyn DriverObserver,
+    ) -> Result<DistributedBoundReport, JobError>;
+    fn collect(
+        &mut self,
+        decided: Decided,
+        ranges: &[Range<usize>],
+        communicator: &mut dyn Communicator,
+        sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
+    ) -> messaging::Result<bool>;
+    fn check(&mut self) -> Result<(), DiskError>;
+}
+
+impl<W: KeptWords<DiskError> + Send> RankSolver for RankPlanes<W, DiskError> {
+    fn units(&self) -> &[PlaneUnit] {
+        self.units()
+    }
+
+    fn wins_units(&self) -> Vec<PlaneUnit> {
+        self.wins_units().cloned().collect()
+    }
+
+    fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins_above(unit, words);
+    }
+
+    fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]) {
+        self.add_seeds(unit, words);
+    }
+
+    fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), DiskError> {
+        self.add_candidates(number, words)
+    }
+
+    fn settle(&self) {
+        self.settle();
+    }
+
+    fn solve(
+        &mut self,
+        communicator: &mut dyn Communicator,
+        progress: &dyn DriverObserver,
+    ) -> Result<DistributedBoundReport, JobError> {
+        self.solve(communicator, progress)
+    }
+
+    fn collect(
+        &mut self,
+        decided: Decided,
+        ranges: &[Range<usize>],
+        communicator: &mut dyn Communicator,
+        sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
+    ) -> messaging::Result<bool> {
+        self.collect(decided, ranges, communicator, sink)
+    }
+
+    fn check(&mut self) -> Result<(), DiskError> {
+        self.check()
+    }
+}
+
+/// Returns the solver of a rank with empty planes, in the planned storage. Scratch files are on the local disk of the rank,
+/// or beside the planes in `directory`.
+pub(super) fn empty(
+    member: &TeamMember,
+    tables: Arc<Tables>,
+    (rank, ranks): (usize, usize),
+    directory: &Path,
+) -> Result<Box<dyn RankSolver>, DiskError> {
+    let TeamMember { settings, plan, disk, ref index, .. } = *member;
+    let partition = RowPartition::new(index.stones(), settings.set, ranks);
+    let directory = settings.scratch.as_deref().unwrap_or(directory);
+    let scratch = |name: &str, words: usize| disk.scratch(&directory.join(name), words as u64 * 8);
+    let on_disk = |units: &[PlaneUnit]| -> Result<BoxedUnits<DiskError>, DiskError> {
+        let words = units.iter().map(|unit| unit.words.len()).sum();
+        Ok(Box::new(UnitsOnDisk::new(scratch("candidates", words)?, units)))
+    };
+    let in_memory = |words| Ok(KeptInMemory::zeroed(words));
+    let kernel = BitKernel::detect();
+    Ok(match plan.method() {
+        Method::TwoBit => {
+            let candidates = |units: &[PlaneUnit]| Ok(distributed::in_memory(units));
+            Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, in_memory, candidates)?)
+        }
+        Method::OneBit => Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, in_memory, on_disk)?),
+        Method::OneBitDual => {
+            let (block_bytes, bytes) = (settings.dual.block_bytes as usize, plan.memory().page_cache_bytes);
+            let paged = |words| Ok(PagedWords::new(scratch("wins", words)?, block_bytes, bytes));
+            Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, paged, on_disk)?)
+        }
+        Method::Counting | Method::Sweep => unreachable!("{} has no bounds", plan.method()),
+    })
+}
