@@ -328,7 +328,7 @@ impl Drop for MpiCommunicator {
     }
 }
 
-/// Back-off that grows while nothing arrives, since ranks may share cores.
+/// Back-off that grows while nothing arrives, since ranks may share cores, and a rank that waits should use none.
 #[derive(Debug, Default)]
 struct Pause {
     rounds: u32,
@@ -337,13 +337,15 @@ struct Pause {
 impl Pause {
     fn take(&mut self, moved: bool) {
         const SPINS: u32 = 100;
-        const YIELDS: u32 = 1000;
-        const SLEEP: Duration = Duration::from_micros(50);
+        const YIELDS: u32 = 20;
+        /// The first sleep, and how often it is doubled: to about a millisecond.
+        const SLEEP: Duration = Duration::from_micros(20);
+        const DOUBLINGS: u32 = 6;
         self.rounds = if moved { 0 } else { self.rounds.saturating_add(1) };
         match self.rounds {
             0..=SPINS => std::hint::spin_loop(),
             rounds if rounds <= SPINS + YIELDS => thread::yield_now(),
-            _ => thread::sleep(SLEEP),
+            rounds => thread::sleep(SLEEP * (1 << (rounds - SPINS - YIELDS).min(DOUBLINGS))),
         }
     }
 }
