@@ -1,63 +1,44 @@
-//! The stage `capture:n` by all ranks: each captures for some rows of every slab, and reads only what these rows lead
-//! to in the smaller databases. Rank 0 writes the pieces to the file in order.
-//!
-//! A rank runs at most a few pieces ahead of the writer, so memory does not depend on the database.
+//! The stage `capture:n` by all ranks: each captures for some rows of every slab, and reads little more than what these rows
+//! lead to in the smaller databases. It writes the captures of a range of positions, which all ranks send it.
 
 use super::{KIND, SmallerFiles};
 use crate::build_context::BuildContext;
-use crate::distributed::{FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, StageOrder, agree};
+use crate::distributed::{
+    FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, SharedFile, StageOrder, agree, is_shared,
+};
 use crate::files;
 use crate::solver_progress::SolverProgress;
 use disk::Disk;
-use game::{Index, Score};
-use messaging::{CommunicationError, Communicator};
+use game::{Index, Score, Slab};
+use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
-use planner::{CAPTURE_PIECES_AHEAD, DatabasePlan, Settings};
-use solvers::capture::{CapturePartition, CapturePiece, capture_piece};
+use planner::{DatabasePlan, Settings};
+use solvers::capture::{CapturePartition, SmallerRows, capture_rows};
+use solvers::distributed::{RowBand, ScoreShare, collect, fits};
 use solvers::{DriverObserver, Tables};
-use std::collections::VecDeque;
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use store::{BlockCache, FileKind};
-
-/// Reply of rank 0 to a piece: written, send more. Any other reply: stop.
-const TAKEN: u8 = 1;
+use std::sync::{Mutex, PoisonError};
+use store::BlockCache;
 
 /// Runs the stage, on rank 0.
 pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
-    let task = ReadTask { stones, threads: context.threads(), files: smaller.collect() };
+    let files = smaller.chain([context.output(&files::capture(stones))]).collect();
+    let task = ReadTask { stones, threads: context.threads(), files };
     let mut communicator = job.order(KIND, &task)?;
     let tables = build.tables();
-    let plan = build.plan(stones);
-    let member = CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index };
-    let path = context.output(&files::capture(stones));
-    let create = || {
-        files::create(
-            context.disk(),
-            &path,
-            settings,
-            FileKind::Capture,
-            &index,
-            settings.intermediates.captures_codec(),
-        )
-    };
+    let (plan, stop) = (build.plan(stones), context.stop_flag());
+    let member =
+        CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index, stop };
     let watch = SolverProgress::new(context, index.slab_positions());
-    let mut end = 0;
-    let mut writer = None;
-    let done = member.take_part(&mut **communicator, context.stop_flag(), &mut |best| {
-        end += best.len() as u64;
-        let writer = match &mut writer {
-            Some(writer) => writer,
-            None => writer.insert(create()?),
-        };
-        writer.append(best).map_err(files::unwritable)?;
-        if watch.advance(end, index.slab_positions()).is_break() { Err(StageError::Stopped) } else { Ok(()) }
+    let done = member.take_part(&mut **communicator, &|done, all| {
+        let _ = watch.advance(done, all);
     })?;
-    let writer = writer.expect("every database has a row");
-    writer.finish().map_err(files::unwritable)?;
     let report = StageReport::new(index.slab_positions()).with("blocks", done.blocks).with("decoded", done.decoded);
     Ok(done.loads.expect("rank 0 gathers the loads").report(report))
 }
@@ -73,8 +54,8 @@ pub(super) fn follow(
     let settings = plan.settings();
     let index = Index::new(task.stones, settings.set);
     let plan = plan.database(task.stones);
-    let member = CaptureRank { settings, plan, disk, tables: &tables, task: &task, index: &index };
-    member.take_part(communicator, stop, &mut |_| unreachable!("rank 0 alone writes")).map(drop)
+    let member = CaptureRank { settings, plan, disk, tables: &tables, task: &task, index: &index, stop };
+    member.take_part(communicator, &|_, _| ()).map(drop)
 }
 
 /// Inputs of one rank.
@@ -83,8 +64,10 @@ struct CaptureRank<'a> {
     plan: &'a DatabasePlan,
     disk: &'a dyn Disk,
     tables: &'a Tables,
+    /// The files are the smaller databases, then the captures.
     task: &'a ReadTask,
     index: &'a Index,
+    stop: &'a AtomicBool,
 }
 
 /// Figures of the stage.
@@ -96,222 +79,236 @@ struct CaptureOutcome {
     loads: Option<RankLoads>,
 }
 
-/// Writes the captures of the next rows.
-type Write<'a> = &'a mut dyn FnMut(&[Score]) -> Result<()>;
-
 impl CaptureRank<'_> {
-    fn take_part(
-        &self,
-        communicator: &mut dyn Communicator,
-        stop: &AtomicBool,
-        write: Write,
-    ) -> RankResult<CaptureOutcome> {
-        let cache = BlockCache::new(self.plan.memory().cache_bytes);
-        let opened =
-            SmallerFiles::open(self.settings, self.disk, self.task.files.iter().cloned(), &cache, |_, _| None, 0);
-        let smaller = agree(communicator, opened)?;
+    /// Computes and exchanges captures, and writes those of this rank. `advance` gets the number of positions that this rank
+    /// has written, and of all that it writes.
+    fn take_part(&self, communicator: &mut dyn Communicator, advance: &dyn Fn(u64, u64)) -> RankResult<CaptureOutcome> {
+        let CaptureRank { settings, plan, disk, tables, task, index, stop } = *self;
+        let cache = BlockCache::new(plan.memory().cache_bytes);
+        let opened = split(&task.files).and_then(|(path, smaller)| {
+            Ok((path, SmallerFiles::open(settings, disk, smaller.iter().cloned(), &cache, |_, _| None, 0)?))
+        });
+        let (path, smaller) = agree(communicator, opened)?;
         let meter = LoadMeter::start(communicator);
-        let capture = |piece: &CapturePiece, best: &mut Vec<Score>| {
-            if stop.load(Relaxed) {
-                return Err(StageError::Stopped);
-            }
-            capture_piece(self.tables, self.index, piece, &smaller, best)
+        let (kind, stones, ranks) = (files::capture_kind(&settings.rules), index.stones(), communicator.size());
+        let file = SharedFile {
+            disk,
+            path,
+            identity: files::identity(settings.rules.name, settings.set, kind, stones),
+            shape: files::shape(index, kind),
+            range: files::range(kind, stones),
+            codec: settings.intermediates.captures_codec(),
+            scratch: None,
+            is_shared: is_shared(settings, stones, ranks),
         };
-        let partition = CapturePartition::new(self.index.slabs(), communicator.size());
-        let done = match communicator.rank() {
-            0 => lead(&partition, self.index, communicator, capture, write),
-            _ => {
-                send(&partition, self.index, CAPTURE_PIECES_AHEAD * partition.piece_positions(), communicator, capture)
-            }
+        let mut writer = file.begin(communicator)?;
+        let ranges = writer.positions_of_all().to_vec();
+        let share = CaptureShare {
+            partition: CapturePartition::new(index.slabs(), ranks),
+            rank: communicator.rank(),
+            tables,
+            index,
+            smaller: &smaller,
+            stop,
+            error: Mutex::new(None),
         };
-        agree(communicator, done?)?;
+        let (mut done, all) = (0, ranges[share.rank].end - ranges[share.rank].start);
+        let appended = exchange(&share, &ranges, communicator, &mut |best| {
+            done += best.len() as u64;
+            advance(done, all);
+            writer.append(best)
+        })?;
+        writer.finish(appended, communicator)?;
         let loads = meter.gather(communicator)?;
         let decoded = communicator.sum(&[cache.decoded()])?[0];
         Ok(CaptureOutcome { blocks: smaller.blocks(), decoded, loads })
     }
 }
 
-/// Sends the pieces of this rank to rank 0, at most `window` positions ahead of its replies. An empty message, which is
-/// never a piece, ends the stream after an error or a stop request.
-fn send(
-    partition: &CapturePartition,
-    index: &Index,
-    window: u64,
+/// Passes the captures of the range of this rank, from all ranks, to `append` in order.
+fn exchange<S: SmallerRows<Error = StageError> + Sync>(
+    share: &CaptureShare<S>,
+    ranges: &[Range<u64>],
     communicator: &mut dyn Communicator,
-    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<()>,
+    append: &mut dyn FnMut(&[Score]) -> Result<()>,
 ) -> messaging::Result<Result<()>> {
-    let rank = communicator.rank();
-    let mut best = Vec::new();
-    // Positions of each piece without a reply, and their sum.
-    let (mut sent, mut ahead) = (VecDeque::new(), 0);
-    for piece in partition.pieces().filter(|piece| piece.rank == rank) {
-        let positions = piece.positions(index);
-        while ahead > 0 && ahead + positions > window {
-            if !is_taken(communicator)? {
-                return communicator.send(0, Vec::new()).map(Ok);
+    let mut appended = Ok(());
+    let collected = collect(share, ranges, communicator, &mut |best| {
+        appended = share.check().and_then(|()| append(best));
+        if appended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    appended = appended.and_then(|()| share.check());
+    // The rank that ended the collection reports why.
+    Ok(appended.and(if collected { Ok(()) } else { Err(StageError::Stopped) }))
+}
+
+/// Splits the files of the task into the captures and the smaller databases.
+fn split(files: &[PathBuf]) -> Result<(&PathBuf, &[PathBuf])> {
+    files.split_last().ok_or_else(|| StageError::failed("the order names no file"))
+}
+
+/// The captures that a rank computes, band by band, as they are collected.
+struct CaptureShare<'a, S> {
+    partition: CapturePartition,
+    rank: usize,
+    tables: &'a Tables,
+    index: &'a Index,
+    smaller: &'a S,
+    stop: &'a AtomicBool,
+    /// What ended the computation. The captures after it are zeros, and the file is not published.
+    error: Mutex<Option<StageError>>,
+}
+
+impl<S> CaptureShare<'_, S> {
+    /// Returns what ended the computation, once.
+    fn check(&self) -> Result<()> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    /// The runs of rows of a band, with the rank that computes each and the number of its positions.
+    fn runs(&self, band: &RowBand) -> impl Iterator<Item = (usize, Range<u32>, usize)> {
+        let columns = self.index.slabs()[band.slab].opponent_halves as usize;
+        let runs = self.partition.runs(band.slab, band.rows.start as u32..band.rows.end as u32);
+        runs.map(move |(rank, rows)| (rank, rows.clone(), rows.len() * columns))
+    }
+}
+
+impl<S: SmallerRows<Error = StageError> + Sync> ScoreShare for CaptureShare<'_, S> {
+    fn slabs(&self) -> &[Slab] {
+        self.index.slabs()
+    }
+
+    fn columns(&self, slab: &Slab) -> usize {
+        slab.opponent_halves as usize
+    }
+
+    fn give(&self, band: &RowBand, piece: &mut Vec<u8>) {
+        let mut best: Vec<Score> = Vec::new();
+        for (_, rows, positions) in self.runs(band).filter(|(rank, ..)| *rank == self.rank) {
+            best.clear();
+            best.resize(positions, 0);
+            let captured = if self.stop.load(Relaxed) {
+                Err(StageError::Stopped)
+            } else {
+                capture_rows(self.tables, self.index, band.slab, &rows, self.smaller, &mut best)
+            };
+            if let Err(error) = captured {
+                self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
-            ahead -= sent.pop_front().unwrap_or(0);
-        }
-        if let Err(error) = capture(&piece, &mut best) {
-            communicator.send(0, Vec::new())?;
-            while is_taken(communicator)? {}
-            return Ok(Err(error));
-        }
-        communicator.send(0, best.iter().map(|&score| score as u8).collect())?;
-        sent.push_back(positions);
-        ahead += positions;
-    }
-    for _ in sent {
-        if !is_taken(communicator)? {
-            return communicator.send(0, Vec::new()).map(Ok);
+            piece.extend(best.iter().map(|&score| score as u8));
         }
     }
-    Ok(Ok(()))
-}
 
-/// Receives the reply of rank 0 to a piece.
-fn is_taken(communicator: &mut dyn Communicator) -> messaging::Result<bool> {
-    Ok(communicator.receive(0)? == [TAKEN])
-}
-
-/// Captures the pieces of rank 0, and writes those of all ranks.
-fn lead(
-    partition: &CapturePartition,
-    index: &Index,
-    communicator: &mut dyn Communicator,
-    capture: impl Fn(&CapturePiece, &mut Vec<Score>) -> Result<()>,
-    write: Write,
-) -> messaging::Result<Result<()>> {
-    let ranks = communicator.size();
-    // By rank: replies sent, and whether its stream has ended.
-    let (mut taken, mut ended) = (vec![0; ranks], vec![false; ranks]);
-    let mut best = Vec::new();
-    let mut written = Ok(());
-    for piece in partition.pieces() {
-        let CapturePiece { rank, .. } = piece;
-        written = if rank == 0 {
-            capture(&piece, &mut best)
-        } else {
-            let message = communicator.receive(rank)?;
-            ended[rank] = message.is_empty();
-            take(&message, &piece, index, &mut best)?
-        };
-        written = written.and_then(|()| write(&best));
-        if written.is_err() {
-            break;
+    fn join(&self, band: &RowBand, pieces: &[&[u8]], mut rows: &mut [Score]) -> messaging::Result<()> {
+        for (rank, piece) in pieces.iter().enumerate() {
+            let expected = self.runs(band).filter(|(of, ..)| *of == rank).map(|(_, _, positions)| positions).sum();
+            fits(rank, expected, piece)?;
         }
-        if rank != 0 {
-            communicator.send(rank, vec![TAKEN])?;
-            taken[rank] += 1;
+        let mut pieces = pieces.to_vec();
+        for (rank, _, positions) in self.runs(band) {
+            let (best, rest) = pieces[rank].split_at(positions);
+            pieces[rank] = rest;
+            let to = rows.split_off_mut(..positions).expect("runs are all rows of the band");
+            to.iter_mut().zip(best).for_each(|(to, &best)| *to = best as Score);
         }
+        Ok(())
     }
-    if written.is_err() {
-        let mut pieces = vec![0; ranks];
-        partition.pieces().for_each(|piece| pieces[piece.rank] += 1);
-        for rank in (1..ranks).filter(|&rank| taken[rank] < pieces[rank]) {
-            communicator.send(rank, vec![0])?;
-            // Pieces in flight must not be mistaken for later messages.
-            while !ended[rank] {
-                ended[rank] = communicator.receive(rank)?.is_empty();
-            }
-        }
-    }
-    Ok(written)
-}
-
-/// Decodes the captures of a piece.
-fn take(message: &[u8], piece: &CapturePiece, index: &Index, best: &mut Vec<Score>) -> messaging::Result<Result<()>> {
-    if message.is_empty() {
-        // The ranks agree on that rank's error at the end.
-        return Ok(Err(StageError::Stopped));
-    }
-    let expected = piece.positions(index);
-    if message.len() as u64 != expected {
-        let (expected, found) = (format!("{expected} captures"), format!("{} bytes", message.len()));
-        return Err(CommunicationError::Unexpected { rank: piece.rank, expected, found });
-    }
-    best.clear();
-    best.extend(message.iter().map(|&score| score as Score));
-    Ok(Ok(()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use game::PositionSet;
+    use game::{PositionSet, Rules};
     use messaging::{NetworkFaults, ThreadCommunicator};
+    use solvers::capture::ChildRow;
     use std::sync::atomic::AtomicUsize;
 
-    const STONES: u32 = 5;
+    const STONES: u32 = 9;
 
-    /// Returns whether each rank succeeds, and the captures written, if one rank fails at one of its pieces, or the
-    /// file does.
-    fn exchange(window: u64, ranks: usize, failing: Option<(usize, usize)>, full_at: usize) -> (Vec<bool>, Vec<Score>) {
-        let index = Index::new(STONES, PositionSet::All);
-        let partition = CapturePartition::new(index.slabs(), ranks);
-        let mut written = Vec::new();
-        let mut writes = 0;
-        let ended = std::thread::scope(|scope| {
-            let (index, partition) = (&index, &partition);
-            let mut ends = ThreadCommunicator::job(ranks, NetworkFaults::none()).into_iter();
-            let first = ends.next().unwrap();
-            let pieces = |rank: usize| {
-                let captured = AtomicUsize::new(0);
-                move |piece: &CapturePiece, best: &mut Vec<Score>| {
-                    assert_eq!(piece.rank, rank);
-                    if failing == Some((rank, captured.fetch_add(1, Relaxed))) {
-                        return Err(StageError::failed("no disk"));
-                    }
-                    best.clear();
-                    best.resize(piece.positions(index) as usize, (piece.rows.start % 100) as Score);
-                    Ok(())
-                }
+    /// Smaller databases of zeros, of which a row cannot be read.
+    struct Zeros {
+        rows_before_failure: AtomicUsize,
+    }
+
+    impl SmallerRows for Zeros {
+        type Window = Vec<Score>;
+        type Error = StageError;
+
+        fn window(&self) -> Vec<Score> {
+            Vec::new()
+        }
+
+        fn row<'w>(&'w self, window: &'w mut Vec<Score>, row: ChildRow) -> Result<&'w [Score]> {
+            if self.rows_before_failure.fetch_sub(1, Relaxed) == 0 {
+                return Err(StageError::failed("no disk"));
+            }
+            window.resize(row.columns as usize, 0);
+            Ok(window)
+        }
+    }
+
+    /// Returns by rank what ended the exchange, and the captures of all, if a rank cannot read a row or append a portion.
+    fn exchanged(
+        ranks: usize,
+        failing_row: (usize, usize),
+        failing_append: (usize, usize),
+    ) -> (Vec<Result<()>>, Vec<Score>) {
+        let index = &Index::new(STONES, PositionSet::All);
+        let tables = &Tables::new(Rules::AWARI, PositionSet::All, STONES);
+        let part = |rank: usize| index.positions() * rank as u64 / ranks as u64;
+        let ranges: &Vec<_> = &(0..ranks).map(|rank| part(rank)..part(rank + 1)).collect();
+        let of_rank = |(failing, at): (usize, usize), rank| if failing == rank { at } else { usize::MAX };
+        let run = |mut end: ThreadCommunicator| {
+            let rank = end.rank();
+            let smaller = Zeros { rows_before_failure: AtomicUsize::new(of_rank(failing_row, rank)) };
+            let share = CaptureShare {
+                partition: CapturePartition::new(index.slabs(), ranks),
+                rank,
+                tables,
+                index,
+                smaller: &smaller,
+                stop: &AtomicBool::new(false),
+                error: Mutex::new(None),
             };
-            let follow = |mut end: ThreadCommunicator| {
-                let capture = pieces(end.rank());
-                scope.spawn(move || {
-                    let sent = send(partition, index, window, &mut end, capture).unwrap();
-                    // A message left over would be mistaken for a part of this.
-                    end.barrier().unwrap();
-                    sent.is_ok()
-                })
-            };
-            let running: Vec<_> = ends.map(follow).collect();
-            let mut end = first;
-            let mut write = |best: &[Score]| {
-                writes += 1;
-                if writes > full_at {
-                    return Err(StageError::failed("the disk is full"));
-                }
-                written.extend_from_slice(best);
-                Ok(())
-            };
-            let led = lead(partition, index, &mut end, pieces(0), &mut write).unwrap();
+            let (mut best, mut appends_before_failure) = (Vec::new(), of_rank(failing_append, rank));
+            let ended = exchange(&share, ranges, &mut end, &mut |more| {
+                best.extend_from_slice(more);
+                appends_before_failure -= 1;
+                if appends_before_failure == 0 { Err(StageError::failed("the disk is full")) } else { Ok(()) }
+            });
+            // A message left over would be mistaken for a part of this.
             end.barrier().unwrap();
-            let others = running.into_iter().map(|rank| rank.join().unwrap());
-            std::iter::once(led.is_ok()).chain(others).collect()
-        });
-        (ended, written)
+            (ended.unwrap(), best)
+        };
+        let ends = ThreadCommunicator::job(ranks, NetworkFaults::none());
+        std::thread::scope(|scope| {
+            let running: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || run(end))).collect();
+            let (ended, best): (Vec<_>, Vec<_>) = running.into_iter().map(|rank| rank.join().unwrap()).unzip();
+            (ended, best.concat())
+        })
     }
 
     #[test]
     fn all_ranks_end_after_any_failure() {
-        let index = Index::new(STONES, PositionSet::All);
-        for (window, ranks) in [(1, 2), (300, 2), (1, 3), (300, 3), (1 << 20, 3)] {
-            let (ended, whole) = exchange(window, ranks, None, usize::MAX);
-            assert!(ended.iter().all(|&is_ok| is_ok) && whole.len() as u64 == index.positions());
-            let partition = CapturePartition::new(index.slabs(), ranks);
+        const NEVER: (usize, usize) = (usize::MAX, 0);
+        let (_, expected) = exchanged(1, NEVER, NEVER);
+        for ranks in 2..=4 {
+            let (ended, whole) = exchanged(ranks, NEVER, NEVER);
+            assert!(ended.iter().all(Result::is_ok) && whole == expected, "{ranks} ranks");
             for rank in 0..ranks {
-                let pieces = partition.pieces().filter(|piece| piece.rank == rank).count();
-                for at in 0..pieces {
-                    let (ended, written) = exchange(window, ranks, Some((rank, at)), usize::MAX);
-                    assert!(!ended[0] && !ended[rank] && whole.starts_with(&written), "rank {rank}, piece {at}");
+                for row in [0, 1, 10, 100] {
+                    let (ended, _) = exchanged(ranks, (rank, row), NEVER);
+                    let error = ended[rank].as_ref().unwrap_err();
+                    assert!(error.to_string().contains("no disk"), "rank {rank} of {ranks}, row {row}: {error}");
                 }
-            }
-            for full_at in 0..partition.pieces().count() {
-                let (ended, written) = exchange(window, ranks, None, full_at);
-                assert!(!ended[0] && ended[1..].iter().all(|&is_ok| is_ok), "write {full_at}");
-                assert!(written.len() < whole.len() && whole.starts_with(&written));
+                for portion in 1..=2 {
+                    let (ended, _) = exchanged(ranks, NEVER, (rank, portion));
+                    let error = ended[rank].as_ref().unwrap_err();
+                    assert!(
+                        error.to_string().contains("the disk is full"),
+                        "rank {rank} of {ranks}, {portion}: {error}"
+                    );
+                }
             }
         }
     }

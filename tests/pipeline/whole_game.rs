@@ -225,7 +225,12 @@ fn work_on_the_largest_database_is_divided() {
     let rows = RowPartition::new(STONES, SET, 64);
     assert_eq!((0..64).map(|rank| rows.positions(rank)).sum::<u64>(), index.slab_positions());
     let captures = CapturePartition::new(index.slabs(), 64);
-    assert_eq!(captures.pieces().map(|piece| piece.positions(&index)).sum::<u64>(), index.slab_positions());
+    for (at, slab) in index.slabs().iter().enumerate() {
+        assert_eq!(
+            captures.runs(at, 0..slab.mover_halves).map(|(_, run)| run.len()).sum::<usize>() as u32,
+            slab.mover_halves
+        );
+    }
     let arena = DiskPlan::arena_bytes_min(STONES, SET);
     assert!((1 << 28..1 << 32).contains(&arena), "{arena}");
 }

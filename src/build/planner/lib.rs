@@ -29,7 +29,7 @@ pub use file_size::database_bytes;
 pub use hardware::{Hardware, Limit, Network};
 pub use job::{JobLimit, JobPlanner, JobPrediction};
 pub use load::Load;
-pub use memory::{CAPTURE_PIECES_AHEAD, CaptureMemory, SEEDS_GROUP_WORDS, StageMemory};
+pub use memory::{CaptureMemory, SEEDS_GROUP_WORDS, StageMemory};
 pub use method::Method;
 pub use ramp::Ramp;
 pub use settings::{Dual, DualIndex, EvaluationFit, Intermediates, Settings, Verify, schema};

@@ -38,10 +38,8 @@ const CACHE_SHARE: u64 = 4;
 const CAPTURE_CACHE_TIMES: f64 = 1.5;
 const CAPTURE_STRIPE_SHARE: u64 = 2;
 
-/// Pieces of captures, each of the maximal length, that a rank may send before the first is written.
-pub const CAPTURE_PIECES_AHEAD: u64 = 2;
-/// Memory of rank 0 for pieces of captures: those sent, one being computed and one being written.
-const CAPTURE_PIECES_BYTES: u64 = (CAPTURE_PIECES_AHEAD + 2) * solvers::capture::PIECES_POSITIONS;
+/// Memory of a rank for captures that ranks exchange: bands given, received, assembled and written.
+const CAPTURE_BANDS_BYTES: u64 = 8 * solvers::distributed::BAND_POSITIONS;
 
 /// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
@@ -191,7 +189,7 @@ impl StageMemory {
                 CaptureMemory::Whole => cached + settings.set.positions(self.stones),
                 // Replaces the cache, which is not used in that case.
                 CaptureMemory::Stripes(bytes) => cached.max(self.fixed_bytes + bytes + bytes / 4),
-                CaptureMemory::Streamed if settings.ranks > 1 => cached + CAPTURE_PIECES_BYTES,
+                CaptureMemory::Streamed if settings.ranks > 1 => cached + CAPTURE_BANDS_BYTES,
                 CaptureMemory::Streamed => cached,
             },
             StageClass::Verify => cached,

@@ -21,7 +21,7 @@ mod partition;
 
 pub use by_children::{DecodeRun, Sequential, capture_in_stripes};
 pub use choice::{ChoiceCounts, DatabasePart, choice, choice_of};
-pub use partition::{CapturePartition, CapturePiece, PIECES_POSITIONS};
+pub use partition::CapturePartition;
 
 use crate::kernels::tables::{PackedMove, Tables};
 use crate::{DriverObserver, Stopped};
@@ -172,25 +172,26 @@ pub fn capture_into<S: SmallerRows>(
     receive(&best[received..]).map_err(CaptureError::Failed)
 }
 
-/// As [`capture()`], for the rows of a piece; replaces the content of `best`.
+/// As [`capture_into`], for some of the mover's halves of a slab, whose captures are all of `best`.
 ///
 /// # Panics
-/// As [`capture()`], and when the index does not have these rows.
-pub fn capture_piece<S: SmallerRows>(
+/// As [`capture()`], and when the index does not have these rows or `best` has another length.
+pub fn capture_rows<S: SmallerRows>(
     tables: &Tables,
     index: &Index,
-    piece: &CapturePiece,
+    mover_stones: usize,
+    rows: &Range<u32>,
     smaller: &S,
-    best: &mut Vec<Score>,
+    best: &mut [Score],
 ) -> Result<(), S::Error> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    best.resize(piece.positions(index) as usize, 0);
-    let mut rest = &mut best[..];
-    let rows = |slab: &Slab| if slab.mover_stones == piece.mover_stones { piece.rows.clone() } else { 0..0 };
-    for batch in batches(tables, index, rows) {
-        let to = rest.split_off_mut(..batch.positions).expect("batches are of the rows of the piece");
+    let mut rest = best;
+    let of_slab = |slab: &Slab| if slab.mover_stones as usize == mover_stones { rows.clone() } else { 0..0 };
+    for batch in batches(tables, index, of_slab) {
+        let to = rest.split_off_mut(..batch.positions).expect("`best` has the length of the rows");
         batch.capture(smaller, to)?;
     }
+    assert!(rest.is_empty(), "`best` has the length of the rows");
     Ok(())
 }
 

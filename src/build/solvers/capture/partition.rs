@@ -3,10 +3,9 @@
 //! Halves are ordered by their leading pits, and a move of a later pit leaves the leading pits alone. So a rank that
 //! computes the rows with some leading pits, in all slabs, reads mostly rows of smaller databases with the same leading
 //! pits. The halves of all slabs are cut by their four leading pits into *cells* of about equal size, which are
-//! assigned to the ranks in turn. All ranks thus reach the end of each slab at about the same time: rank 0, which
-//! writes the captures in canonical order, hardly waits, and no rank buffers more than a few pieces.
+//! assigned to the ranks in turn, so that each rank has about its share of any part of the database.
 
-use game::{Index, Slab};
+use game::Slab;
 use std::ops::Range;
 
 /// Cells a rank, unless a slab needs more. With one cell, ranks wait for each other in some slabs, and the whole takes
@@ -14,42 +13,16 @@ use std::ops::Range;
 /// end of a cell are decoded by two ranks: with sixteen cells, each block was decoded 3.3 times.
 const CELLS: u64 = 4;
 
-/// Positions of the pieces of all ranks together, one piece a rank.
-pub const PIECES_POSITIONS: u64 = 8 << 20;
-
-/// Most positions of a piece; it has at least one row.
-const PIECE_POSITIONS_MAX: u64 = 4 << 20;
-
-/// Time to write captures, in percent of the time to compute them.
-const WRITING_PERCENT: u64 = 25;
+/// Most positions that a cell has in a slab, about.
+const CELL_POSITIONS_MAX: u64 = 8 << 20;
 
 /// Partition of the rows of one database among ranks. A function of the database and the number of ranks.
 #[derive(Clone, Debug)]
 pub struct CapturePartition {
-    slabs: Vec<Slab>,
     /// By cell, the rank that owns it.
     owners: Vec<usize>,
     /// By cell, then by the mover's stones: the first row; plus the end.
     first: Vec<Vec<u32>>,
-    piece_positions: u64,
-}
-
-/// Consecutive rows of a slab whose captures one rank computes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CapturePiece {
-    /// The rank.
-    pub rank: usize,
-    /// The slab.
-    pub mover_stones: u32,
-    /// The mover's halves.
-    pub rows: Range<u32>,
-}
-
-impl CapturePiece {
-    /// Positions of the rows.
-    pub fn positions(&self, index: &Index) -> u64 {
-        self.rows.len() as u64 * u64::from(index.slab(self.mover_stones).opponent_halves)
-    }
 }
 
 impl CapturePartition {
@@ -61,8 +34,7 @@ impl CapturePartition {
         assert!(ranks > 0, "a job has a rank");
         let total: u64 = slabs.iter().map(Slab::positions).sum();
         let largest = slabs.iter().map(Slab::positions).max().unwrap_or(0);
-        let piece_positions = (PIECES_POSITIONS / ranks as u64).min(PIECE_POSITIONS_MAX);
-        let cells = (CELLS * ranks as u64).max(largest / piece_positions);
+        let cells = CELLS.max(largest / CELL_POSITIONS_MAX) * ranks as u64;
         let first = cells_of(slabs, total, cells);
         let weight = |cell: usize| -> u64 {
             let rows =
@@ -70,27 +42,15 @@ impl CapturePartition {
             slabs.iter().map(|slab| u64::from(rows(slab)) * u64::from(slab.opponent_halves)).sum()
         };
         let owners = assign_cells(&(0..first.len() - 1).map(weight).collect::<Vec<_>>(), ranks);
-        CapturePartition { slabs: slabs.to_vec(), owners, first, piece_positions }
+        CapturePartition { owners, first }
     }
 
-    /// Returns the most positions of a piece, unless it has one row.
-    pub fn piece_positions(&self) -> u64 {
-        self.piece_positions
-    }
-
-    /// Iterates over the pieces of all ranks in canonical order.
-    pub fn pieces(&self) -> impl Iterator<Item = CapturePiece> + '_ {
-        self.slabs.iter().flat_map(move |slab| {
-            let at = slab.mover_stones as usize;
-            let most = (self.piece_positions / u64::from(slab.opponent_halves)).max(1);
-            self.owners.iter().zip(self.first.windows(2)).flat_map(move |(&rank, cells)| {
-                let rows = cells[0][at]..cells[1][at];
-                let starts = rows.clone().step_by(most as usize);
-                starts.map(move |start| {
-                    let rows = start..rows.end.min(start.saturating_add(most as u32));
-                    CapturePiece { rank, mover_stones: slab.mover_stones, rows }
-                })
-            })
+    /// Iterates over the runs of `rows` of a slab, in ascending order, with the rank that computes each.
+    pub fn runs(&self, mover_stones: usize, rows: Range<u32>) -> impl Iterator<Item = (usize, Range<u32>)> + '_ {
+        let cells = self.owners.iter().zip(self.first.windows(2));
+        cells.filter_map(move |(&rank, cells)| {
+            let run = cells[0][mover_stones].max(rows.start)..cells[1][mover_stones].min(rows.end);
+            (!run.is_empty()).then_some((rank, run))
         })
     }
 }
@@ -124,23 +84,11 @@ fn cells_of(slabs: &[Slab], total: u64, cells: u64) -> Vec<Vec<u32>> {
     first
 }
 
-/// Assigns cells with weights to ranks, in turn. Rank 0, which also writes, gets accordingly less.
+/// Assigns cells with weights to ranks, each to the one that has least.
 fn assign_cells(weights: &[u64], ranks: usize) -> Vec<usize> {
-    let (ranks_all, percent) = (ranks as u64, WRITING_PERCENT);
-    // Shares with which all ranks take equally long: 100 * own + percent * all = 100 * other.
-    let leader = 100u64.saturating_sub((ranks_all - 1) * percent);
-    let other = if ranks == 1 || leader == 0 { 100 } else { 100 + percent };
-    let shares: Vec<u64> = (0..ranks).map(|rank| if rank == 0 { leader } else { other }).collect();
     let mut assigned = vec![0u64; ranks];
     let next = |&weight: &u64| {
-        let after = |rank: usize| u128::from(assigned[rank] + weight);
-        // Selects the rank with the smallest fraction of its share; shares are at least 1 here.
-        let mut least = ranks - 1;
-        for rank in (0..ranks).rev().filter(|&rank| shares[rank] > 0) {
-            if after(rank) * u128::from(shares[least]) <= after(least) * u128::from(shares[rank]) {
-                least = rank;
-            }
-        }
+        let least = (0..ranks).min_by_key(|&rank| assigned[rank]).expect("a job has a rank");
         assigned[least] += weight;
         least
     };
@@ -151,55 +99,52 @@ fn assign_cells(weights: &[u64], ranks: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::Tables;
-    use crate::capture::{ChildRow, InMemory, SmallerRows, capture_into, capture_piece};
-    use game::{PositionSet, Rules, Score};
+    use crate::capture::{ChildRow, InMemory, SmallerRows, capture_into, capture_rows};
+    use game::{Index, PositionSet, Rules, Score};
     use std::collections::BTreeSet;
     use std::convert::Infallible;
     use std::sync::Mutex;
 
     #[test]
-    fn pieces_are_all_rows_in_order() {
+    fn runs_are_all_rows_in_order() {
         for set in [PositionSet::All, PositionSet::REACHABLE] {
             for stones in [0, 1, 7, 16, 20] {
                 let index = Index::new(stones, set);
                 for ranks in [1, 2, 3, 8] {
-                    let (mut slab, mut row) = (0, 0);
-                    for piece in CapturePartition::new(index.slabs(), ranks).pieces() {
-                        while row == index.slab(slab).mover_halves {
-                            (slab, row) = (slab + 1, 0);
+                    let partition = CapturePartition::new(index.slabs(), ranks);
+                    for (at, slab) in index.slabs().iter().enumerate() {
+                        for rows in [0..slab.mover_halves, slab.mover_halves / 3..slab.mover_halves / 2] {
+                            let mut row = rows.start;
+                            for (rank, run) in partition.runs(at, rows.clone()) {
+                                assert!(rank < ranks && !run.is_empty() && run.start == row);
+                                row = run.end;
+                            }
+                            assert_eq!(row, rows.end);
                         }
-                        assert!(piece.rank < ranks && !piece.rows.is_empty());
-                        assert_eq!((piece.mover_stones, piece.rows.start), (slab, row));
-                        row = piece.rows.end;
-                        let positions = piece.positions(&index);
-                        assert!(positions <= PIECES_POSITIONS / ranks as u64 || piece.rows.len() == 1);
                     }
-                    assert_eq!((slab, row), (stones, index.slab(stones).mover_halves));
                 }
             }
         }
     }
 
     #[test]
-    fn ranks_have_their_shares_of_each_slab() {
+    fn ranks_have_their_shares_of_each_part() {
         let index = Index::new(20, PositionSet::All);
         for ranks in [2, 4, 8] {
-            let mut of_rank = vec![0; ranks];
-            let mut behind = 0.0f64;
-            let leader = 1.0 - (ranks - 1) as f64 * WRITING_PERCENT as f64 / 100.0;
-            let share =
-                |rank| if rank == 0 { leader.max(0.0) } else { (ranks as f64 - leader.max(0.0)) / (ranks - 1) as f64 };
-            let mut before = 0;
-            for piece in CapturePartition::new(index.slabs(), ranks).pieces() {
-                if piece.rows.start == 0 && piece.mover_stones > 0 {
-                    let due = |rank: usize| share(rank) / ranks as f64 * before as f64;
-                    let most = (0..ranks).map(|rank| due(rank) - of_rank[rank] as f64).fold(0.0, f64::max);
-                    behind = behind.max(most / index.slab_positions() as f64 * ranks as f64);
+            let partition = CapturePartition::new(index.slabs(), ranks);
+            let (mut of_rank, mut before, mut off) = (vec![0.0f64; ranks], 0.0, 0.0f64);
+            for (at, slab) in index.slabs().iter().enumerate() {
+                for (rank, run) in partition.runs(at, 0..slab.mover_halves) {
+                    let positions = run.len() as f64 * f64::from(slab.opponent_halves);
+                    of_rank[rank] += positions;
+                    before += positions;
                 }
-                of_rank[piece.rank] += piece.positions(&index);
-                before += piece.positions(&index);
+                let share = before / ranks as f64;
+                off = of_rank.iter().map(|of| (of - share).abs()).fold(off, f64::max);
             }
-            assert!(behind < 0.2, "{ranks} ranks: {behind} of a share");
+            let share = before / ranks as f64;
+            assert!(off < 0.2 * share, "{ranks} ranks: {} of a share", off / share);
+            assert!(of_rank.iter().all(|of| (of / share - 1.0).abs() < 0.05), "{ranks} ranks: {of_rank:?} of {share}");
         }
     }
 
@@ -222,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_add_up_and_read_little_twice() {
+    fn runs_add_up_and_read_little_twice() {
         const STONES: u32 = 12;
         for set in [PositionSet::All, PositionSet::REACHABLE] {
             let tables = Tables::new(Rules::AWARI, set, STONES);
@@ -239,10 +184,14 @@ mod tests {
             for ranks in [1, 2, 4] {
                 let noted = |_| Noted { inner: smaller(), read: Mutex::default() };
                 let read: Vec<Noted> = (0..ranks).map(noted).collect();
+                let partition = CapturePartition::new(index.slabs(), ranks);
                 let (mut found, mut best) = (Vec::new(), Vec::new());
-                for piece in CapturePartition::new(index.slabs(), ranks).pieces() {
-                    capture_piece(&tables, &index, &piece, &read[piece.rank], &mut best).unwrap();
-                    found.extend_from_slice(&best);
+                for (at, slab) in index.slabs().iter().enumerate() {
+                    for (rank, run) in partition.runs(at, 0..slab.mover_halves) {
+                        best.resize(run.len() * slab.opponent_halves as usize, 0);
+                        capture_rows(&tables, &index, at, &run, &read[rank], &mut best).unwrap();
+                        found.extend_from_slice(&best);
+                    }
                 }
                 assert!(found == expected, "{set}, {ranks} ranks");
                 let rows: Vec<_> = read.iter().map(|of| of.read.lock().unwrap().clone()).collect();

@@ -1,6 +1,6 @@
-//! Collection of a solved database: from the ranks that solved it to the ranks that write it.
+//! Collection of a database: from the ranks that computed its values to the ranks that write them.
 //!
-//! Each rank collects the scores of a range of positions, band by band. In each round a rank sends every other rank its
+//! Each rank collects the values of a range of positions, band by band. In each round a rank sends every other rank its
 //! share of the band that the other collects next, and receives the shares of its own band. A rank sends in round k
 //! only after it has received all of round k - 1, so no rank runs more than two rounds ahead. Each rank sends to its
 //! next neighbour first, which spreads the load.
@@ -10,14 +10,14 @@ use messaging::{CommunicationError, Communicator, Result};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
-/// Target size of a band. Smaller in tests, so that slabs have several bands.
-const BAND_POSITIONS: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
+/// Positions of a band, unless one row has more. Smaller in tests, so that slabs have several bands.
+pub const BAND_POSITIONS: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
 
 /// First byte of a message: whether the sender wants more scores.
 const WANTS_MORE: u8 = 1;
 const HAS_ENOUGH: u8 = 0;
 
-/// Consecutive `OpponentMajor` rows of a slab.
+/// Consecutive rows of a slab.
 #[derive(Clone, Debug)]
 pub struct RowBand {
     /// The slab, by the stones of the mover.
@@ -26,12 +26,17 @@ pub struct RowBand {
     pub rows: Range<usize>,
 }
 
-/// The scores that one rank has of a database, by bands.
+/// The values that one rank has of a database, or computes as they are collected, by bands.
 pub trait ScoreShare: Sync {
     /// The slabs of the database.
     fn slabs(&self) -> &[Slab];
 
-    /// Appends this rank's scores of a band to `piece`.
+    /// Positions of each row of a slab: those of a row that is `OpponentMajor`, unless stated otherwise.
+    fn columns(&self, slab: &Slab) -> usize {
+        slab.mover_halves as usize
+    }
+
+    /// Appends this rank's values of a band to `piece`.
     fn give(&self, band: &RowBand, piece: &mut Vec<u8>);
 
     /// Assembles the rows of a band from the pieces of all ranks.
@@ -53,10 +58,10 @@ pub fn collect(
 ) -> Result<bool> {
     let (ranks, mine) = (communicator.size(), communicator.rank());
     assert_eq!(ranges.len(), ranks, "a range for each rank");
-    let bands: Vec<_> = ranges.iter().map(|range| bands(part.slabs(), range)).collect();
+    let bands: Vec<_> = ranges.iter().map(|range| bands(part, range)).collect();
     let rounds = bands.iter().map(Vec::len).max().unwrap_or(0);
     let mut take = |band: &RowBand, rows: &[i8]| {
-        let wanted = wanted(&part.slabs()[band.slab], band, &ranges[mine]);
+        let wanted = wanted(part, band, &ranges[mine]);
         sink(&rows[wanted]).is_continue()
     };
     let mut wants_more = true;
@@ -99,7 +104,7 @@ pub fn collect(
             Some(band) => {
                 let slab = &part.slabs()[band.slab];
                 rows.clear();
-                rows.resize(band.rows.len() * slab.mover_halves as usize, 0);
+                rows.resize(band.rows.len() * part.columns(slab), 0);
                 part.join(band, &pieces, &mut rows)?;
                 came = Some((band, std::mem::take(&mut rows)));
             }
@@ -122,7 +127,7 @@ fn mark(rank: usize, message: &[u8]) -> Result<bool> {
 }
 
 /// Checks the length of a piece against the number of scores that the rank has of the band.
-pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<()> {
+pub fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<()> {
     if piece.len() == expected {
         return Ok(());
     }
@@ -131,10 +136,10 @@ pub(crate) fn fits(rank: usize, expected: usize, piece: &[u8]) -> Result<()> {
 }
 
 /// Cuts the rows of a range of positions into bands, slab by slab.
-fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<RowBand> {
+fn bands(part: &dyn ScoreShare, range: &Range<u64>) -> Vec<RowBand> {
     let mut bands = Vec::new();
-    for (at, slab) in slabs.iter().enumerate() {
-        let row = u64::from(slab.mover_halves);
+    for (at, slab) in part.slabs().iter().enumerate() {
+        let row = part.columns(slab) as u64;
         let within = |position: u64| position.clamp(slab.offset, slab.offset + slab.positions()) - slab.offset;
         let (first, end) = (within(range.start), within(range.end));
         if first < end {
@@ -148,8 +153,9 @@ fn bands(slabs: &[Slab], range: &Range<u64>) -> Vec<RowBand> {
 }
 
 /// Returns the part of a band that is in a range of positions.
-fn wanted(slab: &Slab, band: &RowBand, range: &Range<u64>) -> Range<usize> {
-    let row = u64::from(slab.mover_halves);
+fn wanted(part: &dyn ScoreShare, band: &RowBand, range: &Range<u64>) -> Range<usize> {
+    let slab = &part.slabs()[band.slab];
+    let row = part.columns(slab) as u64;
     let first = slab.offset + band.rows.start as u64 * row;
     let end = first + band.rows.len() as u64 * row;
     let within = |position: u64| (position.clamp(first, end) - first) as usize;

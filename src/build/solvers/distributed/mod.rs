@@ -3,9 +3,9 @@
 mod collect;
 pub(crate) mod varint;
 
-pub use collect::{RowBand, ScoreShare, collect};
+pub use collect::{BAND_POSITIONS, RowBand, ScoreShare, collect};
 
-pub(crate) use collect::fits;
+pub use collect::fits;
 
 use crate::EndedPass;
 use messaging::CommunicationError;
