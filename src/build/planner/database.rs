@@ -2,6 +2,7 @@
 
 use crate::cost::{STAGE_SECONDS, sweep_on_disk};
 use crate::file_size::{bound_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes};
+use crate::memory::KEPT_SHARES_MAX;
 use crate::{CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
 use pipeline::Cost;
 use solvers::sweep::disk::DiskPlan;
@@ -251,24 +252,30 @@ impl Estimate<'_> {
         let captures = expected(captures_bytes(self.settings, stones));
         let planes = expected(planes_bytes(self.settings, stones));
         // Several ranks keep compressed parts in the run directory until the offset of each part in the file is known.
-        let has_parts = ranks > 1 && codec.is_compressed() && scratch.is_none();
-        let parts = if has_parts { database } else { 0 };
+        let parts =
+            |codec: Codec, bytes| if ranks > 1 && codec.is_compressed() && scratch.is_none() { bytes } else { 0 };
+        let with_parts = database + parts(codec, database);
+        let intermediates = self.settings.intermediates;
+        let parts_of_planes = |bytes| parts(intermediates.planes_codec(), bytes);
         match class {
-            StageClass::Capture => (captures, captures),
+            StageClass::Capture => (captures + parts(intermediates.captures_codec(), captures), captures),
             StageClass::Sweep if self.memory.arena_bytes.is_some() => {
                 (database + DiskPlan::file_bytes_max(stones, set), database)
             }
             StageClass::Sweep => {
                 let is_elsewhere = ranks > 1 && scratch.is_some();
                 let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Packed) };
-                (beside_snapshots(database, snapshots) + parts, database)
+                (beside_snapshots(database, snapshots) + parts(codec, database), database)
             }
             // No snapshot.
-            StageClass::Counting if ranks > 1 => (database + parts, database),
+            StageClass::Counting if ranks > 1 => (with_parts, database),
             // A snapshot has more values than scores: up to a byte a position.
             StageClass::Counting => (beside_snapshots(database, SNAPSHOTS * file(Codec::Raw)), database),
-            StageClass::Seeds => (expected(seeds_bytes(self.settings, stones)), 0),
-            StageClass::Merge => (planes + database, database),
+            StageClass::Seeds => {
+                let seeds = expected(seeds_bytes(self.settings, stones));
+                (seeds + parts_of_planes(seeds), 0)
+            }
+            StageClass::Merge => (planes + with_parts, database),
             StageClass::Verify => (0, 0),
             StageClass::Stats => (STATS_FILE_BYTES, STATS_FILE_BYTES),
             StageClass::Evaluation => (EVALUATION_FILES_BYTES, EVALUATION_FILES_BYTES),
@@ -278,21 +285,33 @@ impl Estimate<'_> {
             | StageClass::ProcessOneBit
             | StageClass::ProcessOneBitDual
             | StageClass::Postprocess => {
-                let files = seeds_bytes(self.settings, stones) + bound_bytes(self.settings, stones);
-                (planes + expected(files) + self.scratch_bytes(), 0)
+                let of_bound = bound_bytes(self.settings, stones);
+                let files = expected(seeds_bytes(self.settings, stones) + of_bound);
+                (planes + files + parts_of_planes(expected(of_bound)) + self.scratch_bytes(), 0)
             }
         }
     }
 
-    /// The disk space of scratch files while a bound is solved.
+    /// The disk space in the run directory of scratch files while a bound is solved.
     fn scratch_bytes(&self) -> u64 {
-        let planes = match self.memory.method {
-            Method::TwoBit if self.memory.previous_in_memory => 0,
+        let StageMemory { method, wins_plane_bytes, previous_in_memory, .. } = *self.memory;
+        let Settings { ranks, ref scratch, .. } = *self.settings;
+        if ranks > 1 {
+            // The wins so far and the candidates of all ranks, and the wins that each keeps.
+            let planes = match method {
+                Method::TwoBit => 1,
+                Method::OneBit => 2,
+                _ => 2 + KEPT_SHARES_MAX.min(ranks as u64),
+            };
+            return if scratch.is_some() { 0 } else { planes * wins_plane_bytes };
+        }
+        let planes = match method {
+            Method::TwoBit if previous_in_memory => 0,
             Method::TwoBit => SCRATCH_PLANES - 2,
             Method::OneBit => SCRATCH_PLANES - 1,
             _ => SCRATCH_PLANES,
         };
-        planes * self.memory.wins_plane_bytes
+        planes * wins_plane_bytes
     }
 
     /// The stages of some classes together.

@@ -68,7 +68,7 @@ const TRANSPOSED_SHARE: u64 = 16;
 /// The least cache of pages of one-bit-dual: some blocks for each thread.
 const PAGE_CACHE_BYTES_MIN: u64 = 1 << 20;
 /// Upper bound on the wins that a rank keeps, in shares of the plane: at most 4.9 (24 stones, 64 ranks).
-const KEPT_SHARES_MAX: u64 = 5;
+pub(crate) const KEPT_SHARES_MAX: u64 = 5;
 /// Upper bound on the decision log of a rank for a bound, in shares of the plane: at most 2.8 at 14 stones, with 4
 /// ranks; with fewer stones the log is negligible.
 const NOTED_SHARES_MAX: u64 = 3;
