@@ -11,6 +11,7 @@ use crate::declaration;
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use crate::solver_progress::SolverProgress;
 use crate::stage_cache::CacheUse;
+use crate::team;
 use crate::{files, verify};
 use disk::{Digest, Disk};
 use game::{Index, Score, Slab};
@@ -51,7 +52,7 @@ pub(crate) static CAPTURE: StageKind = StageKind {
             None => run(build, stones, context),
         }
     },
-    follow: ranks::follow,
+    follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::capture_part),
     ..StageKind::OF_DATABASES
 };
 

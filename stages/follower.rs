@@ -1,6 +1,7 @@
 //! The main loop of a rank other than 0.
 
-use crate::distributed::{FollowerRank, JobOrder, RankFailure, agree};
+use crate::distributed::{JobOrder, RankFailure, agree};
+use crate::team::FollowerRank;
 use crate::{kinds, thread_pool};
 use disk::Disk;
 use messaging::Communicator;
@@ -19,13 +20,13 @@ pub fn follow(
     stop: &AtomicBool,
 ) -> Result<(), StageError> {
     let plan = settings.map(|settings| BuildPlan::new(settings.clone().with_ranks(communicator.size())));
-    let mut rank = plan.as_ref().map(|plan| FollowerRank::new(plan, disk, stop));
+    let rank = plan.map(|plan| FollowerRank::new(plan, disk, stop));
     loop {
         let order = communicator.broadcast(0, None).map_err(StageError::failed)?;
         let JobOrder::Stage(order) = JobOrder::decode(&order).map_err(StageError::failed)? else { return Ok(()) };
-        let followed = match &mut rank {
+        let followed = match &rank {
             Ok(rank) => {
-                let pool = thread_pool(rank.plan.settings().threads).map_err(StageError::no_threads)?;
+                let pool = thread_pool(rank.build.settings().threads).map_err(StageError::no_threads)?;
                 let kind = kinds::named(&order.kind).ok_or_else(|| StageError::failed(order.unexpected()))?;
                 pool.install(|| (kind.follow)(rank, &order, communicator))
             }

@@ -4,8 +4,9 @@
 //! the planner, the stage cache, and the reports. Nothing else knows a kind by its name.
 
 use crate::build_context::BuildContext;
-use crate::distributed::{FollowerRank, RankResult, StageOrder};
+use crate::distributed::{RankResult, StageOrder};
 use crate::stage_cache::CacheUse;
+use crate::team::FollowerRank;
 use game::Rules;
 use messaging::Communicator;
 use pipeline::{ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageResult, StageSpec};
@@ -39,7 +40,7 @@ pub(crate) struct StageKind {
     /// Runs a stage of these parameters: on this machine, or as rank 0 of a job. Errors are those of [`pipeline::Work::run`].
     pub(crate) run: fn(&BuildContext, &[u32], &StageContext<'_>) -> StageResult<StageReport>,
     /// Runs the share of a rank other than 0 in a stage that rank 0 has ordered.
-    pub(crate) follow: fn(&mut FollowerRank<'_>, &StageOrder, &mut dyn Communicator) -> RankResult<()>,
+    pub(crate) follow: fn(&FollowerRank<'_>, &StageOrder, &mut dyn Communicator) -> RankResult<()>,
 }
 
 impl StageKind {

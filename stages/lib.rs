@@ -9,7 +9,8 @@
 //!
 //! * `capture`, then `counting`, `sweep` or those of `bounds`, then `verify` and `stats`.
 //! * After all databases, `evaluation` fits the evaluation of the engine, and `book` expands an opening book.
-//! * A submodule `ranks` has the work of all ranks of a job, and [`distributed`] what several kinds need for it.
+//! * `team` runs a stage on all ranks of a job; a machine alone is a team of one. [`distributed`] has what only several ranks need,
+//!   and a submodule `ranks` what only those of one kind do.
 //! * [`Awari`] is the table as the pipeline sees it, and [`follow`] as a rank other than 0 sees it; `graph` orders the stages.
 //! * `files` names and opens files, `inspection` recognises them, `stage_cache` keeps arrays from one stage to the next,
 //!   `snapshot_timer` decides when a long stage saves its state.
@@ -39,6 +40,7 @@ mod solver_progress;
 mod stage_cache;
 mod stats;
 mod sweep;
+mod team;
 mod thread_pool;
 mod verify;
 

@@ -3,18 +3,19 @@
 //! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read but the
 //! scores of the opening position and of its captures.
 
-mod ranks;
-
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::build_context::BuildContext;
 use crate::declaration;
+use crate::distributed::{RankResult, ReadTask, agree};
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use crate::stage_cache::CacheUse;
+use crate::team::{self, TeamMember};
 use crate::{files, opening};
 use check::{CaptureStatistics, Histogram, PairStatistics, Statistics};
 use disk::{Digest, Disk, Staged};
 use game::{Index, Score};
-use pipeline::{ArtifactKind, ArtifactName, StageContext, StageReport, StageResult as Result};
+use messaging::Communicator;
+use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
 use planner::{DatabasePlan, Settings, StageClass};
 use solvers::{DatabasePart, Tables};
 use std::path::PathBuf;
@@ -47,14 +48,8 @@ pub(crate) static STATS: StageKind = StageKind {
     cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
     files: Some(&STATISTICS),
     declare: |kind, build| declaration::of_databases(kind, build, declare),
-    run: |build, parameters, context| {
-        let stones = parameters[0];
-        match build.job_that_shares(stones) {
-            Some(job) => ranks::run(build, job, stones, context),
-            None => run(build, stones, context),
-        }
-    },
-    follow: ranks::follow,
+    run: |build, parameters, context| run(build, parameters[0], context),
+    follow: |follower, order, communicator| team::follow(follower, order, communicator, count_part),
     ..StageKind::OF_DATABASES
 };
 
@@ -79,20 +74,48 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| context.input(name))?;
     let opening = inputs.opening(settings, &index, context)?;
     let pairs = inputs.pairs(stones)?;
-    let counted = match inputs.cached(build) {
-        Some(CountedDatabase { choice, histogram }) => {
-            CountedDatabase { choice: opening.add_choice(choice), histogram }
+    if let Some(CountedDatabase { choice, histogram }) = inputs.cached(build) {
+        let choice = opening.add_choice(choice);
+        return publish(&index, CountedDatabase { choice, histogram }, pairs, context);
+    }
+    drop(inputs);
+    let files = StatsInputs::names(plan).iter().map(|name| context.input(name)).collect();
+    let task = ReadTask { stones, threads: context.threads(), files };
+    let (counted, loads) = team::lead(KIND, build, build.job_that_shares(stones), &task, context, count_part)?;
+    Ok(team::report(publish(&index, opening.add(counted), pairs, context)?, loads))
+}
+
+/// Counts a part of the slabs on each rank, and returns the sums.
+fn count_part(member: &TeamMember<ReadTask>, communicator: &mut dyn Communicator) -> RankResult<CountedDatabase> {
+    let part = DatabasePart { number: communicator.rank(), of: communicator.size() };
+    let TeamMember { build, disk, ref index, task, .. } = *member;
+    let plan = member.plan();
+    let names = StatsInputs::names(plan);
+    let open = || {
+        if task.files.len() != names.len() {
+            return Err(StageError::failed(format!("{} files to count, found {}", names.len(), task.files.len())));
         }
-        None => {
-            let stripe_bytes = plan.memory().stats_stripe_bytes;
-            opening.add(count(&build.tables(), &index, stripe_bytes, DatabasePart::WHOLE, inputs)?)
-        }
+        let path = |name: &ArtifactName| {
+            let at = names.iter().position(|other| other == name).expect("one of the names");
+            task.files[at].clone()
+        };
+        StatsInputs::open(member.settings(), plan, index, disk, path)
     };
-    publish(&index, counted, pairs, context)
+    let counted = open().and_then(|inputs| {
+        let stripe_bytes = plan.memory().stats_stripe_bytes;
+        count(&build.tables(), index, stripe_bytes, part, inputs)
+    });
+    let CountedDatabase { choice, histogram } = agree(communicator, counted)?;
+    let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.by_score()).collect();
+    let sums = communicator.sum(&numbers)?;
+    let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };
+    let choice = solvers::ChoiceCounts { offered: *offered, declined: *declined };
+    let histogram = Histogram::of_counts(counts.try_into().expect("as many sums as counts"));
+    Ok(CountedDatabase { choice, histogram })
 }
 
 /// The files that the stage reads.
-pub(crate) struct StatsInputs {
+struct StatsInputs {
     captures: CaptureSource,
     scores: Scores,
 }
@@ -110,7 +133,7 @@ fn has_seeds(plan: &DatabasePlan) -> bool {
 
 impl StatsInputs {
     /// Returns the names of the files.
-    pub(crate) fn names(plan: &DatabasePlan) -> Vec<ArtifactName> {
+    fn names(plan: &DatabasePlan) -> Vec<ArtifactName> {
         let stones = plan.stones();
         let captures = match has_seeds(plan) {
             true => bounds::SEEDS.map(|plane| plane.name(stones)).to_vec(),
@@ -120,7 +143,7 @@ impl StatsInputs {
     }
 
     /// Opens the files, of which `path` returns the paths.
-    pub(crate) fn open(
+    fn open(
         settings: &Settings,
         plan: &DatabasePlan,
         index: &Index,
@@ -148,7 +171,7 @@ impl StatsInputs {
     }
 
     /// Counts the opening position, if the index has it.
-    pub(crate) fn opening(&self, settings: &Settings, index: &Index, context: &StageContext) -> Result<CountedOpening> {
+    fn opening(&self, settings: &Settings, index: &Index, context: &StageContext) -> Result<CountedOpening> {
         let stones = index.stones();
         let Some(position) = index.opening().map(|_| index.slab_positions()) else { return Ok(CountedOpening(None)) };
         let mut score = [0];
@@ -182,7 +205,7 @@ impl StatsInputs {
 
     /// Returns what the stages that solved and verified the database have counted, if they ran in this process: choices
     /// in the slabs, scores of all positions.
-    pub(crate) fn cached(&self, build: &BuildContext) -> Option<CountedDatabase> {
+    fn cached(&self, build: &BuildContext) -> Option<CountedDatabase> {
         // A bound method counts no choices while it solves.
         let CaptureSource::Captures(captures) = &self.captures else { return None };
         let (cache, scores) = (build.stage_cache(), self.scores.digest());
@@ -192,11 +215,11 @@ impl StatsInputs {
 }
 
 /// Score and choice of the opening position, if the database has it.
-pub(crate) struct CountedOpening(Option<(Score, solvers::ChoiceCounts)>);
+struct CountedOpening(Option<(Score, solvers::ChoiceCounts)>);
 
 impl CountedOpening {
     /// Adds the opening to the counts of all slabs.
-    pub(crate) fn add(&self, slabs: CountedDatabase) -> CountedDatabase {
+    fn add(&self, slabs: CountedDatabase) -> CountedDatabase {
         let CountedDatabase { choice, mut histogram } = slabs;
         if let Some((score, _)) = self.0 {
             histogram.add(score, 1);
@@ -205,13 +228,13 @@ impl CountedOpening {
     }
 
     /// Adds the choice of the opening to those of all slabs.
-    pub(crate) fn add_choice(&self, slabs: solvers::ChoiceCounts) -> solvers::ChoiceCounts {
+    fn add_choice(&self, slabs: solvers::ChoiceCounts) -> solvers::ChoiceCounts {
         self.0.map_or(slabs, |(_, choice)| slabs.plus(choice))
     }
 }
 
 /// Publishes the statistics.
-pub(crate) fn publish(
+fn publish(
     index: &Index,
     counted: CountedDatabase,
     pairs: Option<PairStatistics>,
@@ -230,13 +253,13 @@ pub(crate) fn publish(
 }
 
 /// Counts over a database.
-pub(crate) struct CountedDatabase {
-    pub(crate) choice: solvers::ChoiceCounts,
-    pub(crate) histogram: Histogram,
+struct CountedDatabase {
+    choice: solvers::ChoiceCounts,
+    histogram: Histogram,
 }
 
 /// Reads captures and scores of a part of the slabs, and counts them. Each score is read once.
-pub(crate) fn count(
+fn count(
     tables: &Tables,
     index: &Index,
     stripe_bytes: u64,

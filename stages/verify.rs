@@ -8,6 +8,7 @@ use crate::declaration;
 use crate::files;
 use crate::kind::{Declaration, Phase, StageKind};
 use crate::stage_cache::CacheUse;
+use crate::team;
 use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
 use disk::{Digest, Disk};
 use game::quantity::plural;
@@ -53,7 +54,7 @@ pub(crate) static VERIFY: StageKind = StageKind {
             None => run(build, stones, context),
         }
     },
-    follow: ranks::follow,
+    follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::verify_part),
     ..StageKind::OF_DATABASES
 };
 

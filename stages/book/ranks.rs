@@ -6,10 +6,9 @@
 
 use super::{BookDatabases, KIND};
 use crate::distributed::message;
-use crate::distributed::{
-    FollowerRank, JobLeader, LeaseAnswer, LeaseResult, Leases, RankResult, StageOrder, StageTask, agree,
-};
+use crate::distributed::{JobLeader, LeaseAnswer, LeaseResult, Leases, RankResult, StageOrder, StageTask, agree};
 use crate::files;
+use crate::team::FollowerRank;
 use book::{Assessed, AssessmentLimits, AssessorPool, AwariGame};
 use messaging::Communicator;
 use pipeline::StageResult as Result;
@@ -88,12 +87,12 @@ impl Drop for BookRanks<'_> {
 
 /// Answers leases until rank 0 sends an empty one.
 pub(super) fn follow(
-    follower: &mut FollowerRank,
+    follower: &FollowerRank,
     order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
     let task: BookTask = order.task()?;
-    let settings = follower.plan.settings();
+    let settings = follower.build.settings();
     let request = settings.book().ok_or_else(|| StageError::failed("the manifest of this rank has no book"));
     let paths: BTreeMap<_, _> = settings.stones().map(files::database).zip(&task.files).collect();
     let opened = request.and_then(|request| match settings.stones().count() == task.files.len() {

@@ -5,13 +5,14 @@
 use super::declaration::{self, BOUND_METHODS};
 use super::planes::{PlaneFile, PlaneReader};
 use super::state::slot;
-use super::team::{self, PlaneTask, TeamMember};
+use super::team::{PlaneMember, PlaneTask};
 use crate::build_context::BuildContext;
 use crate::distributed::{RankResult, agree};
 use crate::files;
 use crate::kind::{Declaration, Phase, StageKind};
 use crate::opening;
 use crate::solver::{self, DATABASES, DatabaseOutput, DatabaseWriter};
+use crate::team;
 use game::Index;
 use messaging::Communicator;
 use pipeline::{ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
@@ -73,8 +74,8 @@ fn planes(stones: u32) -> impl Iterator<Item = (i8, PlaneFile)> {
 }
 
 /// Merges the units of which this rank writes positions. A unit at the border of two ranks is merged by both.
-fn merge(member: &TeamMember, communicator: &mut dyn Communicator) -> RankResult<()> {
-    let TeamMember { settings, ref index, disk, .. } = *member;
+fn merge(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<()> {
+    let (settings, index, disk) = (member.settings(), &member.index, member.disk);
     let stones = index.stones();
     let open = |(score, plane)| {
         let reader = member.open(plane)?.with_share(READ_BYTES, 2 * stones);
@@ -86,7 +87,7 @@ fn merge(member: &TeamMember, communicator: &mut dyn Communicator) -> RankResult
     let opened = readers.and_then(|readers| Ok((readers, opening_capture?)));
     let (mut readers, opening_capture) = agree(communicator, opened)?;
     let path = &path(&files::database(stones));
-    let output = DatabaseOutput { settings, disk, index, path, scratch: None, opening_capture };
+    let output = DatabaseOutput { settings, disk, index, path, scratch: settings.scratch.as_deref(), opening_capture };
     let mut writer = DatabaseWriter::begin(&output, communicator)?;
     let layout = PlaneLayout::new(index, PlaneFile::Won(1).orientation());
     let own = writer.positions();

@@ -205,7 +205,7 @@ impl<'d> PlaneWriter<'d> {
             shape: plane.shape(&layout, index.stones()),
             range: ValueRange::new(RANGE.0, RANGE.1),
             codec: settings.intermediates.planes_codec(),
-            scratch: None,
+            scratch: settings.scratch.as_deref(),
             is_shared,
         };
         let writer = file.begin(communicator)?;

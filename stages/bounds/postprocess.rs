@@ -3,13 +3,13 @@
 use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::PlaneFile;
 use super::state::{BoundState, slot};
-use super::team::{self, PlaneTask, TeamMember};
+use super::team::{PlaneMember, PlaneTask};
 use super::transpose::TransposedRows;
 use crate::build_context::BuildContext;
 use crate::distributed::{RankResult, agree};
 use crate::files;
 use crate::kind::{Phase, StageKind};
-use disk::Digest;
+use crate::team::{self, TeamMember};
 use game::Index;
 use messaging::Communicator;
 use pipeline::{StageContext, StageReport, StageResult as Result};
@@ -36,9 +36,7 @@ pub(crate) static POSTPROCESS: StageKind = StageKind {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         run(build, stones, bound, context)
     },
-    follow: |follower, order, communicator| {
-        team::follow(follower, order, communicator, |member, communicator| transpose(member, |_| None, communicator))
-    },
+    follow: |follower, order, communicator| team::follow(follower, order, communicator, transpose),
     ..StageKind::OF_DATABASES
 };
 
@@ -48,9 +46,7 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let (lost, decided) = (PlaneFile::Lost(bound).name(stones), PlaneFile::Decided(bound).name(stones));
     let task = PlaneTask::new(context, (stones, bound), [lost], [decided]);
     let job = build.job_that_shares(stones);
-    let kept = |lost: Digest| slot(build).take_lost(stones, bound, lost);
-    let (state, loads) =
-        team::lead(KIND, build, job, &task, context, |member, communicator| transpose(member, kept, communicator))?;
+    let (state, loads) = team::lead(KIND, build, job, &task, context, transpose)?;
     if let Some(state) = state {
         slot(build).put(state);
     }
@@ -65,17 +61,13 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     Ok(report)
 }
 
-/// Transposes the rows of which this rank writes words. `kept` returns the state that has the lost positions in memory,
-/// given the digest of their plane, which then need not be read; it is returned.
-fn transpose(
-    member: &TeamMember,
-    kept: impl FnOnce(Digest) -> Option<BoundState>,
-    communicator: &mut dyn Communicator,
-) -> RankResult<Option<BoundState>> {
-    let TeamMember { plan, ref index, task, .. } = *member;
+/// Transposes the rows of which this rank writes words. If the state of the bounds is in memory with the lost positions, their
+/// plane is not read, and the state is returned.
+fn transpose(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<Option<BoundState>> {
+    let TeamMember { build, ref index, task, .. } = *member;
     let (lost, decided) = (PlaneFile::Lost(task.bound), PlaneFile::Decided(task.bound));
     let mut reader = agree(communicator, member.open(lost))?.with_long_reads();
-    let state = kept(reader.digest());
+    let state = slot(build).take_lost(task.stones, task.bound, reader.digest());
     let mut writer = member.create(decided, communicator)?;
     let layouts = [lost, decided].map(|plane| PlaneLayout::new(index, plane.orientation()));
     let words = writer.words();
@@ -89,7 +81,7 @@ fn transpose(
         None => reader.read(words, into).map_err(|error| files::unreadable(&lost.name(task.stones), error)),
     };
     // Rows are written while the next ones are transposed.
-    let transposed_bytes = plan.memory().transposed_bytes as usize / 2;
+    let transposed_bytes = member.plan().memory().transposed_bytes as usize / 2;
     let [mut now, mut next] = [(); 2].map(|()| TransposedRows::new(transposed_bytes));
     let mut transpose_all = || {
         let Some((first, rows)) = slabs.first() else { return Ok(()) };

@@ -4,10 +4,11 @@ use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::PlaneFile::{CandidateSeeds, Seed, WinSeeds};
 use super::ranks;
 use super::state::{BoundState, slot};
-use super::team::{self, PlaneTask};
+use super::team::PlaneTask;
 use super::wins_by_capture::find_wins;
 use crate::build_context::BuildContext;
 use crate::kind::{Phase, StageKind};
+use crate::team;
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
 use planner::{Method, StageClass};
@@ -35,10 +36,7 @@ pub(crate) static PREPROCESS: StageKind = StageKind {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         run(build, stones, bound, context)
     },
-    follow: |follower, order, communicator| {
-        let led = follower.kept();
-        team::follow(follower, order, communicator, |member, communicator| ranks::find_wins(member, &led, communicator))
-    },
+    follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::find_wins),
     ..StageKind::OF_DATABASES
 };
 
@@ -50,12 +48,7 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let inputs = inputs.map(|plane| plane.name(stones));
     let task = PlaneTask::new(context, (stones, bound), inputs, [Seed(bound).name(stones)]);
     let (seeded, loads) = match ranks::job(build, stones) {
-        Some(job) => {
-            let kept = build.kept();
-            team::lead(KIND, build, Some(job), &task, context, |member, communicator| {
-                ranks::find_wins(member, &kept, communicator)
-            })?
-        }
+        Some(job) => team::lead(KIND, build, Some(job), &task, context, ranks::find_wins)?,
         None => {
             let mut state = BoundState::done_above(build, &index, bound, context)?;
             let found = team::lead(KIND, build, None, &task, context, |member, communicator| {

@@ -1,7 +1,8 @@
 //! The solver of a bound on one rank of a job, independent of the storage of its planes.
 
 use super::plane_storage::{PagedWords, UnitsOnDisk};
-use super::team::TeamMember;
+use super::team::PlaneMember;
+use crate::team::TeamMember;
 use disk::DiskError;
 use messaging::Communicator;
 use planner::Method;
@@ -89,12 +90,13 @@ impl<W: KeptWords<DiskError> + Send> RankSolver for RankPlanes<W, DiskError> {
 /// Returns the solver of a rank with empty planes, in the planned storage. Scratch files are on the local disk of the rank,
 /// or beside the planes in `directory`.
 pub(super) fn empty(
-    member: &TeamMember,
+    member: &PlaneMember,
     tables: Arc<Tables>,
     (rank, ranks): (usize, usize),
     directory: &Path,
 ) -> Result<Box<dyn RankSolver>, DiskError> {
-    let TeamMember { settings, plan, disk, ref index, .. } = *member;
+    let TeamMember { disk, ref index, .. } = *member;
+    let (settings, plan) = (member.settings(), member.plan());
     let partition = RowPartition::new(index.stones(), settings.set, ranks);
     let directory = settings.scratch.as_deref().unwrap_or(directory);
     let scratch = |name: &str, words: usize| disk.scratch(&directory.join(name), words as u64 * 8);

@@ -9,12 +9,13 @@ use super::planes_above::{CandidatesReader, UnionReader};
 use super::process::bits_in_memory;
 use super::rank_solver::{self, RankSolver};
 use super::state::slot;
-use super::team::{self, PlaneTask, TeamMember};
+use super::team::{PlaneMember, PlaneTask};
 use super::wins_by_capture;
 use crate::build_context::BuildContext;
-use crate::distributed::{FollowerRank, JobLeader, RankResult, StageOrder, agree};
+use crate::distributed::{JobLeader, RankResult, StageOrder, agree};
 use crate::files;
 use crate::solver_progress::SolverProgress;
+use crate::team::{self, FollowerRank};
 use disk::ScratchFile;
 use game::Index;
 use messaging::Communicator;
@@ -25,7 +26,6 @@ use solvers::bounds::distributed::{Decided, DistributedBoundReport, PlaneRun};
 use solvers::distributed::JobError;
 use solvers::{DriverObserver, Tables};
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -52,7 +52,8 @@ struct PlanesAt {
 }
 
 /// Finds the words of `BB.seed` of a rank, and returns the number of positions of all.
-pub(super) fn find_wins(member: &TeamMember, kept: &KeptBound, communicator: &mut dyn Communicator) -> RankResult<u64> {
+pub(super) fn find_wins(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<u64> {
+    let kept = member.build.kept::<KeptBound>();
     wins_by_capture::find_wins(member, communicator, |groups, wins, new| {
         let words = UnitGroup::words_of_all(groups);
         let (stones, bound) = (member.task.stones, member.task.bound);
@@ -87,12 +88,10 @@ pub(super) fn process(
 ) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let task = task(context, stones, bound);
-    let (kept, tables) = (build.kept::<KeptBound>(), build.tables());
     let watch = SolverProgress::bound(context, index.positions(), bound, stones);
     let start = Instant::now();
-    let solved = team::lead(kind, build, Some(job), &task, context, |member, communicator| {
-        solve(member, &kept, tables, communicator, &watch)
-    });
+    let solved =
+        team::lead(kind, build, Some(job), &task, context, |member, communicator| solve(member, communicator, &watch));
     watch.end();
     let (SolvedBound { report, won, lost }, loads) = solved?;
     slot(build).note(stones, bound, 1, start.elapsed());
@@ -107,18 +106,17 @@ pub(super) fn process(
 
 /// Runs the stage on a rank other than 0.
 pub(super) fn follow(
-    follower: &mut FollowerRank,
+    follower: &FollowerRank,
     order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
-    let (task, tables): (PlaneTask, _) = (order.task()?, follower.tables());
-    if task.is_last() {
-        // The tables for pushing wins are large, and not needed for other orders.
-        follower.forget_tables();
-    }
-    let kept = follower.kept::<KeptBound>();
-    team::follow(follower, order, communicator, |member, communicator| {
-        solve(member, &kept, tables, communicator, &StopFlag(member.stop_flag()))
+    team::follow(follower, order, communicator, |member: &PlaneMember, communicator| {
+        let solved = solve(member, communicator, &StopRequest(member));
+        if member.task.is_last() {
+            // The tables for pushing wins are large, and not needed for other orders.
+            follower.build.forget_tables();
+        }
+        solved
     })
 }
 
@@ -139,18 +137,16 @@ struct SolvedBound {
 
 /// Solves a bound with the other ranks, and writes its planes.
 fn solve(
-    member: &TeamMember,
-    kept: &KeptBound,
-    tables: Arc<Tables>,
+    member: &PlaneMember,
     communicator: &mut dyn Communicator,
     progress: &dyn DriverObserver,
 ) -> RankResult<SolvedBound> {
-    let started = Instant::now();
+    let (started, kept) = (Instant::now(), member.build.kept::<KeptBound>());
     let PlaneTask { stones, bound, .. } = *member.task;
     let before = take(&kept.planes).filter(|before| (before.stones, before.bound) == (stones, bound + 1));
     let prepared = match before {
         Some(before) => Ok(before.planes),
-        None => load(member, tables, communicator),
+        None => load(member, member.build.tables(), communicator),
     };
     let prepared = prepared.and_then(|planes| seed(member, &*planes).map(|()| planes));
     let mut planes = agree(communicator, prepared)?;
@@ -186,7 +182,7 @@ fn solve(
 /// Writes the words of this rank of a plane that was decided, and adds them to the wins so far. Returns the number of their
 /// positions.
 fn write(
-    member: &TeamMember,
+    member: &PlaneMember,
     (plane, decided): (PlaneFile, Decided),
     planes: &mut Box<dyn RankSolver>,
     mut won: Option<WonSoFar>,
@@ -226,7 +222,7 @@ fn write(
 }
 
 /// Loads this rank's part of the planes of the bounds above.
-fn load(member: &TeamMember, tables: Arc<Tables>, communicator: &dyn Communicator) -> Result<Box<dyn RankSolver>> {
+fn load(member: &PlaneMember, tables: Arc<Tables>, communicator: &dyn Communicator) -> Result<Box<dyn RankSolver>> {
     let PlaneTask { stones, bound, .. } = *member.task;
     let path = member.path(&PlaneFile::Won(bound).name(stones))?;
     let directory = path.parent().unwrap_or(path);
@@ -251,7 +247,7 @@ fn load(member: &TeamMember, tables: Arc<Tables>, communicator: &dyn Communicato
 }
 
 /// Adds the captures of the bound.
-fn seed(member: &TeamMember, planes: &dyn RankSolver) -> Result<()> {
+fn seed(member: &PlaneMember, planes: &dyn RankSolver) -> Result<()> {
     let PlaneTask { stones, bound, .. } = *member.task;
     let (plane, mut words) = (PlaneFile::Seed(bound), Vec::new());
     let mut reader = member.open(plane)?;
@@ -274,11 +270,11 @@ fn seed(member: &TeamMember, planes: &dyn RankSolver) -> Result<()> {
 }
 
 /// Progress of a rank other than 0: only requests to stop.
-struct StopFlag<'a>(&'a AtomicBool);
+struct StopRequest<'a>(&'a PlaneMember<'a>);
 
-impl DriverObserver for StopFlag<'_> {
+impl DriverObserver for StopRequest<'_> {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
-        if self.0.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.0.stop().is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -293,9 +289,10 @@ struct WonSoFar {
 
 impl WonSoFar {
     /// Loads the planes of the bounds above that of the task.
-    fn load(member: &TeamMember, words: Range<usize>) -> Result<WonSoFar> {
+    fn load(member: &PlaneMember, words: Range<usize>) -> Result<WonSoFar> {
         let PlaneTask { stones, bound, .. } = *member.task;
-        let path = member.path(&PlaneFile::Seed(bound).name(stones))?.with_file_name("won-so-far");
+        let planes = member.path(&PlaneFile::Seed(bound).name(stones))?;
+        let path = member.settings().scratch.as_deref().or(planes.parent()).unwrap_or(planes).join("won-so-far");
         let file = member.disk.scratch(&path, words.len() as u64 * 8)?;
         let mut won = WonSoFar { stones, bound: bound + 1, words: words.clone(), file, buffer: Vec::new() };
         let mut planes =

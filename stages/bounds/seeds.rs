@@ -6,11 +6,12 @@
 
 use super::declaration::{self, BOUND_METHODS, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
-use super::team::{self, PlaneTask, TeamMember};
+use super::team::{PlaneMember, PlaneTask};
 use crate::build_context::BuildContext;
 use crate::distributed::{RankResult, agree};
 use crate::files;
 use crate::kind::{Declaration, Phase, StageKind};
+use crate::team;
 use game::Index;
 use messaging::Communicator;
 use pipeline::{StageContext, StageReport, StageResult as Result};
@@ -61,8 +62,8 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
 }
 
 /// Sorts the captures of the groups of which this rank writes words. A group at the border of two ranks is sorted by both.
-fn sort_captures(member: &TeamMember, communicator: &mut dyn Communicator) -> RankResult<()> {
-    let TeamMember { settings, ref index, .. } = *member;
+fn sort_captures(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<()> {
+    let (settings, index) = (member.settings(), &member.index);
     let stones = index.stones();
     let name = files::capture(stones);
     let damaged = |error| files::unreadable(&name, error);

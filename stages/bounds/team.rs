@@ -1,19 +1,15 @@
-//! What a rank of the team that runs a stage of bounds has. A machine alone is a team of one, which sends nothing.
+//! What a rank of the team that runs a stage of bounds has: its inputs and outputs.
 //!
 //! Each rank makes the words of its part of every output. All ranks see the files of the run directory.
 
 use super::planes::{PlaneFile, PlaneReader, PlaneWriter, SeedsReader, UnitGroup};
-use crate::build_context::BuildContext;
-use crate::distributed::{FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, StageOrder, StageTask, is_shared};
+use crate::distributed::{DatabaseTask, RankResult, StageTask, agree, is_shared};
 use crate::files;
-use disk::Disk;
-use game::Index;
-use messaging::{Alone, Communicator};
-use pipeline::{ArtifactName, StageContext, StageError, StageProgress, StageReport, StageResult as Result};
-use planner::{DatabasePlan, Settings};
+use crate::team::TeamMember;
+use messaging::Communicator;
+use pipeline::{ArtifactName, StageContext, StageError, StageResult as Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A stage of bounds, with the paths of its inputs and outputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,81 +39,22 @@ impl PlaneTask {
     }
 }
 
+impl DatabaseTask for PlaneTask {
+    fn stones(&self) -> u32 {
+        self.stones
+    }
+}
+
 impl StageTask for PlaneTask {
     fn is_valid(&self) -> bool {
         (1..=game::STONES_MAX).contains(&self.stones) && self.bound <= self.stones
     }
 }
 
-/// One rank of a team.
-pub(super) struct TeamMember<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) plan: &'a DatabasePlan,
-    pub(super) disk: &'a dyn Disk,
-    pub(super) index: Index,
-    pub(super) task: &'a PlaneTask,
-    stop: &'a AtomicBool,
-    /// The progress of the stage, on rank 0.
-    progress: Option<&'a StageProgress>,
-}
+/// One rank of the team that runs a stage of bounds.
+pub(super) type PlaneMember<'a> = TeamMember<'a, PlaneTask>;
 
-/// Runs a stage on rank 0 of `job`, or alone.
-pub(super) fn lead<T>(
-    kind: &str,
-    build: &BuildContext,
-    job: Option<&JobLeader>,
-    task: &PlaneTask,
-    context: &StageContext,
-    work: impl FnOnce(&TeamMember, &mut dyn Communicator) -> RankResult<T>,
-) -> Result<(T, Option<RankLoads>)> {
-    let settings = build.settings();
-    let member = TeamMember {
-        settings,
-        plan: build.plan(task.stones),
-        disk: context.disk(),
-        index: Index::new(task.stones, settings.set),
-        task,
-        stop: context.stop_flag(),
-        progress: Some(context.progress()),
-    };
-    let Some(job) = job else { return Ok((work(&member, &mut Alone)?, None)) };
-    let mut communicator = job.order(kind, task)?;
-    Ok(member.measured(&mut **communicator, work)?)
-}
-
-/// Runs a stage on a rank other than 0.
-pub(super) fn follow<T>(
-    follower: &FollowerRank,
-    order: &StageOrder,
-    communicator: &mut dyn Communicator,
-    work: impl FnOnce(&TeamMember, &mut dyn Communicator) -> RankResult<T>,
-) -> RankResult<()> {
-    let FollowerRank { plan, disk, stop, .. } = *follower;
-    let (settings, task): (_, PlaneTask) = (plan.settings(), order.task()?);
-    let (plan, index) = (plan.database(task.stones), Index::new(task.stones, settings.set));
-    let member = TeamMember { settings, plan, disk, index, task: &task, stop, progress: None };
-    member.measured(communicator, work).map(drop)
-}
-
-/// Adds the loads of the ranks of a job to a report.
-pub(super) fn report(report: StageReport, loads: Option<RankLoads>) -> StageReport {
-    match loads {
-        Some(loads) => loads.report(report),
-        None => report,
-    }
-}
-
-impl TeamMember<'_> {
-    fn measured<T>(
-        &self,
-        communicator: &mut dyn Communicator,
-        work: impl FnOnce(&TeamMember, &mut dyn Communicator) -> RankResult<T>,
-    ) -> RankResult<(T, Option<RankLoads>)> {
-        let meter = LoadMeter::start(communicator);
-        let done = work(self, communicator)?;
-        Ok((done, meter.gather(communicator)?))
-    }
-
+impl PlaneMember<'_> {
     /// Returns the path of an input or output.
     pub(super) fn path(&self, name: &ArtifactName) -> Result<&Path> {
         let file = self.task.files.iter().find(|(of, _)| of == name);
@@ -127,7 +64,7 @@ impl TeamMember<'_> {
     /// Opens an input.
     pub(super) fn open(&self, plane: PlaneFile) -> Result<PlaneReader> {
         let name = plane.name(self.task.stones);
-        PlaneReader::open(self.disk, self.path(&name)?, self.settings, &self.index, plane)
+        PlaneReader::open(self.disk, self.path(&name)?, self.settings(), &self.index, plane)
             .map_err(|error| files::unreadable(&name, error))
     }
 
@@ -143,32 +80,8 @@ impl TeamMember<'_> {
         communicator: &mut dyn Communicator,
     ) -> RankResult<PlaneWriter<'d>> {
         let path = self.path(&plane.name(self.task.stones)).map(Path::to_path_buf);
-        let path = crate::distributed::agree(communicator, path)?;
-        let is_shared = is_shared(self.settings, self.task.stones, communicator.size());
-        PlaneWriter::begin(self.disk, &path, self.settings, &self.index, plane, is_shared, communicator)
-    }
-
-    /// Returns an error if the stage was asked to stop.
-    pub(super) fn stop(&self) -> Result<()> {
-        if self.stop.load(Relaxed) { Err(StageError::Stopped) } else { Ok(()) }
-    }
-
-    /// The flag that asks the stage to stop.
-    pub(super) fn stop_flag(&self) -> &AtomicBool {
-        self.stop
-    }
-
-    /// Begins the progress over some positions.
-    pub(super) fn begin_progress(&self, positions: u64) {
-        if let Some(progress) = self.progress {
-            progress.begin(positions, "positions");
-        }
-    }
-
-    /// Adds positions to the progress.
-    pub(super) fn advance(&self, positions: u64) {
-        if let Some(progress) = self.progress {
-            progress.advance(positions);
-        }
+        let path = agree(communicator, path)?;
+        let is_shared = is_shared(self.settings(), self.task.stones, communicator.size());
+        PlaneWriter::begin(self.disk, &path, self.settings(), &self.index, plane, is_shared, communicator)
     }
 }

@@ -1,9 +1,10 @@
 //! The positions that a capture wins at a bound and nothing won at higher bounds.
 
 use super::planes::{PlaneFile, PlanePortion, UnitGroup};
-use super::team::TeamMember;
+use super::team::PlaneMember;
 use super::transpose::TransposedReader;
 use crate::distributed::{RankResult, agree};
+use crate::team::TeamMember;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
 use solvers::bounds::{BitKernel, PlaneLayout};
@@ -17,11 +18,11 @@ pub(crate) type WritePortion<'a> = &'a mut (dyn FnMut(PlanePortion<'_>) -> Resul
 /// Writes the wins by captures that are new at the bound, and returns their number. `seed` gets the groups of this rank;
 /// it reads the winning captures and writes those of them that were not won at a higher bound.
 pub(crate) fn find_wins(
-    member: &TeamMember,
+    member: &PlaneMember,
     communicator: &mut dyn Communicator,
     seed: impl FnOnce(&[UnitGroup], ReadGroup, WritePortion) -> Result<()>,
 ) -> RankResult<u64> {
-    let TeamMember { plan, ref index, task, .. } = *member;
+    let TeamMember { ref index, task, .. } = *member;
     let plane = PlaneFile::Seed(task.bound);
     let mut writer = member.create(plane, communicator)?;
     let groups = plane.groups(index);
@@ -32,7 +33,7 @@ pub(crate) fn find_wins(
     }
     let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
     let transposed_layout = PlaneLayout::new(index, plane.orientation());
-    let transposed_bytes = plan.memory().transposed_bytes as usize;
+    let transposed_bytes = member.plan().memory().transposed_bytes as usize;
     let mut transposed = TransposedReader::new(layout, transposed_layout, end, transposed_bytes);
     let groups_of_seeds = PlaneFile::WinSeeds.groups(index);
     let seeds = agree(communicator, member.open_seeds(PlaneFile::WinSeeds, &groups_of_seeds))?;

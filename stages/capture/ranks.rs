@@ -3,126 +3,77 @@
 
 use super::{KIND, SmallerFiles};
 use crate::build_context::BuildContext;
-use crate::distributed::{
-    FollowerRank, JobLeader, LoadMeter, RankLoads, RankResult, ReadTask, SharedFile, StageOrder, agree, is_shared,
-};
+use crate::distributed::{JobLeader, RankResult, ReadTask, SharedFile, agree, is_shared};
 use crate::files;
-use crate::solver_progress::SolverProgress;
-use disk::Disk;
+use crate::team::{self, TeamMember};
 use game::{Index, Score, Slab};
 use messaging::Communicator;
-use pipeline::StageResult as Result;
-use pipeline::{StageContext, StageError, StageReport};
-use planner::{DatabasePlan, Settings};
+use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
+use solvers::Tables;
 use solvers::capture::{CapturePartition, SmallerRows, capture_rows};
 use solvers::distributed::{RowBand, ScoreShare, collect, fits};
-use solvers::{DriverObserver, Tables};
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use store::BlockCache;
 
 /// Runs the stage, on rank 0.
-pub(crate) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
+pub(super) fn run(build: &BuildContext, job: &JobLeader, stones: u32, context: &StageContext) -> Result<StageReport> {
     let settings = build.settings();
-    let index = Index::new(stones, settings.set);
     let smaller = settings.smaller(stones).map(|stones| context.input(&files::database(stones)));
     let files = smaller.chain([context.output(&files::capture(stones))]).collect();
     let task = ReadTask { stones, threads: context.threads(), files };
-    let mut communicator = job.order(KIND, &task)?;
-    let tables = build.tables();
-    let (plan, stop) = (build.plan(stones), context.stop_flag());
-    let member =
-        CaptureRank { settings, plan, disk: context.disk(), tables: &tables, task: &task, index: &index, stop };
-    let watch = SolverProgress::new(context, index.slab_positions());
-    let done = member.take_part(&mut **communicator, &|done, all| {
-        let _ = watch.advance(done, all);
-    })?;
-    let report = StageReport::new(index.slab_positions()).with("blocks", done.blocks).with("decoded", done.decoded);
-    Ok(done.loads.expect("rank 0 gathers the loads").report(report))
-}
-
-/// Runs the stage on a rank other than 0.
-pub(super) fn follow(
-    follower: &mut FollowerRank,
-    order: &StageOrder,
-    communicator: &mut dyn Communicator,
-) -> RankResult<()> {
-    let (task, tables): (ReadTask, _) = (order.task()?, follower.tables());
-    let FollowerRank { plan, disk, stop, .. } = *follower;
-    let settings = plan.settings();
-    let index = Index::new(task.stones, settings.set);
-    let plan = plan.database(task.stones);
-    let member = CaptureRank { settings, plan, disk, tables: &tables, task: &task, index: &index, stop };
-    member.take_part(communicator, &|_, _| ()).map(drop)
-}
-
-/// Inputs of one rank.
-struct CaptureRank<'a> {
-    settings: &'a Settings,
-    plan: &'a DatabasePlan,
-    disk: &'a dyn Disk,
-    tables: &'a Tables,
-    /// The files are the smaller databases, then the captures.
-    task: &'a ReadTask,
-    index: &'a Index,
-    stop: &'a AtomicBool,
+    let (done, loads) = team::lead(KIND, build, Some(job), &task, context, capture_part)?;
+    let report = StageReport::new(Index::new(stones, settings.set).slab_positions());
+    Ok(team::report(report.with("blocks", done.blocks).with("decoded", done.decoded), loads))
 }
 
 /// Figures of the stage.
-struct CaptureOutcome {
+pub(super) struct CaptureOutcome {
     /// Blocks of smaller databases.
     blocks: u64,
     /// Blocks decoded by all ranks.
     decoded: u64,
-    loads: Option<RankLoads>,
 }
 
-impl CaptureRank<'_> {
-    /// Computes and exchanges captures, and writes those of this rank. `advance` gets the number of positions that this rank
-    /// has written, and of all that it writes.
-    fn take_part(&self, communicator: &mut dyn Communicator, advance: &dyn Fn(u64, u64)) -> RankResult<CaptureOutcome> {
-        let CaptureRank { settings, plan, disk, tables, task, index, stop } = *self;
-        let cache = BlockCache::new(plan.memory().cache_bytes);
-        let opened = split(&task.files).and_then(|(path, smaller)| {
-            Ok((path, SmallerFiles::open(settings, disk, smaller.iter().cloned(), &cache, |_, _| None, 0)?))
-        });
-        let (path, smaller) = agree(communicator, opened)?;
-        let meter = LoadMeter::start(communicator);
-        let (kind, stones, ranks) = (files::capture_kind(&settings.rules), index.stones(), communicator.size());
-        let file = SharedFile {
-            disk,
-            path,
-            identity: files::identity(settings.rules.name, settings.set, kind, stones),
-            shape: files::shape(index, kind),
-            range: files::range(kind, stones),
-            codec: settings.intermediates.captures_codec(),
-            scratch: None,
-            is_shared: is_shared(settings, stones, ranks),
-        };
-        let mut writer = file.begin(communicator)?;
-        let ranges = writer.positions_of_all().to_vec();
-        let share = CaptureShare {
-            partition: CapturePartition::new(index.slabs(), ranks),
-            rank: communicator.rank(),
-            tables,
-            index,
-            smaller: &smaller,
-            stop,
-            error: Mutex::new(None),
-        };
-        let (mut done, all) = (0, ranges[share.rank].end - ranges[share.rank].start);
-        let appended = exchange(&share, &ranges, communicator, &mut |best| {
-            done += best.len() as u64;
-            advance(done, all);
-            writer.append(best)
-        })?;
-        writer.finish(appended, communicator)?;
-        let loads = meter.gather(communicator)?;
-        let decoded = communicator.sum(&[cache.decoded()])?[0];
-        Ok(CaptureOutcome { blocks: smaller.blocks(), decoded, loads })
-    }
+/// Computes and exchanges captures, and writes those of this rank. The files of the task are the smaller databases, then the
+/// captures.
+pub(super) fn capture_part(
+    member: &TeamMember<ReadTask>,
+    communicator: &mut dyn Communicator,
+) -> RankResult<CaptureOutcome> {
+    let TeamMember { build, disk, ref index, task, .. } = *member;
+    let (settings, cache) = (member.settings(), BlockCache::new(member.plan().memory().cache_bytes));
+    let opened = split(&task.files).and_then(|(path, smaller)| {
+        Ok((path, SmallerFiles::open(settings, disk, smaller.iter().cloned(), &cache, |_, _| None, 0)?))
+    });
+    let (path, smaller) = agree(communicator, opened)?;
+    let (kind, stones, ranks) = (files::capture_kind(&settings.rules), index.stones(), communicator.size());
+    let file = SharedFile {
+        disk,
+        path,
+        identity: files::identity(settings.rules.name, settings.set, kind, stones),
+        shape: files::shape(index, kind),
+        range: files::range(kind, stones),
+        codec: settings.intermediates.captures_codec(),
+        scratch: settings.scratch.as_deref(),
+        is_shared: is_shared(settings, stones, ranks),
+    };
+    let mut writer = file.begin(communicator)?;
+    let ranges = writer.positions_of_all().to_vec();
+    let partition = CapturePartition::new(index.slabs(), ranks);
+    let (rank, tables) = (communicator.rank(), build.tables());
+    let stop = || member.stop();
+    let error = Mutex::new(None);
+    let share = CaptureShare { partition, rank, tables: &tables, index, smaller: &smaller, stop: &stop, error };
+    member.begin_progress(ranges[rank].end - ranges[rank].start);
+    let appended = exchange(&share, &ranges, communicator, &mut |best| {
+        member.advance(best.len() as u64);
+        writer.append(best)
+    })?;
+    writer.finish(appended, communicator)?;
+    let decoded = communicator.sum(&[cache.decoded()])?[0];
+    Ok(CaptureOutcome { blocks: smaller.blocks(), decoded })
 }
 
 /// Passes the captures of the range of this rank, from all ranks, to `append` in order.
@@ -154,7 +105,8 @@ struct CaptureShare<'a, S> {
     tables: &'a Tables,
     index: &'a Index,
     smaller: &'a S,
-    stop: &'a AtomicBool,
+    /// Returns an error if the stage was asked to stop.
+    stop: &'a (dyn Fn() -> Result<()> + Sync),
     /// What ended the computation. The captures after it are zeros, and the file is not published.
     error: Mutex<Option<StageError>>,
 }
@@ -187,11 +139,8 @@ impl<S: SmallerRows<Error = StageError> + Sync> ScoreShare for CaptureShare<'_, 
         for (_, rows, positions) in self.runs(band).filter(|(rank, ..)| *rank == self.rank) {
             best.clear();
             best.resize(positions, 0);
-            let captured = if self.stop.load(Relaxed) {
-                Err(StageError::Stopped)
-            } else {
-                capture_rows(self.tables, self.index, band.slab, &rows, self.smaller, &mut best)
-            };
+            let captured = (self.stop)()
+                .and_then(|()| capture_rows(self.tables, self.index, band.slab, &rows, self.smaller, &mut best));
             if let Err(error) = captured {
                 self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
@@ -221,7 +170,7 @@ mod tests {
     use game::{PositionSet, Rules};
     use messaging::{NetworkFaults, ThreadCommunicator};
     use solvers::capture::ChildRow;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     const STONES: u32 = 9;
 
@@ -267,7 +216,7 @@ mod tests {
                 tables,
                 index,
                 smaller: &smaller,
-                stop: &AtomicBool::new(false),
+                stop: &|| Ok(()),
                 error: Mutex::new(None),
             };
             let (mut best, mut appends_before_failure) = (Vec::new(), of_rank(failing_append, rank));

@@ -4,14 +4,13 @@
 //! waits for a [`JobOrder`] and does its share. All ranks see the run directory and read their inputs there. An error on
 //! one rank is reported to all, so that all leave the stage together ([`agree`]).
 //!
-//! * [`job`] and [`order`]: what rank 0 asks of the others; [`follower_rank`]: what they keep in between.
+//! * [`job`] and [`order`]: what rank 0 asks of the others.
 //! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.
 //! * [`shared_file`]: a file of which each rank writes a part.
 //! * [`solve`]: scores by sweep or counting, with snapshots on a local disk if there is one ([`local_scratch`]).
 
 mod agreement;
 mod counting_snapshots;
-mod follower_rank;
 mod job;
 mod leases;
 mod limits;
@@ -24,12 +23,11 @@ mod solve;
 mod solve_task;
 
 pub(crate) use agreement::{RankFailure, RankResult, agree};
-pub(crate) use follower_rank::FollowerRank;
 pub use job::JobLeader;
 pub(crate) use job::is_shared;
 pub(crate) use leases::{LeaseAnswer, LeaseResult, Leases};
 pub(crate) use local_scratch::name_of;
-pub(crate) use order::{JobOrder, ReadTask, StageOrder, StageTask};
+pub(crate) use order::{DatabaseTask, JobOrder, ReadTask, StageOrder, StageTask};
 pub(crate) use rank_load::{LoadMeter, RankLoads};
 pub(crate) use shared_file::{SharedFile, SharedWriter};
 pub(crate) use solve::{follow as follow_solver, run as solve};

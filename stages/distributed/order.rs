@@ -30,6 +30,12 @@ pub(crate) trait StageTask: Serialize + DeserializeOwned {
     fn is_valid(&self) -> bool;
 }
 
+/// The task of a stage of one database.
+pub(crate) trait DatabaseTask: StageTask {
+    /// The stones of the database.
+    fn stones(&self) -> u32;
+}
+
 impl StageOrder {
     /// Orders a task of a kind.
     ///
@@ -62,6 +68,12 @@ pub(crate) struct ReadTask {
     pub(crate) threads: usize,
     /// Databases in ascending order of stones; for `stats`, captures or seeds, and scores.
     pub(crate) files: Vec<PathBuf>,
+}
+
+impl DatabaseTask for ReadTask {
+    fn stones(&self) -> u32 {
+        self.stones
+    }
 }
 
 impl StageTask for ReadTask {

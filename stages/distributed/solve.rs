@@ -7,7 +7,6 @@
 
 use super::agreement::{RankResult, agree};
 use super::counting_snapshots::{ResumePlan, SnapshotSeries};
-use super::follower_rank::FollowerRank;
 use super::job::JobLeader;
 use super::limits::RANKS_MAX;
 use super::local_scratch::LocalScratch;
@@ -18,6 +17,7 @@ use crate::build_context::BuildContext;
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver::{DatabaseOutput, DatabaseWriter};
+use crate::team::FollowerRank;
 use crate::{files, opening};
 use disk::Disk;
 use game::Index;
@@ -47,13 +47,12 @@ const SNAPSHOT_COLUMNS: u32 = 1 << 16;
 
 /// Runs the stage on a rank other than 0.
 pub(crate) fn follow(
-    follower: &mut FollowerRank,
+    follower: &FollowerRank,
     order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
-    let (task, tables): (SolveTask, _) = (order.task()?, follower.tables());
-    let FollowerRank { plan, disk, stop, .. } = *follower;
-    let settings = plan.settings();
+    let FollowerRank { ref build, disk, stop } = *follower;
+    let (task, settings, tables): (SolveTask, _, _) = (order.task()?, build.settings(), build.tables());
     let member = SolveRank::new(settings, disk, &tables, &task, communicator)?;
     let observer = SolveObserver { rank: &member, stop, leader: None };
     let (solved, _) = member.solve(communicator, &observer)?;
