@@ -4,7 +4,7 @@
 //! the planes, which are those of one machine. They are the checkpoint: nothing is saved within a bound.
 
 use super::declaration;
-use super::planes::{PlaneFile, PlanePortion, UnitGroup};
+use super::planes::{PlaneFile, PlanePortion, PlaneReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
 use super::process::bits_in_memory;
 use super::rank_solver::{self, RankSolver};
@@ -166,9 +166,11 @@ fn solve(
         started.elapsed().as_secs_f64()
     );
     let won_so_far = take(&kept.won).filter(|won| (won.stones, won.bound) == (stones, bound + 1));
-    let (won, won_so_far) =
-        write(member, (PlaneFile::Won(bound), Decided::Won), &mut planes, won_so_far, communicator)?;
-    let (lost, _) = write(member, (PlaneFile::Lost(bound), Decided::Lost), &mut planes, None, communicator)?;
+    let by_capture = agree(communicator, member.open(PlaneFile::Seed(bound)))?;
+    let won = (PlaneFile::Won(bound), Decided::Won);
+    let (won, won_so_far) = write(member, won, Some(by_capture), &mut planes, won_so_far, communicator)?;
+    let lost = (PlaneFile::Lost(bound), Decided::Lost);
+    let (lost, _) = write(member, lost, None, &mut planes, None, communicator)?;
     let counts = communicator.sum(&[won, lost])?;
     if !member.task.is_last() {
         put(&kept.planes, PlanesAt { stones, bound, planes });
@@ -179,11 +181,12 @@ fn solve(
     Ok(SolvedBound { report, won: counts[0], lost: counts[1] })
 }
 
-/// Writes the words of this rank of a plane that was decided, and adds them to the wins so far. Returns the number of their
-/// positions.
+/// Writes the words of this rank of a plane: what was decided, and the bits of `known`. Adds them to the wins so far. Returns the
+/// number of their positions.
 fn write(
     member: &PlaneMember,
     (plane, decided): (PlaneFile, Decided),
+    mut known: Option<PlaneReader>,
     planes: &mut Box<dyn RankSolver>,
     mut won: Option<WonSoFar>,
     communicator: &mut dyn Communicator,
@@ -191,33 +194,63 @@ fn write(
     let mut writer = member.create(plane, communicator)?;
     let (ranges, kernel) = (writer.words_of_all(), BitKernel::detect());
     let (mut at, mut count) = (writer.words().start, 0);
-    let mut appended = Ok(());
-    let mut append = |run: PlaneRun| {
-        let portion = match run {
-            PlaneRun::Zeros(words) => {
-                at += words;
-                PlanePortion::Zeros(words)
-            }
-            PlaneRun::Words(words) => {
+    let mut read = |words: Range<usize>, into: &mut Vec<u64>| match &mut known {
+        Some(reader) => {
+            into.resize(words.len(), 0);
+            let name = || PlaneFile::Seed(member.task.bound).name(member.task.stones);
+            reader.read(words, into).map_err(|error| files::unreadable(&name(), error))
+        }
+        None => Ok(false),
+    };
+    let mut append = |portion: PlanePortion| {
+        match &portion {
+            PlanePortion::Zeros(words) => at += words,
+            PlanePortion::Words(words) => {
                 if let Some(won) = &mut won {
                     won.add(at, words)?;
                 }
                 at += words.len();
-                PlanePortion::Words(words)
             }
-        };
+        }
         count += writer.append_and_count(portion, kernel)?;
+        Ok::<_, StageError>(())
+    };
+    let (mut next, mut bits) = (ranges[communicator.rank()].start, Vec::new());
+    let mut take = |run: PlaneRun| {
+        match run {
+            PlaneRun::Zeros(words) => {
+                let end = next + words;
+                while next < end {
+                    let piece = next..end.min(next + UNION_WORDS);
+                    next = piece.end;
+                    let portion = match read(piece.clone(), &mut bits)? {
+                        true => PlanePortion::Words(&mut bits),
+                        false => PlanePortion::Zeros(piece.len()),
+                    };
+                    append(portion)?;
+                }
+            }
+            PlaneRun::Words(words) => {
+                let piece = next..next + words.len();
+                next = piece.end;
+                if read(piece, &mut bits)? {
+                    words.iter_mut().zip(&bits).for_each(|(word, known)| *word |= known);
+                }
+                append(PlanePortion::Words(words))?;
+            }
+        }
         Ok(())
     };
+    let mut taken = Ok(());
     let mut sink = |run: PlaneRun| {
-        appended = append(run);
-        if appended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        taken = take(run);
+        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    if !planes.collect(decided, &ranges, communicator, &mut sink)? && appended.is_ok() {
+    if !planes.collect(decided, &ranges, communicator, &mut sink)? && taken.is_ok() {
         // The rank whose sink broke reports the error.
-        appended = Err(StageError::Stopped);
+        taken = Err(StageError::Stopped);
     }
-    writer.finish_with(appended, communicator)?;
+    writer.finish_with(taken, communicator)?;
     Ok((count, won))
 }
 

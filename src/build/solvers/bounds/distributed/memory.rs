@@ -52,6 +52,12 @@ pub fn solve_in_memory(
             if communicator.rank() != 0 {
                 continue;
             }
+            if decided == Decided::Won {
+                // Those by captures that were not decided at a higher bound.
+                let by_capture =
+                    scores.iter_mut().zip(&captures[1][..]).filter(|(score, best)| **score == 0 && **best == bound);
+                by_capture.for_each(|(score, _)| *score = bound);
+            }
             for unit in layout.units() {
                 mark(layout, &unit, &words[unit.words.clone()], |slab, row, column| {
                     let slab = &index.slabs()[slab];

@@ -69,10 +69,10 @@ pub struct DistributedBoundReport {
     pub traffic: MessageTraffic,
 }
 
-/// The two planes that a bound decides.
+/// What a bound decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// Positions won at this bound but not at higher ones, `OpponentMajor`.
+    /// Positions found won at this bound, without those that were added as wins by captures; `OpponentMajor`.
     Won,
     /// Positions lost at this bound but not at higher ones, `MoverMajor`.
     Lost,
@@ -147,7 +147,7 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
 
     /// Adds wins by captures of the current bound, given the words of a unit.
     pub fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins(WinSource::Others, unit, words);
+        self.add_wins(WinSource::Captures, unit, words);
     }
 
     fn add_wins(&self, source: WinSource, unit: &PlaneUnit, words: &mut [u64]) {

@@ -1,7 +1,7 @@
 //! The wins that a rank keeps: the `OpponentMajor` rows that moves from its own rows lead to.
 //!
 //! A new win is sent to every rank that keeps its row. A row to which no move leads is kept by one rank, since the
-//! database contains it. One of the ranks that keep a row *reports* it, that is, logs its wins of a bound.
+//! database contains it. One of the ranks that keep a row *reports* it, that is, logs the wins that are found there at a bound.
 
 use super::log::DecisionLog;
 use super::message::BoundMessage;
@@ -141,11 +141,11 @@ pub(super) struct KeptWins<W> {
     pub(super) words: W,
     /// By slab, the bit mask of the rows that this rank reports.
     reported: Vec<Vec<u64>>,
-    /// Whether wins that are set belong to the current bound, and are logged.
+    /// Whether wins that are set were found at the current bound, and are logged.
     is_logging: AtomicBool,
     /// Whether wins that are set were found by this rank, and are sent.
     is_sending: AtomicBool,
-    /// Log of the wins of the bound, in the rows that this rank reports.
+    /// Log of the wins found at the bound, in the rows that this rank reports.
     pub(super) won: DecisionLog,
     outboxes: Vec<Mutex<Outbox>>,
 }
@@ -164,7 +164,9 @@ struct Outbox {
 pub(super) enum WinSource {
     /// Higher bounds.
     Above,
-    /// Captures of this bound, or another rank.
+    /// Captures of this bound, which are known beforehand.
+    Captures,
+    /// Another rank.
     Others,
     /// This rank.
     Own,
@@ -217,7 +219,7 @@ impl<W> KeptWins<W> {
 
     /// Sets the origin of the wins that are set next.
     pub(super) fn expect_from(&self, source: WinSource) {
-        self.is_logging.store(source != WinSource::Above, Relaxed);
+        self.is_logging.store(matches!(source, WinSource::Own | WinSource::Others), Relaxed);
         self.is_sending.store(source == WinSource::Own, Relaxed);
     }
 
