@@ -82,7 +82,7 @@ impl<T: DatabaseTask> TeamMember<'_, T> {
         communicator: &mut dyn Communicator,
         work: impl FnOnce(&TeamMember<T>, &mut dyn Communicator) -> RankResult<R>,
     ) -> RankResult<(R, Option<RankLoads>)> {
-        let meter = LoadMeter::start(communicator);
+        let meter = LoadMeter::start(communicator, self.disk);
         let done = work(self, communicator)?;
         Ok((done, meter.gather(communicator)?))
     }

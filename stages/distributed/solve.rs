@@ -11,17 +11,16 @@ use super::job::JobLeader;
 use super::limits::RANKS_MAX;
 use super::local_scratch::LocalScratch;
 use super::order::StageOrder;
-use super::rank_load::{self, RankLoads};
 use super::solve_task::{DistributedMethod, SolveTask};
 use crate::build_context::BuildContext;
 use crate::files::CountsFormat;
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver::{DatabaseOutput, DatabaseWriter};
-use crate::team::FollowerRank;
+use crate::team::{self, FollowerRank, TeamMember};
 use crate::{files, opening};
 use disk::Disk;
 use game::Index;
-use messaging::{Communicator, MessageTraffic};
+use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{Snapshots, StageContext, StageError, StageReport};
 use planner::{Method, Settings};
@@ -34,9 +33,7 @@ use solvers::{Bytes, EndedPass, Kernel, Tables};
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 use store::{Codec, FileKind, Identity, Scores, Shape, SlabShape, StoreError, Writer};
 
 /// Positions of a database below which solving it again is faster than saving it.
@@ -51,14 +48,7 @@ pub(crate) fn follow(
     order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
-    let FollowerRank { ref build, disk, stop } = *follower;
-    let (task, settings, tables): (SolveTask, _, _) = (order.task()?, build.settings(), build.tables());
-    let member = SolveRank::new(settings, disk, &tables, &task, communicator)?;
-    let observer = SolveObserver { rank: &member, stop, leader: None };
-    let (solved, _) = member.solve(communicator, &observer)?;
-    member.write(&solved, communicator)?;
-    member.leave();
-    Ok(())
+    team::follow(follower, order, communicator, |member, communicator| solve(member, None, communicator))
 }
 
 /// Runs a stage of the kind, on rank 0.
@@ -94,22 +84,37 @@ pub(crate) fn run(
     };
     let opening_capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name), 0)?;
     let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch, opening_capture };
-    let mut communicator = job.order(kind, &task)?;
-    let tables = build.tables();
-    let member = SolveRank::new(settings, context.disk(), &tables, &task, &mut **communicator)?;
-    context.progress().begin(index.slab_positions(), "positions");
-    if let DistributedMethod::Sweep = by {
-        context.progress().begin_passes(index.slab_positions(), context.disk().clock().steady());
+    let (solved, loads) = team::lead(kind, build, Some(job), &task, context, |member, communicator| {
+        solve(member, Some(context), communicator)
+    })?;
+    Ok(team::report(solved.report(StageReport::new(index.positions())), loads))
+}
+
+/// Solves and writes the database with the other ranks. Rank 0 has the context of the stage.
+fn solve(
+    member: &TeamMember<SolveTask>,
+    leader: Option<&StageContext>,
+    communicator: &mut dyn Communicator,
+) -> RankResult<SolvedPart> {
+    let tables = member.build.tables();
+    let rank = SolveRank::new(member, &tables, communicator)?;
+    if let Some(context) = leader {
+        let positions = member.index.slab_positions();
+        context.progress().begin(positions, "positions");
+        if let DistributedMethod::Sweep = member.task.by {
+            context.progress().begin_passes(positions, context.disk().clock().steady());
+        }
     }
-    let leader = Some((context, Mutex::new(SnapshotTimer::start(context))));
-    let observer = SolveObserver { rank: &member, stop: context.stop_flag(), leader };
-    let solved = member.solve(&mut **communicator, &observer);
-    context.progress().begin(0, "");
-    let (solved, loads) = solved?;
-    member.write(&solved, &mut **communicator)?;
-    member.leave();
-    let report = solved.report(StageReport::new(index.positions()));
-    Ok(loads.expect("rank 0 gathers the loads").report(report))
+    let leader = leader.map(|context| (context, Mutex::new(SnapshotTimer::start(context))));
+    let observer = SolveObserver { rank: &rank, member, leader };
+    let solved = rank.solve(communicator, &observer);
+    if let Some((context, _)) = observer.leader {
+        context.progress().begin(0, "");
+    }
+    let solved = solved?;
+    rank.write(&solved, communicator)?;
+    rank.leave();
+    Ok(solved)
 }
 
 /// Part of a solved database on a rank, and the report of the solver.
@@ -148,14 +153,6 @@ impl SolvedPart {
             }
         }
     }
-
-    /// Returns the traffic of this rank.
-    fn traffic(&self) -> &MessageTraffic {
-        match self {
-            SolvedPart::Swept(_, report) => &report.traffic,
-            SolvedPart::Counted(_, report, _) => &report.traffic,
-        }
-    }
 }
 
 /// Inputs of one rank.
@@ -174,12 +171,11 @@ struct SolveRank<'a> {
 
 impl<'a> SolveRank<'a> {
     fn new(
-        settings: &'a Settings,
-        disk: &'a dyn Disk,
+        member: &'a TeamMember<'a, SolveTask>,
         tables: &'a Tables,
-        task: &'a SolveTask,
         communicator: &mut dyn Communicator,
     ) -> RankResult<SolveRank<'a>> {
+        let (settings, disk, task) = (member.settings(), member.disk, member.task);
         let SolveTask { by, stones, ref snapshots, counts, ref scratch, .. } = *task;
         let claim = |scratch: &LocalScratch| scratch.claim(settings, disk, stones, communicator);
         let scratch = scratch.as_ref().map(claim).transpose()?;
@@ -205,21 +201,14 @@ impl<'a> SolveRank<'a> {
         }
     }
 
-    fn solve(
-        &self,
-        communicator: &mut dyn Communicator,
-        observer: &SolveObserver,
-    ) -> RankResult<(SolvedPart, Option<RankLoads>)> {
+    fn solve(&self, communicator: &mut dyn Communicator, observer: &SolveObserver) -> RankResult<SolvedPart> {
         let (set, stones, tables) = (self.settings.set, self.task.stones, self.tables);
         let index = Index::new(stones, set);
         let (ranks, rank) = (communicator.size(), communicator.rank());
-        // The time after all ranks have read their inputs.
-        let started;
-        let solved = match self.task.by {
+        Ok(match self.task.by {
             DistributedMethod::Sweep => {
                 let prepared = self.prepare(&index, ranks, rank);
                 let (mut part, captures) = agree(communicator, prepared)?;
-                started = Instant::now();
                 let report = sweep(tables, &index, &captures, &mut part, Kernel::detect(), communicator, observer)?;
                 SolvedPart::Swept(part, report)
             }
@@ -231,7 +220,6 @@ impl<'a> SolveRank<'a> {
                 if !resumed {
                     rank_values.values_mut().fill(0);
                 }
-                started = Instant::now();
                 let mut counted = counting(tables, &index, &captures, &mut rank_values, communicator, observer);
                 if resumed && matches!(counted, Err(JobError::Inconsistent)) {
                     tracing::warn!("ignoring the snapshot of counting:{stones}, which does not hold its counts");
@@ -241,9 +229,7 @@ impl<'a> SolveRank<'a> {
                 }
                 SolvedPart::Counted(rank_values, counted?, resumed)
             }
-        };
-        let loads = rank_load::gather(communicator, solved.traffic(), started.elapsed())?;
-        Ok((solved, loads))
+        })
     }
 
     /// Writes the database with the other ranks.
@@ -421,7 +407,7 @@ impl Checkpoint for RankValues {
 /// Observer of the solver on one rank.
 struct SolveObserver<'a> {
     rank: &'a SolveRank<'a>,
-    stop: &'a AtomicBool,
+    member: &'a TeamMember<'a, SolveTask>,
     /// On rank 0, which reports progress and decides when snapshots are due.
     leader: Option<(&'a StageContext<'a>, Mutex<SnapshotTimer<'a>>)>,
 }
@@ -431,7 +417,7 @@ impl<P: Checkpoint> JobObserver<P> for SolveObserver<'_> {
         if let (Some((context, _)), DistributedMethod::Counting { .. }) = (&self.leader, self.rank.task.by) {
             context.progress().set(done);
         }
-        if self.stop.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.member.stop().is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn end_pass(&self, pass: EndedPass) {

@@ -3,7 +3,7 @@
 use super::counting_snapshots::ResumePlan;
 use super::limits::PROCESSORS_MAX;
 use super::local_scratch::LocalScratch;
-use super::order::StageTask;
+use super::order::{DatabaseTask, StageTask};
 use game::Score;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -30,6 +30,12 @@ pub(crate) enum DistributedMethod {
     Counting {
         processors: usize,
     },
+}
+
+impl DatabaseTask for SolveTask {
+    fn stones(&self) -> u32 {
+        self.stones
+    }
 }
 
 impl StageTask for SolveTask {

@@ -1,4 +1,4 @@
-//! Traffic and balance of the stages that several ranks ran, for `awari status`.
+//! Work, traffic and balance of the stages that several ranks ran, for `awari status`.
 
 use crate::text::quantity;
 use pipeline::StageName;
@@ -8,15 +8,19 @@ use std::fmt::Write;
 /// Number of stages that are listed, the last ones.
 const STAGES_MAX: usize = 6;
 
-/// Traffic and balance of one stage.
+/// Work, traffic and balance of one stage.
 struct RankTraffic<'a> {
     stage: &'a StageName,
     ranks: f64,
     bytes_sent: f64,
     messages_sent: f64,
+    /// Shares of the time of the threads in which they computed, and of that of the ranks in which they waited for messages.
+    computed_share: f64,
     waited_share: f64,
     work_most_by_mean: f64,
     bytes_most_by_mean: f64,
+    disk_most_by_mean: f64,
+    memory_bytes: f64,
     seconds: f64,
 }
 
@@ -31,9 +35,12 @@ impl RankTraffic<'_> {
             ranks,
             bytes_sent: counter("bytes_sent")?,
             messages_sent: counter("messages_sent")?,
+            computed_share: counter("computed_share")?,
             waited_share: counter("waited_share")?,
             work_most_by_mean: counter("work_most_by_mean")?,
             bytes_most_by_mean: counter("bytes_most_by_mean")?,
+            disk_most_by_mean: counter("disk_most_by_mean")?,
+            memory_bytes: counter("rank_memory_bytes")?,
             seconds: ranks * measured.wall_seconds,
         })
     }
@@ -45,23 +52,29 @@ pub(crate) fn summary(stages: &[StageStatus]) -> String {
     let Some(most) = all.iter().map(|one| one.ranks).reduce(f64::max) else { return String::new() };
     let sum = |of: fn(&RankTraffic) -> f64| all.iter().map(of).sum::<f64>();
     let mut text = format!(
-        "{} done by up to {most:.0} ranks: {} in {}, waited {} of the time (most: of one rank, by the mean)\n",
+        "{} done by up to {most:.0} ranks: sent {} in {}, computed {} of the time, waited for messages {} (most: of one \
+         rank, by the mean)\n",
         quantity::plural(all.len() as u64, "stage"),
         megabytes(sum(|one| one.bytes_sent)),
         quantity::plural(sum(|one| one.messages_sent) as u64, "message"),
+        percent(sum(|one| one.computed_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
         percent(sum(|one| one.waited_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
     );
     for one in &all[all.len().saturating_sub(STAGES_MAX)..] {
         let _ = writeln!(
             text,
-            "  {:<12} {:.0} ranks, {} in {}, waited {}, most: {:.2} of the work, {:.2} of the bytes",
+            "  {:<12} {:.0} ranks, sent {} in {}, computed {}, waited {}, most: {:.2} of the work, {:.2} sent, {:.2} of the \
+             disk, {:.0} MB of memory",
             one.stage,
             one.ranks,
             megabytes(one.bytes_sent),
             quantity::plural(one.messages_sent as u64, "message"),
+            percent(one.computed_share),
             percent(one.waited_share),
             one.work_most_by_mean,
             one.bytes_most_by_mean,
+            one.disk_most_by_mean,
+            one.memory_bytes / 1e6,
         );
     }
     text
@@ -86,6 +99,8 @@ mod tests {
         let report = StageReport::new(1).with("ranks", ranks).with("bytes_sent", 2_500_000u64);
         let report = report.with("messages_sent", 1200u64).with("waited_share", waited_share);
         let report = report.with("work_most_by_mean", 1.25).with("bytes_most_by_mean", 1.0);
+        let report = report.with("computed_share", 0.5).with("disk_most_by_mean", 1.125);
+        let report = report.with("rank_memory_bytes", 300_000_000u64);
         StageStatus {
             stage: name.parse().unwrap(),
             state: StageState::Done,
@@ -106,12 +121,15 @@ mod tests {
         old.measured.as_mut().unwrap().report.counters.remove("waited_share");
         assert_eq!(summary(&[old]), "");
         let text = summary(&[stage("sweep:8", 2, 2.0, 0.25), stage("sweep:9", 4, 3.0, 0.5), alone()]);
-        let expected = "2 stages done by up to 4 ranks: 5.0 MB in 2,400 messages, waited 44 % of the time (most: of one \
-                        rank, by the mean)\n  \
-                        sweep:8      2 ranks, 2.5 MB in 1,200 messages, waited 25 %, most: 1.25 of the work, 1.00 of the \
-                        bytes\n  \
-                        sweep:9      4 ranks, 2.5 MB in 1,200 messages, waited 50 %, most: 1.25 of the work, 1.00 of the \
-                        bytes\n";
+        let stage = |name: &str, ranks, waited| {
+            format!(
+                "  {name}      {ranks} ranks, sent 2.5 MB in 1,200 messages, computed 50 %, waited {waited} %, most: 1.25 of the \
+                 work, 1.00 sent, 1.12 of the disk, 300 MB of memory\n"
+            )
+        };
+        let all = "2 stages done by up to 4 ranks: sent 5.0 MB in 2,400 messages, computed 50 % of the time, waited for \
+                   messages 44 % (most: of one rank, by the mean)\n";
+        let expected = [all.to_owned(), stage("sweep:8", 2, 25), stage("sweep:9", 4, 50)].concat();
         assert_eq!(text, expected);
     }
 
@@ -119,7 +137,7 @@ mod tests {
     fn the_last_stages_are_listed() {
         let stages: Vec<_> = (0..20).map(|stones| stage(&format!("counting:{stones}"), 3, 1.0, 0.5)).collect();
         let text = summary(&stages);
-        assert!(text.starts_with("20 stages done by up to 3 ranks: 50.0 MB"), "{text}");
+        assert!(text.starts_with("20 stages done by up to 3 ranks: sent 50.0 MB"), "{text}");
         assert_eq!(text.lines().count(), 1 + STAGES_MAX);
         assert!(text.contains("counting:19") && !text.contains("counting:13 "), "{text}");
     }
