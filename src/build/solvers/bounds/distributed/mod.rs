@@ -240,7 +240,10 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
             wins,
             rank: self.rank,
             progress,
-            communicator: Mutex::new(communicator),
+            mailbox: Mutex::new(Mailbox { communicator, votes: vec![None; self.ranks] }),
+            take_in: &|bound_messages| {
+                wins.receiving(|| bound_messages.iter().try_for_each(|bound_message| self.take_in(bound_message)))
+            },
             wants_stop: AtomicBool::new(false),
             has_sent: AtomicBool::new(false),
             failed: Mutex::new(None),
@@ -251,7 +254,8 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
         if let Some(error) = messenger.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error.into());
         }
-        let communicator = messenger.communicator.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mailbox = messenger.mailbox.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Mailbox { communicator, votes } = mailbox;
         let (done, found) = match done {
             Ok(done) => done,
             Err(SolverError::Stopped) => Default::default(),
@@ -269,38 +273,29 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
         for (to, bound_messages) in bound_messages {
             communicator.send(to, vote.with(&bound_messages))?;
         }
-        for from in others() {
-            loop {
+        for (from, mut theirs) in votes.into_iter().enumerate().filter(|&(from, _)| from != self.rank) {
+            while theirs.is_none() {
                 let message = communicator.receive(from)?;
-                let read = SuperstepMessage::read(&message).ok_or(Malformed);
-                let last = read.and_then(|message| {
-                    self.take_in(&message.bound_messages)?;
-                    Ok(message.vote)
-                });
-                match last.map_err(|Malformed| unexpected(from))? {
-                    None => {}
-                    Some(theirs) => {
-                        vote = vote.add(theirs);
-                        break;
-                    }
-                }
+                let message = SuperstepMessage::read(&message).ok_or_else(|| unexpected(from))?;
+                let taken = message.bound_messages.par_iter().try_for_each(|bound_message| self.take_in(bound_message));
+                taken.map_err(|Malformed| unexpected(from))?;
+                theirs = message.vote;
             }
+            vote = theirs.into_iter().fold(vote, Vote::add);
         }
         Ok(vote)
     }
 
     /// Adds the wins that another rank sent.
-    fn take_in(&self, bound_messages: &[&[u8]]) -> Result<(), Malformed> {
-        bound_messages.par_iter().try_for_each(|bound_message| {
-            self.solver.add_rows(|add| {
-                message::read(bound_message, |row, bits| {
-                    let (slab, row) = row_location(&self.wins_layout, row).ok_or(Malformed)?;
-                    if !self.solver.wins().takes(slab, row, bits) {
-                        return Err(Malformed);
-                    }
-                    add(slab, row, bits);
-                    Ok(())
-                })
+    fn take_in(&self, bound_message: &[u8]) -> Result<(), Malformed> {
+        self.solver.add_rows(|add| {
+            message::read(bound_message, |row, bits| {
+                let (slab, row) = row_location(&self.wins_layout, row).ok_or(Malformed)?;
+                if !self.solver.wins().takes(slab, row, bits) {
+                    return Err(Malformed);
+                }
+                add(slab, row, bits);
+                Ok(())
             })
         })
     }
@@ -314,23 +309,45 @@ fn owned(layout: &PlaneLayout, unit: PlaneUnit, partition: &RowPartition, rank: 
     (!rows.is_empty()).then(|| PlaneUnit { words: slab.word(rows.start)..slab.word(rows.end), rows, ..unit })
 }
 
-/// Sends long messages while the pass of this rank is running, and polls the communicator.
+/// Sends long messages while the pass of this rank is running, and takes in those of others: the sooner a win arrives, the
+/// fewer rows are tested without it and tested again.
 struct PassMessenger<'a, 'c, W> {
     wins: &'a KeptWins<W>,
     rank: usize,
     progress: &'a dyn DriverObserver,
-    communicator: Mutex<&'c mut dyn Communicator>,
+    mailbox: Mutex<Mailbox<'c>>,
+    take_in: TakeIn<'a>,
     wants_stop: AtomicBool,
     has_sent: AtomicBool,
     failed: Mutex<Option<CommunicationError>>,
 }
 
+/// Adds the wins of some bound messages.
+type TakeIn<'a> = &'a (dyn Fn(&[&[u8]]) -> Result<(), Malformed> + Sync);
+
+/// The connection to the other ranks in a superstep.
+struct Mailbox<'c> {
+    communicator: &'c mut dyn Communicator,
+    /// By rank, the vote that ends its messages of the superstep.
+    votes: Vec<Option<Vote>>,
+}
+
 impl<W> PassMessenger<'_, '_, W> {
-    fn send(&self, communicator: &mut dyn Communicator) -> Result<()> {
+    fn exchange(&self, mailbox: &mut Mailbox) -> Result<()> {
+        let Mailbox { communicator, votes } = mailbox;
         for to in (0..communicator.size()).filter(|&to| to != self.rank) {
             for bound_message in self.wins.bound_messages(to, true) {
                 communicator.send(to, more(bound_message))?;
                 self.has_sent.store(true, Relaxed);
+            }
+        }
+        for (from, vote) in votes.iter_mut().enumerate().filter(|&(from, _)| from != self.rank) {
+            while vote.is_none()
+                && let Some(message) = communicator.try_receive(from)?
+            {
+                let message = SuperstepMessage::read(&message).ok_or_else(|| unexpected(from))?;
+                (self.take_in)(&message.bound_messages).map_err(|Malformed| unexpected(from))?;
+                *vote = message.vote;
             }
         }
         communicator.poll()
@@ -344,8 +361,8 @@ impl<W: Sync> DriverObserver for PassMessenger<'_, '_, W> {
             self.wants_stop.store(true, Relaxed);
         }
         // One thread at a time; the others continue.
-        if let Ok(mut communicator) = self.communicator.try_lock()
-            && let Err(error) = self.send(&mut **communicator)
+        if let Ok(mut mailbox) = self.mailbox.try_lock()
+            && let Err(error) = self.exchange(&mut mailbox)
         {
             *lock(&self.failed) = Some(error);
             flow = ControlFlow::Break(());

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A message of this length is sent before the end of the pass.
-const LONG_MESSAGE_BYTES: usize = 256 << 10;
+const LONG_MESSAGE_BYTES: usize = 16 << 10;
 
 /// The rows of wins that each rank keeps. A function of the database and the number of ranks.
 #[derive(Debug)]
@@ -157,6 +157,8 @@ struct Outbox {
     bound_messages: Vec<BoundMessage>,
     /// The new bits of a row.
     new: Vec<(u32, u64)>,
+    /// Whether the thread sets wins that another rank sent.
+    is_receiving: bool,
 }
 
 /// Origin of wins.
@@ -201,6 +203,7 @@ impl<W> KeptWins<W> {
             Mutex::new(Outbox {
                 bound_messages: (0..ranks).map(|_| BoundMessage::default()).collect(),
                 new: Vec::new(),
+                is_receiving: false,
             })
         };
         Ok(KeptWins {
@@ -221,6 +224,19 @@ impl<W> KeptWins<W> {
     pub(super) fn expect_from(&self, source: WinSource) {
         self.is_logging.store(matches!(source, WinSource::Own | WinSource::Others), Relaxed);
         self.is_sending.store(source == WinSource::Own, Relaxed);
+    }
+
+    /// Runs `set`, in which the current thread sets wins that another rank sent, while other threads set those of this rank.
+    pub(super) fn receiving<T>(&self, set: impl FnOnce() -> T) -> T {
+        self.outbox().is_receiving = true;
+        let result = set();
+        self.outbox().is_receiving = false;
+        result
+    }
+
+    /// The outbox of the current thread.
+    fn outbox(&self) -> MutexGuard<'_, Outbox> {
+        lock(&self.outboxes[rayon::current_thread_index().unwrap_or(0) % self.outboxes.len()])
     }
 
     /// Whether any row of a unit is kept here.
@@ -308,10 +324,9 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
 
     fn set(&self, slab: usize, row: usize, bits: &[(u32, u64)], mut notify: impl FnMut(u32, u64)) {
         let is_sending = self.is_sending.load(Relaxed);
-        let outbox = || lock(&self.outboxes[rayon::current_thread_index().unwrap_or(0) % self.outboxes.len()]);
         let Some(words) = self.words_of(slab, row) else {
             if is_sending {
-                self.notify(&mut outbox().bound_messages, slab, row, bits);
+                self.notify(&mut self.outbox().bound_messages, slab, row, bits);
             }
             return;
         };
@@ -319,7 +334,7 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
         if self.words.has(words.start, bits) {
             return;
         }
-        let Outbox { bound_messages, new } = &mut *outbox();
+        let Outbox { bound_messages, new, is_receiving } = &mut *self.outbox();
         new.clear();
         for &(at, bits) in bits {
             let bits = self.words.set(words.start + at as usize, bits);
@@ -328,7 +343,7 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
                 new.push((at, bits));
             }
         }
-        if is_sending {
+        if is_sending && !*is_receiving {
             self.notify(bound_messages, slab, row, new);
         }
         if self.is_logging.load(Relaxed) && self.reports(slab, row) {
