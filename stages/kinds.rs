@@ -6,6 +6,7 @@ use crate::capture::CAPTURE;
 use crate::counting::COUNTING;
 use crate::evaluation::EVALUATION;
 use crate::kind::{FileFamily, Phase, STONES, StageKind};
+use crate::puzzles::PUZZLES;
 use crate::solver;
 use crate::stats::STATS;
 use crate::sweep::SWEEP;
@@ -14,7 +15,7 @@ use pipeline::{ArtifactName, StageName};
 use planner::{Method, StageClass};
 
 /// All kinds, in the order in which the stages of a database run if nothing else decides.
-pub(crate) static KINDS: [&StageKind; 12] = [
+pub(crate) static KINDS: [&StageKind; 13] = [
     &CAPTURE,
     &COUNTING,
     &SWEEP,
@@ -25,6 +26,7 @@ pub(crate) static KINDS: [&StageKind; 12] = [
     &MERGE,
     &VERIFY,
     &STATS,
+    &PUZZLES,
     &EVALUATION,
     &BOOK,
 ];
@@ -130,6 +132,7 @@ mod tests {
             ("planes/24/12.awari", None),
             ("planes/24/12/12.won", None),
             ("stats/00.json", Some("stats")),
+            ("puzzles/24.txt", Some("puzzles")),
             ("books/250000.json", Some("books")),
             ("books/opening.sqlite", None),
             ("evaluation/network.bin", Some("evaluation")),

@@ -7,7 +7,7 @@
 //! decides only what depends on the content of the stage cache and of files: where the previous plane is (`bounds`), in
 //! which direction captures are computed (`capture`), whether files are mapped (`verify`).
 //!
-//! * `capture`, then `counting`, `sweep` or those of `bounds`, then `verify` and `stats`.
+//! * `capture`, then `counting`, `sweep` or those of `bounds`, then `verify`, `stats` and `puzzles`.
 //! * After all databases, `evaluation` fits the evaluation of the engine, and `book` expands an opening book.
 //! * `team` runs a stage on all ranks of a job; a machine alone is a team of one. [`distributed`] has what only several ranks need,
 //!   and a submodule `ranks` what only those of one kind do.
@@ -34,6 +34,7 @@ mod kept_state;
 mod kind;
 pub mod kinds;
 mod opening;
+mod puzzles;
 mod snapshot_timer;
 mod solver;
 mod solver_progress;

@@ -11,6 +11,7 @@ mod guide_commands;
 mod help_examples;
 mod inspection;
 mod manual_tables;
+mod puzzles;
 mod refusals;
 mod share;
 mod slurm_script;

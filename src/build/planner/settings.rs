@@ -51,6 +51,8 @@ pub struct Settings {
     pub verify: Verify,
     /// Whether counts are compared with published ones.
     pub published: bool,
+    /// The most puzzles of a database.
+    pub puzzles: u64,
     /// The fit of an evaluation for the engine, if one is wanted.
     pub evaluation: Option<EvaluationFit>,
     /// The run directory.
@@ -258,6 +260,14 @@ pub fn schema() -> Schema {
             "true",
             "Whether to compare counts with the published ones, which exist for all positions of up to 34 stones.",
         ))
+        .table("puzzles", "Positions for people to solve, from each database.")
+        .key(ManifestKey::new(
+            "puzzles.count",
+            ValueType::Integer(0, 1000),
+            "0",
+            "Puzzles of each database, at most: positions in which one move alone keeps the best result, and another one \
+             captures more at once. 0 looks for none.",
+        ))
         .table("evaluation", "Evaluation of the engine, fitted to the databases.")
         .key(ManifestKey::new(
             "evaluation.games",
@@ -336,6 +346,7 @@ impl Settings {
                 .find(|verify| verify.to_string() == word("check.verify"))
                 .expect("the schema lists the kinds of verification"),
             published: manifest.boolean("check.published"),
+            puzzles: manifest.integer("puzzles.count") as u64,
             evaluation: Some(manifest.integer("evaluation.games") as u64)
                 .filter(|&games| games > 0)
                 .map(|games| EvaluationFit { games, rounds: manifest.integer("evaluation.rounds") as u32 }),

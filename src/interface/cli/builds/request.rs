@@ -83,8 +83,7 @@ impl ResolvedBuild {
                 let settings = Settings::new(&manifest);
                 let refused = beyond_the_game(&manifest, &settings)
                     .or_else(|| other_method(&manifest, &settings))
-                    .or_else(|| impossible_book(&manifest, &settings))
-                    .or_else(|| impossible_evaluation(&manifest, &settings));
+                    .or_else(|| without_scores(&manifest, &settings));
                 if let Some(diagnostic) = refused {
                     return Err(mistaken(path, text, vec![diagnostic], overrides));
                 }
@@ -153,30 +152,24 @@ pub(crate) fn other_method(manifest: &Manifest, settings: &Settings) -> Option<D
     Some(manifest.diagnose(key, &message, Some(&help)))
 }
 
-/// Returns the diagnostic for a book by rules that give a board two bounds.
-fn impossible_book(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic> {
-    let (rules, book) = (settings.rules, settings.book()?);
-    (!rules.has_scores()).then(|| {
-        let message = format!(
-            "must be 0 where game.rules is {}, found {}: a board has two bounds by these rules, and a book holds one value",
-            rules.name, book.positions
-        );
-        manifest.diagnose("book.positions", &message, Some("choose other rules, or no book: `--set book.positions=0`"))
-    })
-}
-
-/// Returns the diagnostic for a fit of an evaluation by rules that give a board two bounds.
-fn impossible_evaluation(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic> {
-    let (rules, fit) = (settings.rules, settings.evaluation?);
-    (!rules.has_scores()).then(|| {
-        let message = format!(
-            "must be 0 where game.rules is {}, found {}: a board has two bounds by these rules, and an evaluation is fitted to \
-             scores",
-            rules.name, fit.games
-        );
-        let help = "choose other rules, or no evaluation: `--set evaluation.games=0`";
-        manifest.diagnose("evaluation.games", &message, Some(help))
-    })
+/// Returns the diagnostic for what is made from scores, by rules that give a board two bounds.
+fn without_scores(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic> {
+    if settings.rules.has_scores() {
+        return None;
+    }
+    let wants = [
+        ("book.positions", "book", "a book holds one value"),
+        ("evaluation.games", "evaluation", "an evaluation is fitted to scores"),
+        ("puzzles.count", "puzzles", "a puzzle has one best move"),
+    ];
+    let (key, what, needs) = wants.into_iter().find(|(key, ..)| manifest.integer(key) > 0)?;
+    let message = format!(
+        "must be 0 where game.rules is {}, found {}: a board has two bounds by these rules, and {needs}",
+        settings.rules.name,
+        manifest.integer(key)
+    );
+    let help = format!("choose other rules, or no {what}: `--set {key}=0`");
+    Some(manifest.diagnose(key, &message, Some(&help)))
 }
 
 /// Refuses a job of several ranks where only one can solve databases by the rules.
