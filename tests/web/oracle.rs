@@ -456,8 +456,8 @@ fn a_file_of_other_scores_is_damaged() {
     let (identity, shape) = (file.identity().clone(), file.shape().clone());
     let scores = vec![i8::MIN; shape.positions() as usize];
     store::write(&disk, path, &identity, &shape, ValueRange::new(-128, 127), Codec::Raw, &scores).unwrap();
-    let LibraryFile::Damaged { what, .. } = &library(&disk).unwrap().into_files()[&2] else { panic!("it is damaged") };
-    assert!(what.contains("expected values in -2..=2, found values in -128..=127"), "{what}");
+    let LibraryFile::Damaged { error, .. } = &library(&disk).unwrap().into_files()[&2] else { panic!("it is damaged") };
+    assert!(error.to_string().contains("expected values in -2..=2, found values in -128..=127"), "{error}");
     let error = oracle(&disk).answer(&Board([0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0])).unwrap_err();
     assert!(error.is_damage(), "{error}");
 }

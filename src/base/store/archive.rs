@@ -20,6 +20,9 @@ pub struct Archive(Scores);
 
 impl Archive {
     /// Accepts an open file if it has the expected identity and shape.
+    ///
+    /// # Errors
+    /// [`StoreError::Mismatch`](crate::StoreError::Mismatch) with both sides.
     pub fn expect(file: Unverified, identity: &Identity, shape: &Shape) -> Result<Self> {
         file.expect_any(identity, shape).map(Archive)
     }
@@ -74,6 +77,9 @@ impl Archive {
     }
 
     /// Compares the checksums of all bands, on all threads.
+    ///
+    /// # Errors
+    /// As [`Scores::verify_blocks`].
     pub fn verify_blocks(&self) -> Result<()> {
         self.0.verify_blocks()
     }

@@ -302,6 +302,9 @@ impl CachedScores {
 
     /// One score, as [`Scores::get`].
     ///
+    /// # Errors
+    /// As [`Scores::get`].
+    ///
     /// # Panics
     /// If there is no such position.
     #[inline]

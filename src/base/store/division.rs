@@ -55,6 +55,9 @@ pub struct CombinedParts {
 impl Division {
     /// Divides a file into `parts` parts of about as many positions each. `path` names the file in errors.
     ///
+    /// # Errors
+    /// [`StoreError::Unsupported`](crate::StoreError::Unsupported) if the header cannot hold the names or the slabs.
+    ///
     /// # Panics
     /// If `parts` is 0, or the codec has floors.
     pub fn new(
@@ -219,6 +222,9 @@ impl<'d> PartWriter<'d> {
     }
 
     /// Completes the part. Returns its summary, and where its blocks are.
+    ///
+    /// # Errors
+    /// Those of [`append`](Self::append).
     ///
     /// # Panics
     /// If not every position was appended, or after an error.

@@ -15,6 +15,7 @@
 //!
 //! This crate knows matrices only: no rules, no boards, no index.
 
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod archive;

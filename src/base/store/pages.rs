@@ -97,6 +97,9 @@ impl PageCache {
 
     /// Returns the first failure. Words read since may be zeros, and words written before or since may be lost, so
     /// every later call reports it again.
+    ///
+    /// # Errors
+    /// That failure.
     pub fn check(&self) -> Result<(), DiskError> {
         self.lock().state.failure.clone().map_or(Ok(()), Err)
     }

@@ -85,6 +85,9 @@ impl<'d> Writer<'d> {
 
     /// Appends zeros. In files of planes this takes almost no time.
     ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    ///
     /// # Panics
     /// If there are more than positions left.
     pub fn append_zeros(&mut self, zeros: u64) -> Result<()> {
@@ -100,6 +103,9 @@ impl<'d> Writer<'d> {
     /// bound of the score, or a value below the range for no floor. Floors that equal many scores compress best. The
     /// reader must provide the same floors. Encodes on all threads of the current rayon pool.
     ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    ///
     /// # Panics
     /// If the file is of another codec, or there are not as many scores and floors as positions in the band.
     pub fn append_band(&mut self, scores: &[i8], floors: &[i8]) -> Result<()> {
@@ -109,7 +115,7 @@ impl<'d> Writer<'d> {
     /// Completes the file and publishes it.
     ///
     /// # Errors
-    /// As [`append`](Self::append); `path` then has its old content, or the complete new file.
+    /// As [`append`](Self::append); the path then has its old content, or the complete new file.
     ///
     /// # Panics
     /// If not every position was appended, or after an error.

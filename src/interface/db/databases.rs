@@ -1,6 +1,7 @@
 //! The databases of a directory.
 
-use crate::{Database, Error, Position};
+use crate::storage::{StoredInput, unreadable};
+use crate::{Database, Error, Position, Storage};
 use disk::{Disk, RealDisk};
 use game::{Pit, PositionSet};
 use oracle::{Answer, AnswerSource, Bounds, Library, Oracle, ValuedMove};
@@ -37,9 +38,8 @@ impl Databases {
     /// A damaged file is an error only for the questions that need it.
     ///
     /// # Errors
-    /// [`Error::NoDatabases`] if there are none; [`Error::Mixed`] if they are of different rules, position sets or games;
-    /// [`Error::Unknown`] if their rules are; [`Error::Damaged`] if files are not what their names say; [`Error::Io`] if
-    /// the directory cannot be read.
+    /// [`Error::NoDatabases`] if there are none; [`Error::Mixed`] if they are of different rules, position sets or games, or
+    /// not what their names say; [`Error::Unknown`] if their rules are; [`Error::Io`] if the directory cannot be read.
     pub fn open(directory: impl AsRef<Path>) -> Result<Databases, Error> {
         let (disk, directory) = (RealDisk::default(), directory.as_ref());
         let mut paths = database_paths(&disk, &directory.join("databases"))?;
@@ -50,6 +50,56 @@ impl Databases {
             return Err(Error::NoDatabases(directory.to_path_buf()));
         }
         let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path))))?;
+        Ok(Databases { oracle: Oracle::new(library, CACHE_BYTES_MAX) })
+    }
+
+    /// Opens the databases of a storage, which may be anything that has files with names. Blocks are read as questions need
+    /// them, and kept decoded in a cache of 256 MiB.
+    ///
+    /// ```
+    /// use awari_db::{Databases, Storage};
+    /// use std::collections::HashMap;
+    /// use std::io;
+    /// use std::path::{Path, PathBuf};
+    ///
+    /// struct Memory(HashMap<PathBuf, &'static [u8]>);
+    ///
+    /// impl Storage for Memory {
+    ///     type File = &'static [u8];
+    ///
+    ///     fn files(&self) -> io::Result<Vec<PathBuf>> {
+    ///         Ok(self.0.keys().cloned().collect())
+    ///     }
+    ///
+    ///     fn open(&self, name: &Path) -> io::Result<&'static [u8]> {
+    ///         self.0.get(name).copied().ok_or(io::ErrorKind::NotFound.into())
+    ///     }
+    /// }
+    ///
+    /// let file: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/example/databases/04.awari"));
+    /// let databases = Databases::open_in(&Memory(HashMap::from([("04.awari".into(), file)])))?;
+    /// assert_eq!(databases.stones().collect::<Vec<_>>(), [4]);
+    /// assert_eq!(databases.score(&"1 0 0 0 0 0 1 1 1 0 0 0".parse()?)?, -4);
+    /// # Ok::<(), awari_db::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in<S: Storage>(storage: &S) -> Result<Databases, Error> {
+        let mut names = storage.files().map_err(|error| Error::from(&unreadable(Path::new("the storage"), error)))?;
+        names.retain(|name| Library::stones_of(name).is_some());
+        if names.is_empty() {
+            return Err(Error::NoDatabases("the storage".into()));
+        }
+        names.sort_unstable();
+        let open = |name: PathBuf| {
+            let opened = match storage.open(&name) {
+                Ok(file) => Scores::open_input(&name, Box::new(StoredInput { name: name.clone(), file })),
+                Err(error) => Err(unreadable(&name, error).into()),
+            };
+            (name, opened)
+        };
+        let library = Library::new(names.into_iter().map(open))?;
         Ok(Databases { oracle: Oracle::new(library, CACHE_BYTES_MAX) })
     }
 
@@ -149,7 +199,7 @@ impl Databases {
 
 /// Returns the files of a folder that are named as databases are.
 fn database_paths(disk: &RealDisk, folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut paths = disk.list(folder).map_err(|error| Error::Io(error.to_string()))?;
+    let mut paths = disk.list(folder).map_err(|error| Error::from(&error))?;
     paths.retain(|path| Library::stones_of(path).is_some());
     Ok(paths)
 }

@@ -26,16 +26,19 @@
 //! that a damaged or wrong database gives an [`Error`] and not a wrong score. All types are `Send` and `Sync`; one
 //! [`Databases`] serves all threads.
 
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod database;
 mod databases;
 mod error;
 mod position;
+mod storage;
 
 pub use database::{Database, Slab};
 pub use databases::{Databases, Move};
-pub use error::Error;
+pub use error::{Error, FileError};
 pub use oracle::Bounds;
 pub use position::Position;
+pub use storage::{Storage, StoredFile};
 pub use store::MappedScores;

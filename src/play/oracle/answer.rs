@@ -19,7 +19,7 @@ pub struct Oracle {
     rules: Rules,
     set: PositionSet,
     /// The databases, or the errors of their files, by stones.
-    databases: Vec<Option<Result<IndexedDatabase, String>>>,
+    databases: Vec<Option<Result<IndexedDatabase, Arc<StoreError>>>>,
     /// One bit per number of stones whose database is not used any more.
     dropped: AtomicU64,
     cache: Arc<BlockCache>,
@@ -185,7 +185,7 @@ impl Oracle {
                     };
                     Ok(IndexedDatabase::new(scores, high))
                 }
-                LibraryFile::Damaged { what, .. } => Err(what),
+                LibraryFile::Damaged { error, .. } => Err(error),
             });
         }
         let searchers = SearcherPool::new(rules, Evaluation::default());
@@ -250,7 +250,7 @@ impl Oracle {
     pub fn indexed(&self, stones: u32) -> Result<(&Index, &CachedScores), OracleError> {
         match self.database(stones) {
             None => Err(self.missing(stones)),
-            Some(Err(what)) => Err(OracleError::Damaged { stones, what: what.clone() }),
+            Some(Err(error)) => Err(OracleError::Damaged { stones, error: Arc::clone(error) }),
             Some(Ok(IndexedDatabase { index, scores, .. })) => {
                 Ok((index.get_or_init(|| Index::new(stones, self.set)), scores))
             }
@@ -347,6 +347,9 @@ impl Oracle {
     }
 
     /// Returns the score of a position, with a single look-up if its database holds it, and without a comparison.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer), but a wrong score is not noticed.
     pub fn score(&self, board: &Board) -> Result<Bounds, OracleError> {
         if board.mover_starves() {
             return Ok(Bounds::exact(self.rules.terminal_score(board)));
@@ -411,7 +414,7 @@ impl Oracle {
         matches!(self.database(stones), Some(Ok(_)))
     }
 
-    fn database(&self, stones: u32) -> Option<&Result<IndexedDatabase, String>> {
+    fn database(&self, stones: u32) -> Option<&Result<IndexedDatabase, Arc<StoreError>>> {
         let database = self.databases.get(stones as usize)?.as_ref();
         database.filter(|_| self.dropped.load(Ordering::Relaxed) >> stones & 1 == 0)
     }

@@ -4,6 +4,7 @@ use crate::Bounds;
 use game::Board;
 use game::notation::PositionText;
 use std::path::PathBuf;
+use std::sync::Arc;
 use store::StoreError;
 use thiserror::Error;
 
@@ -18,9 +19,9 @@ pub enum OracleError {
     /// The database with the answer cannot be read or trusted.
     #[error(transparent)]
     Store(Box<StoreError>),
-    /// The database with the answer was found to be damaged when it was opened.
-    #[error("{what}")]
-    Damaged { stones: u32, what: String },
+    /// The database with the answer could not be opened.
+    #[error("{error}")]
+    Damaged { stones: u32, error: Arc<StoreError> },
     /// The databases have different rules or position sets.
     #[error(
         "{} has rules {}, positions {}, but {} has rules {}, positions {}: all databases of a directory must have the \

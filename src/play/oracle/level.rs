@@ -56,6 +56,9 @@ impl Level {
 
 impl Oracle {
     /// Chooses a move at a level; `None` if there is none. `random` is between 0 and 1.
+    ///
+    /// # Errors
+    /// As [`line`](Self::line).
     pub fn choose(&self, answer: &Answer, level: Level, random: f64) -> Result<Option<Pit>, OracleError> {
         let Some(stones_halving) = level.stones_halving() else {
             // Without a line, the first of the best moves.

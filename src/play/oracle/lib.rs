@@ -15,6 +15,7 @@
 //!
 //! The crate opens no files: callers pass opened files.
 
+#![warn(clippy::missing_errors_doc)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analysis;

@@ -4,6 +4,7 @@ use crate::error::{Mixed, OracleError};
 use game::{Halves, Opening, PositionSet, Rules, STONES_MAX};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use store::{FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, StoreError, Unverified, ValueRange};
 
 /// Databases of one rule set and one position set, at most one for each number of stones.
@@ -23,22 +24,20 @@ pub enum LibraryFile {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The message, with path and remedy.
-        what: String,
-        /// The message without path and remedy.
-        brief: String,
+        /// Why it cannot be used.
+        error: Arc<StoreError>,
         /// Whether its bytes are wrong, or something else stands in its place; otherwise this process cannot open it.
         is_damage: bool,
     },
 }
 
 impl LibraryFile {
-    fn damaged(path: PathBuf, error: &StoreError) -> LibraryFile {
-        let is_damage = match error {
+    fn damaged(path: PathBuf, error: StoreError) -> LibraryFile {
+        let is_damage = match &error {
             StoreError::Disk(error) => error.is_unreadable() || !error.is_of_system(),
             _ => true,
         };
-        LibraryFile::Damaged { path, what: error.to_string(), brief: error.what(), is_damage }
+        LibraryFile::Damaged { path, error: Arc::new(error), is_damage }
     }
 }
 
@@ -59,7 +58,7 @@ impl Library {
             let file = match opened {
                 Ok(file) => file,
                 Err(error) if is_of_the_file(&error) => {
-                    library.files.insert(stones, LibraryFile::damaged(path, &error));
+                    library.files.insert(stones, LibraryFile::damaged(path, error));
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -91,7 +90,7 @@ impl Library {
             if file.range() != range {
                 let (expected, found) = (format!("values in {range}"), format!("values in {}", file.range()));
                 let error = StoreError::Mismatch { path: path.clone(), expected, found };
-                library.files.insert(stones, LibraryFile::damaged(path, &error));
+                library.files.insert(stones, LibraryFile::damaged(path, error));
                 continue;
             }
             named.push((stones, path, file));

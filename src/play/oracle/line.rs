@@ -47,6 +47,9 @@ pub enum LineEnd {
 
 impl Oracle {
     /// Returns the principal line of a position, of at most `moves_max` moves.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
     pub fn line(&self, board: &Board, moves_max: usize) -> Result<PrincipalLine, OracleError> {
         self.line_until(board, moves_max, &|| false)
     }

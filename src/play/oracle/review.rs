@@ -54,6 +54,9 @@ impl Player {
 
 impl Oracle {
     /// Judges every move of a game from a known position.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
     pub fn review(&self, game: &Game) -> Result<Review, OracleError> {
         let mut review = Review { turns: Vec::new(), players: [Player::default(); 2] };
         let mut before = game.start();

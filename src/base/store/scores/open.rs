@@ -14,7 +14,7 @@ use crate::little_endian::u32_at;
 use crate::scores::Scores;
 use crate::shape::Shape;
 use crate::value_range::ValueRange;
-use disk::{Digest, Disk};
+use disk::{Digest, Disk, InputFile};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
@@ -42,13 +42,27 @@ impl Scores {
 
     /// As [`open`](Self::open), but without a map, where memory is bounded: the index is held in memory (24 bytes for
     /// 65,536 positions), and each requested block is read into a buffer.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     pub fn open_windowed(disk: &dyn Disk, path: &Path) -> Result<Unverified> {
-        Unverified::open(path, FileSource::Windowed(disk.open(path)?))
+        Scores::open_input(path, disk.open(path)?)
     }
 
     /// As [`open_windowed`](Self::open_windowed), for short reads whose neighbours are read later.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
     pub fn open_scattered(disk: &dyn Disk, path: &Path) -> Result<Unverified> {
-        Unverified::open(path, FileSource::Windowed(disk.open_scattered(path)?))
+        Scores::open_input(path, disk.open_scattered(path)?)
+    }
+
+    /// As [`open_windowed`](Self::open_windowed), for a file that is already open; `path` names it in errors.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_input(path: &Path, file: Box<dyn InputFile>) -> Result<Unverified> {
+        Unverified::open(path, FileSource::Windowed(file))
     }
 }
 

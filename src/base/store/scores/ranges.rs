@@ -181,6 +181,9 @@ impl Scores {
 
     /// Reads stored blocks: the first of `blocks`, and those after it that lie within `bytes_max` bytes.
     ///
+    /// # Errors
+    /// [`StoreError::Disk`](crate::StoreError::Disk) if they cannot be read.
+    ///
     /// # Panics
     /// If there is no such block.
     pub fn read_run(&self, blocks: Range<usize>, bytes_max: u64) -> Result<BlockRun> {

@@ -31,6 +31,9 @@ impl Scores {
     }
 
     /// Verifies the checksums of all blocks, on all threads.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] or [`StoreError::Disk`] with the first block that is damaged or cannot be read.
     pub fn verify_blocks(&self) -> Result<()> {
         match self.damaged_blocks().first() {
             None => Ok(()),
@@ -84,6 +87,9 @@ impl Scores {
 
     /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million at a time. The
     /// next scores are decoded meanwhile.
+    ///
+    /// # Errors
+    /// As [`verify_digest`](Self::verify_digest).
     pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8]) + Send) -> Result<()> {
         let mut hasher = blake3::Hasher::new();
         let mut first = 0;
@@ -120,6 +126,9 @@ impl Scores {
 
     /// Hashes one of several parts of the scores, by its number, on any machine: [`verify_hashes`](Self::verify_hashes)
     /// combines the results. `see` receives the scores of the part.
+    ///
+    /// # Errors
+    /// As [`read_range`](Self::read_range).
     ///
     /// # Panics
     /// If there is no such part.

@@ -447,7 +447,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
         }));
     }
 
-    /// Returns the chunks of columns of the tile with moves to changed positions, in 64 rows from `first` on.
+    /// Returns the chunks of columns of the tile with moves to changed positions, in 64 rows from `first_row` on.
     fn reached(&self, first_row: usize) -> u64 {
         let child = self.straight.children[STRAIGHT].as_ref().expect("a slab has moves that stay in the mover's half");
         let (from, to) = child.gather.inverse[first_row / CHUNK];

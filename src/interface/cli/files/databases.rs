@@ -68,8 +68,9 @@ impl OpenedDatabases {
                     }
                     None => databases.sound.insert(stones, CachedScores::sharing(*scores, Arc::clone(&cache)))?,
                 },
-                LibraryFile::Damaged { path, what, brief, is_damage } => {
-                    databases.damaged.insert(stones, DamagedDatabase { path, message: what, what: brief, is_damage });
+                LibraryFile::Damaged { path, error, is_damage } => {
+                    let (message, what) = (error.to_string(), error.what());
+                    databases.damaged.insert(stones, DamagedDatabase { path, message, what, is_damage });
                 }
             }
         }
@@ -144,7 +145,7 @@ pub(crate) fn holds_artifacts(disk: &dyn Disk, dir: &Path) -> bool {
 pub(crate) fn sound(library: &Library, stones: u32) -> Result<&Scores> {
     match library.files().get(&stones) {
         Some(LibraryFile::Sound(scores)) => Ok(scores),
-        Some(LibraryFile::Damaged { what, .. }) => Err(CliError::Damaged { what: what.clone() }),
+        Some(LibraryFile::Damaged { error, .. }) => Err(CliError::Damaged { what: error.to_string() }),
         None => Err(library.missing(stones).into()),
     }
 }

@@ -118,7 +118,7 @@ const LINE: usize = 64;
 const OUTSIDE_MAX: usize = 3;
 
 impl DiskPlan {
-    /// Computes the plan for two arenas of at most `arena_bytes_max` bytes each.
+    /// Computes the plan for two arenas of at most `arena_bytes` bytes each.
     ///
     /// # Errors
     /// [`TooSmall`] with the size of the smallest possible arena.
