@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{BlockCache, CachedScores, Codec, FileKind, Scores};
+use store::{BlockCache, CachedScores, FileKind, Scores};
 
 /// Scores in one unit of counting.
 const COUNTED_POSITIONS: usize = 1 << 18;
@@ -244,10 +244,8 @@ impl VerifyInputs {
         let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
         // Sorted look-ups take half of the cache, or all but what reads of blocks in order need.
         let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
-        let sorted_bytes = match settings.codec {
-            Codec::Zstd | Codec::SparseZstd if !maps => cache_bytes - cache_bytes / ORDERED_SHARE,
-            _ => cache_bytes / 2,
-        };
+        let is_ordered = !maps && !settings.codec.has_bands();
+        let sorted_bytes = if is_ordered { cache_bytes - cache_bytes / ORDERED_SHARE } else { cache_bytes / 2 };
         let cache = BlockCache::new(if is_streamed { cache_bytes - sorted_bytes } else { cache_bytes });
         let open = if maps { files::open } else { files::open_windowed };
         let mut databases = Databases::new(settings.rules, settings.set);

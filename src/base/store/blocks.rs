@@ -2,8 +2,8 @@
 
 use crate::codec::BLOCK_POSITIONS;
 use crate::codec::Codec;
+use crate::codec::Form;
 use crate::codec::block::{self, Values};
-use crate::codec::form::Form;
 use crate::error::{Result, StoreError};
 use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;

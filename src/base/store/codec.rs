@@ -1,12 +1,13 @@
 //! Codecs: encodings of the blocks of a file.
 //!
 //! A *codec* is chosen for a file. A *form* is how one block is stored: a block that the codec does not shrink is
-//! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own.
+//! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own. A new codec is a
+//! variant of [`Codec`] with its [`CodecFacts`], its forms, their arms in `block`, and its rates in the planner.
 
+use std::fmt;
 use std::str::FromStr;
 
 pub(crate) mod block;
-pub(crate) mod form;
 pub(crate) mod kernels;
 pub(crate) mod packed;
 pub(crate) mod rans;
@@ -21,8 +22,7 @@ pub const BLOCK_POSITIONS: usize = 1 << 16;
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 
 /// The encoding of the blocks of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::FromRepr)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::FromRepr)]
 #[repr(u8)]
 pub enum Codec {
     /// One byte a value.
@@ -36,11 +36,54 @@ pub enum Codec {
     Rans = 4,
     /// As `Rans`, with a floor for each score as additional context: a value that the score is at least. Only
     /// [`Archive`](crate::Archive) reads it, given the same floors; it has no name for users.
-    #[strum(to_string = "rans with floors")]
     Floors = 5,
     /// Zstandard of the nonzero bytes and of masks that locate them. Planes alone have this codec; it has no name for users.
-    #[strum(to_string = "zstd of sparse")]
     SparseZstd = 6,
+}
+
+/// How one block is stored, recorded in its index entry. In any form its values are the next ones of the file in canonical
+/// order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::FromRepr)]
+#[repr(u8)]
+pub(crate) enum Form {
+    /// One byte a value.
+    Raw = 1,
+    /// Packed bits, see the module `packed`.
+    Packed = 2,
+    /// One Zstandard frame.
+    Zstd = 3,
+    /// Several Zstandard frames, see the module `zstd`.
+    Frames = 4,
+    /// Strips, see the module `rans`.
+    Strips = 5,
+    /// Strips coded with floors.
+    Floors = 6,
+    /// Nonzero bytes and masks, see the module `sparse`.
+    Sparse = 7,
+    /// One Zstandard frame of a block of the form `Sparse`.
+    SparseFrame = 8,
+}
+
+/// What readers and writers of files need to know about a codec.
+struct CodecFacts {
+    name: &'static str,
+    /// The forms that its blocks may have.
+    forms: &'static [Form],
+    /// The version of the format of its files.
+    version: u32,
+    /// The same of planes.
+    version_of_planes: u32,
+    /// The bands that its blocks are; `None` for blocks of [`BLOCK_POSITIONS`].
+    bands: Option<BandSize>,
+}
+
+/// Size of a band of whole rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BandSize {
+    /// Positions in a band, so that its model is a hundredth of it.
+    pub(crate) positions: u64,
+    /// Rows of a band of long rows.
+    pub(crate) rows: u64,
 }
 
 /// An unknown name of a codec.
@@ -55,20 +98,80 @@ impl Codec {
     /// All codecs that can be decoded without other data.
     pub const ALL: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
 
-    /// Whether blocks must be decoded, rather than read in place.
-    pub fn is_compressed(self) -> bool {
+    const fn facts(self) -> CodecFacts {
+        const PLAIN: CodecFacts =
+            CodecFacts { name: "raw", forms: &[Form::Raw], version: 1, version_of_planes: 1, bands: None };
         match self {
-            Codec::Raw | Codec::Packed => false,
-            Codec::Zstd | Codec::Rans | Codec::Floors | Codec::SparseZstd => true,
+            Codec::Raw => PLAIN,
+            Codec::Packed => CodecFacts { name: "packed", forms: &[Form::Packed], ..PLAIN },
+            Codec::Zstd => CodecFacts {
+                name: "zstd",
+                forms: &[Form::Packed, Form::Zstd, Form::Frames, Form::Sparse],
+                version: 2,
+                version_of_planes: 3,
+                bands: None,
+            },
+            Codec::Rans => CodecFacts {
+                name: "rans",
+                forms: &[Form::Packed, Form::Strips],
+                version: 2,
+                version_of_planes: 2,
+                // Strips are 16 rows high, and their first rows have no neighbours above.
+                bands: Some(BandSize { positions: 1 << 20, rows: 16 }),
+            },
+            Codec::Floors => CodecFacts {
+                name: "rans with floors",
+                forms: &[Form::Packed, Form::Floors],
+                version: 2,
+                version_of_planes: 2,
+                // Models and strips are larger.
+                bands: Some(BandSize { positions: 1 << 22, rows: 40 }),
+            },
+            Codec::SparseZstd => CodecFacts {
+                name: "zstd of sparse",
+                forms: &[Form::Packed, Form::Sparse, Form::SparseFrame],
+                version: 4,
+                version_of_planes: 4,
+                bands: None,
+            },
         }
     }
 
-    /// Whether blocks consist of whole rows.
-    pub(crate) fn has_bands(self) -> bool {
-        matches!(self, Codec::Rans | Codec::Floors)
+    /// The name: for [`ALL`](Self::ALL) that of manifests and options.
+    pub const fn name(self) -> &'static str {
+        self.facts().name
     }
 
-    pub(crate) fn tag(self) -> u8 {
+    /// Whether blocks must be decoded, rather than read in place.
+    pub const fn is_compressed(self) -> bool {
+        !matches!(self, Codec::Raw | Codec::Packed)
+    }
+
+    /// Whether blocks consist of whole rows, and parts of them can be decoded.
+    pub const fn has_bands(self) -> bool {
+        self.facts().bands.is_some()
+    }
+
+    /// The most bits of a stored value, if a packed one has `packed_bits`: blocks that a codec does not shrink are packed.
+    pub const fn bits_max(self, packed_bits: u32) -> u32 {
+        if matches!(self, Codec::Raw) { 8 } else { packed_bits }
+    }
+
+    pub(crate) const fn bands(self) -> Option<BandSize> {
+        self.facts().bands
+    }
+
+    /// Whether a file of this codec may contain blocks of a form.
+    pub(crate) fn has_form(self, form: Form) -> bool {
+        self.facts().forms.contains(&form)
+    }
+
+    /// The version of the format of new files, of planes or of scores.
+    pub(crate) const fn version(self, is_plane: bool) -> u32 {
+        if is_plane { self.facts().version_of_planes } else { self.facts().version }
+    }
+
+    pub(crate) const fn tag(self) -> u8 {
         self as u8
     }
 
@@ -77,12 +180,38 @@ impl Codec {
     }
 }
 
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 impl FromStr for Codec {
     type Err = CodecError;
 
     fn from_str(text: &str) -> Result<Self, CodecError> {
-        let found = Codec::ALL.into_iter().find(|codec| codec.to_string() == text);
+        let found = Codec::ALL.into_iter().find(|codec| codec.name() == text);
         found.ok_or_else(|| CodecError { found: text.to_owned() })
+    }
+}
+
+impl Form {
+    pub(crate) fn tag(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn of_tag(tag: u8) -> Option<Self> {
+        Form::from_repr(tag)
+    }
+
+    /// The first version of the format with this form.
+    pub(crate) fn version(self) -> u32 {
+        match self {
+            Form::Raw | Form::Packed | Form::Zstd => 1,
+            Form::Frames | Form::Strips | Form::Floors => 2,
+            Form::Sparse => 3,
+            Form::SparseFrame => 4,
+        }
     }
 }
 
@@ -100,5 +229,25 @@ mod tests {
             "gzip".parse::<Codec>().unwrap_err().to_string(),
             "expected the codec raw, packed, zstd or rans, found \"gzip\""
         );
+    }
+
+    #[test]
+    fn each_codec_and_version_has_its_forms() {
+        let forms = || (1..=8).map(|tag| Form::of_tag(tag).unwrap());
+        let of = |codec: Codec| forms().filter(|&form| codec.has_form(form)).map(Form::tag).collect::<Vec<_>>();
+        assert_eq!(of(Codec::Raw), [1]);
+        assert_eq!(of(Codec::Packed), [2]);
+        assert_eq!(of(Codec::Zstd), [2, 3, 4, 7]);
+        assert_eq!(of(Codec::Rans), [2, 5]);
+        assert_eq!(of(Codec::Floors), [2, 6]);
+        assert_eq!(of(Codec::SparseZstd), [2, 7, 8]);
+        assert_eq!(forms().map(Form::version).collect::<Vec<_>>(), [1, 1, 1, 2, 2, 2, 3, 4]);
+        let codecs = (1..=6).map(|tag| Codec::of_tag(tag).unwrap());
+        let versions: Vec<_> = codecs.map(|codec| [codec.version(false), codec.version(true)]).collect();
+        assert_eq!(versions, [[1, 1], [1, 1], [2, 3], [2, 2], [2, 2], [4, 4]]);
+        assert!((1..=6).filter_map(Codec::of_tag).all(|codec| {
+            codec.is_compressed()
+                == forms().any(|form| codec.has_form(form) && !matches!(form, Form::Raw | Form::Packed))
+        }));
     }
 }

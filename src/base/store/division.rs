@@ -96,10 +96,8 @@ impl Division {
     /// If there is no such part.
     pub fn part_bytes_max(&self, part: usize) -> u64 {
         let FileContent { layout, range, codec, .. } = &self.content;
-        let bytes = |block: usize| match codec {
-            Codec::Raw => layout.len_of(block),
-            _ => packed::packed_bytes(layout.len_of(block), range.bits()),
-        };
+        let bits = codec.bits_max(range.bits());
+        let bytes = |block: usize| packed::packed_bytes(layout.len_of(block), bits);
         self.parts[part].clone().map(|block| bytes(block) as u64).sum()
     }
 
@@ -169,7 +167,7 @@ impl Division {
     fn entry(&self, block: usize, bytes: &[u8]) -> Result<IndexEntry, DecodeError> {
         let FileContent { layout, range, codec, .. } = &self.content;
         let found = || format!("{bytes:?}");
-        let entry = IndexEntry::decode(bytes).filter(|entry| entry.form.is_of(*codec));
+        let entry = IndexEntry::decode(bytes).filter(|entry| codec.has_form(entry.form));
         let entry = entry.ok_or_else(|| DecodeError::new(format!("an entry of codec {codec}"), found()))?;
         let fits = admits_bytes(entry.form, entry.bytes.into(), layout.len_of(block), || layout.band_of(block), *range);
         if fits { Ok(entry) } else { Err(DecodeError::new(format!("an entry of block {block}"), found())) }
@@ -240,7 +238,7 @@ mod tests {
     use crate::StoreError;
     use crate::identity::{FileKind, Role};
     use crate::scores::tests::Example;
-    use disk::{Disk, Joint, MemoryDisk};
+    use disk::{Joint, MemoryDisk};
 
     const CODECS: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
 

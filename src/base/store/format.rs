@@ -65,8 +65,8 @@
 //! version that has its forms.
 
 use crate::checksum;
+use crate::codec::Form;
 use crate::codec::block::admits_bytes;
-use crate::codec::form::Form;
 use crate::codec::{BLOCK_POSITIONS, Codec};
 use crate::error::{DecodeError, Result, StoreError};
 use crate::identity::{FileKind, FileOrientation, Identity, POSITIONS_BYTES, RULES_BYTES, is_name};
@@ -137,19 +137,16 @@ pub(crate) fn seal_header(bytes: &mut [u8]) {
 impl Header {
     /// The header of a new file.
     pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
-        let version = match codec {
-            _ if identity.kind.has_pairs() => PAIRS_VERSION,
-            Codec::Raw | Codec::Packed => 1,
-            Codec::Zstd if matches!(identity.kind, FileKind::Plane { .. }) => 3,
-            Codec::Zstd | Codec::Rans | Codec::Floors => 2,
-            Codec::SparseZstd => 4,
+        let version = match identity.kind {
+            kind if kind.has_pairs() => PAIRS_VERSION,
+            kind => codec.version(matches!(kind, FileKind::Plane { .. })),
         };
         Header { version, identity, shape, range, codec }
     }
 
     /// Whether the file may contain blocks of this form.
     fn admits(&self, form: Form) -> bool {
-        form.is_of(self.codec) && form.version() <= self.version
+        self.codec.has_form(form) && form.version() <= self.version
     }
 
     /// The bytes of the header, checksum included.
@@ -429,7 +426,7 @@ mod tests {
         let guide = guide.replace('`', "");
         for codec in codecs {
             let row = guide.lines().find(|line| line.starts_with(&format!("| {codec} | "))).unwrap();
-            let version = forms.iter().filter(|form| form.is_of(codec)).map(|form| form.version()).max().unwrap();
+            let version = forms.iter().filter(|&&form| codec.has_form(form)).map(|form| form.version()).max().unwrap();
             assert!(
                 row.split('|').nth(3).unwrap().contains(&version.to_string()),
                 "version {version} of {codec}: {row}"

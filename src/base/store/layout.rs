@@ -6,22 +6,12 @@
 //! order.
 
 use crate::codec::rans::Band;
-use crate::codec::{BLOCK_POSITIONS, Codec};
+use crate::codec::{BLOCK_POSITIONS, BandSize, Codec};
 use crate::shape::{Shape, SlabShape};
 use crate::value_range::ValueRange;
 use std::ops::Range;
 
 const BLOCK_POSITIONS_64: u64 = BLOCK_POSITIONS as u64;
-
-/// Positions in a band, so that its model is a hundredth of it.
-const BAND_POSITIONS: u64 = 1 << 20;
-
-/// Rows of a band of long rows: strips are 16 rows high, and their first rows have no neighbours above.
-const BAND_ROWS: u64 = 16;
-
-/// As [`BAND_POSITIONS`], with floors, where models and strips are larger.
-const FLOORED_POSITIONS: u64 = 1 << 22;
-const FLOORED_ROWS: u64 = 40;
 
 /// The most positions in a band, which bounds buffers. Rows of 48 stones have 2,869,685 columns.
 pub(crate) const BAND_POSITIONS_MAX: u64 = 1 << 23;
@@ -173,10 +163,7 @@ impl BlockLayout {
 
     /// Bytes of all blocks; for compressed ones an upper bound.
     pub(crate) fn data_bytes_max(&self, codec: Codec, range: ValueRange) -> u64 {
-        let bits = match codec {
-            Codec::Raw => 8,
-            Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors | Codec::SparseZstd => u64::from(range.bits()),
-        };
+        let bits = u64::from(codec.bits_max(range.bits()));
         let slabs = self.slab_positions.windows(2).map(|slab| ((slab[1] - slab[0]) * bits).div_ceil(8));
         // Bands end within a byte.
         slabs.sum::<u64>() + if codec.has_bands() { self.block_count() as u64 } else { 0 }
@@ -184,11 +171,7 @@ impl BlockLayout {
 }
 
 fn positions_in_block(slab: &SlabShape, codec: Codec) -> u64 {
-    let (positions, rows) = match codec {
-        Codec::Raw | Codec::Packed | Codec::Zstd | Codec::SparseZstd => return BLOCK_POSITIONS as u64,
-        Codec::Rans => (BAND_POSITIONS, BAND_ROWS),
-        Codec::Floors => (FLOORED_POSITIONS, FLOORED_ROWS),
-    };
+    let Some(BandSize { positions, rows }) = codec.bands() else { return BLOCK_POSITIONS as u64 };
     let columns = u64::from(slab.columns);
     let rows = (positions / columns).max(rows.min(BAND_POSITIONS_MAX / columns)).max(1);
     rows * columns

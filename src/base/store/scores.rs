@@ -16,7 +16,7 @@ pub use self::mapped::MappedScores;
 pub use self::ranges::{BlockRun, PendingRange, PendingRun, RangeDecoder};
 
 use self::source::FileSource;
-use crate::codec::form::Form;
+use crate::codec::Form;
 use crate::codec::{Codec, packed};
 use crate::error::{DecodeError, Result, StoreError};
 use crate::format::Header;

@@ -10,10 +10,10 @@
 //! all reachable positions of up to 30 stones there. `cargo bench -p bench --bench cost_model` repeats the
 //! measurements.
 
+use crate::codec::CodecRates;
 use crate::file_size::{captures_bits, expected_bits, seeds_bytes};
 use crate::{CaptureMemory, Intermediates, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
 use check::{Extent, Sample};
-use store::Codec;
 
 /// Work of a stage for each position.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -74,30 +74,6 @@ const PASSES: Ramp = Ramp::growing(77.0, 14, 10.5);
 
 /// Additional work of a sweep on disk: at 24 stones in 79 MiB, 17 passes, 214 ns, 106 and 17 bytes a position in all.
 const ON_DISK: Rates = Rates { cpu: Ramp::constant(180.0), read: Ramp::constant(106.0), written: Ramp::constant(17.0) };
-
-/// Cost of a codec above that of packing, for each position.
-struct CodecRates {
-    /// Nanoseconds to encode.
-    encode: f64,
-    /// Nanoseconds to decode.
-    decode: f64,
-    /// The same of long runs, which no cache holds.
-    decode_runs: f64,
-    /// Times that captures read a block that fits the cache: the larger a block, the more ranges share it.
-    capture_reads: f64,
-}
-
-const fn codec_rates(codec: Codec) -> CodecRates {
-    match codec {
-        Codec::Raw | Codec::Packed => CodecRates { encode: 0.0, decode: 0.0, decode_runs: 0.0, capture_reads: 1.15 },
-        Codec::Zstd => CodecRates { encode: 2.5, decode: 1.4, decode_runs: 0.8, capture_reads: 1.15 },
-        Codec::Rans => CodecRates { encode: 6.0, decode: 6.3, decode_runs: 6.3, capture_reads: 2.2 },
-        // The codecs of archives and planes: scores that a build reads or writes do not have them.
-        Codec::Floors | Codec::SparseZstd => {
-            CodecRates { encode: 14.0, decode: 12.0, decode_runs: 12.0, capture_reads: 2.2 }
-        }
-    }
-}
 
 /// Nanoseconds a position that compressing and decompressing small planes takes, in all stages of a class.
 fn small_planes_nanoseconds(class: StageClass) -> f64 {
@@ -237,10 +213,10 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
     let of = |stones| settings.set.positions(stones) as f64;
     let StageMemory { stones, method, .. } = *memory;
     let positions = of(stones);
-    let CodecRates { encode, decode, decode_runs, capture_reads } = codec_rates(settings.codec);
+    let CodecRates { encode, decode, decode_runs, capture_reads, .. } = CodecRates::of(settings.codec);
     let captures = positions * captures_bits(settings, stones) / 8.0;
     let captures_codec = settings.intermediates.captures_codec();
-    let CodecRates { encode: encode_captures, decode: decode_captures, .. } = codec_rates(captures_codec);
+    let CodecRates { encode: encode_captures, decode: decode_captures, .. } = CodecRates::of(captures_codec);
     let scores = |stones| of(stones) * expected_bits(settings.codec, stones) / 8.0;
     let (nanoseconds, read_bytes, written_bytes, misses) = match class {
         StageClass::Capture => {

@@ -1,14 +1,9 @@
 //! Sizes of files of scores before they are written.
 
+use crate::codec::CodecRates;
 use crate::ramp::Saturation;
 use crate::{Intermediates, Settings};
 use store::Codec;
-
-/// Bits a position of compressed scores: zstd 3.42 at 15 stones, 3.65 at 20, 3.81 at 24, 3.9 at 27, 3.92 on average up to
-/// 34; rans 3.1 at 18; with floors 2.1 at 20.
-const ZSTD_BITS: Saturation = Saturation::new(3.42, 15, 4.05, 9.0);
-const RANS_BITS: Saturation = Saturation::new(3.1, 18, 3.5, 9.0);
-const FLOORS_BITS: Saturation = Saturation::new(2.06, 20, 2.3, 9.0);
 
 /// Bits a position of compressed captures.
 const CAPTURE_BITS: Saturation = Saturation::new(2.4, 18, 3.2, 12.0);
@@ -83,11 +78,7 @@ fn bytes_of_bits(settings: &Settings, stones: u32, bits: f64) -> u64 {
 
 /// Returns an upper bound on the bytes of a file with a score for each position of `stones`.
 pub(crate) fn file_bytes_max(settings: &Settings, codec: Codec, stones: u32) -> u64 {
-    let bits = match codec {
-        Codec::Raw => 8,
-        // Compressed blocks are stored packed where that is smaller.
-        Codec::Packed | Codec::Zstd | Codec::Rans | Codec::Floors | Codec::SparseZstd => u64::from(packed_bits(stones)),
-    };
+    let bits = u64::from(codec.bits_max(packed_bits(stones)));
     settings.set.positions(stones) * settings.values() * bits / 8 + OVERHEAD_BYTES
 }
 
@@ -98,12 +89,6 @@ pub(crate) fn packed_bits(stones: u32) -> u32 {
 
 /// Returns the expected bits of a stored score.
 pub(crate) fn expected_bits(codec: Codec, stones: u32) -> f64 {
-    let packed = f64::from(packed_bits(stones));
-    match codec {
-        Codec::Raw => 8.0,
-        Codec::Packed | Codec::SparseZstd => packed,
-        Codec::Zstd => ZSTD_BITS.at(stones).min(packed),
-        Codec::Rans => RANS_BITS.at(stones).min(packed),
-        Codec::Floors => FLOORS_BITS.at(stones).min(packed),
-    }
+    let most = f64::from(codec.bits_max(packed_bits(stones)));
+    CodecRates::of(codec).bits.map_or(most, |bits| bits.at(stones).min(most))
 }

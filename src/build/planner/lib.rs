@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod book;
+mod codec;
 mod cost;
 mod database;
 mod file_size;

@@ -7,7 +7,6 @@ use crate::{Method, Settings, StageClass};
 use game::Orientation;
 use solvers::bounds::{PlaneLayout, PlaneSlab};
 use solvers::sweep::disk::DiskPlan;
-use store::Codec;
 
 /// Memory of the process besides the arrays of a stage: code, staging, batches of positions on their way to or from
 /// a file.
@@ -220,12 +219,8 @@ pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
 
 /// As [`fixed_bytes`](Self::fixed_bytes), without tables.
 fn process_bytes(settings: &Settings) -> u64 {
-    let block = match settings.codec {
-        Codec::Rans | Codec::Floors => {
-            (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX)
-        }
-        Codec::Raw | Codec::Packed | Codec::Zstd | Codec::SparseZstd => 0,
-    };
+    let band = (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX);
+    let block = if settings.codec.has_bands() { band } else { 0 };
     WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
 }
 

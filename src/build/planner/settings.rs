@@ -228,7 +228,7 @@ pub fn schema() -> Schema {
         .table("store", "Codec of databases, and files to keep.")
         .key(ManifestKey::new(
             "store.codec",
-            ValueType::one_of(&["raw", "packed", "zstd", "rans"]),
+            ValueType::one_of(&Codec::ALL.map(Codec::name)),
             "packed",
             "Codec of databases: a byte a position (raw), as few bits as the scores need (packed), or compressed by \
              zstd or, smallest, by a coder made for scores (rans).",

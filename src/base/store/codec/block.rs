@@ -1,6 +1,6 @@
 //! Encoding and decoding of one block, in any form.
 
-use super::form::Form;
+use super::Form;
 use super::rans::{self, Band, Context};
 use super::{BLOCK_POSITIONS, Codec, packed, sparse, zstd};
 use crate::checksum;

@@ -12,7 +12,7 @@
 //! version 2: eight frames would be several times as long.
 
 use super::BLOCK_POSITIONS;
-use super::form::Form;
+use super::Form;
 use crate::error::DecodeError;
 use std::borrow::Cow;
 use std::cell::RefCell;

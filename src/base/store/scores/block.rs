@@ -3,7 +3,7 @@
 use super::Scores;
 use crate::checksum;
 use crate::codec::rans::{self, Context, Head};
-use crate::codec::{self, form::Form};
+use crate::codec::{self, Form};
 use crate::error::{DecodeError, Result, StoreError};
 use crate::format::IndexEntry;
 use disk::{DiskError, bytes_of, bytes_of_mut};

@@ -1,7 +1,6 @@
 //! Reading scattered scores in the order of a file.
 
 use super::{PendingRun, Scores};
-use crate::codec::Codec;
 use crate::error::Result;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,7 +22,7 @@ impl Scores {
     /// Whether [`gather`](Self::gather) reads the file: not if scores are read in place, nor if a part of a block can be
     /// decoded alone, which a cache serves better.
     pub(crate) fn is_gathered(&self) -> bool {
-        !self.source.is_mapped() && !matches!(self.codec(), Codec::Rans | Codec::Floors)
+        !self.source.is_mapped() && !self.codec().has_bands()
     }
 
     /// Reads the scores of ascending positions. Each block is read and decoded once, on this thread, and blocks are read

@@ -1,10 +1,10 @@
 //! The location of a score, and the part of its block that is decoded with it: the unit of caches.
 
 use super::Scores;
-use crate::codec::form::Form;
+use crate::codec::Form;
 use crate::codec::rans::Head;
 use crate::codec::rans::tiling::Tiling;
-use crate::codec::{BLOCK_POSITIONS, Codec, zstd};
+use crate::codec::{BLOCK_POSITIONS, zstd};
 use crate::error::Result;
 use crate::layout::BlockLocation;
 use std::sync::Arc;
@@ -51,14 +51,16 @@ impl Scores {
     pub(crate) fn locate(&self, position: u64, reading: AccessPattern) -> ScoreLocation {
         let BlockLocation { block, index, ahead } = self.layout.locate(position);
         let whole = || ScoreLocation { block, part: BlockPart::Whole, at: index, ahead };
-        match (self.codec(), reading, self.source.is_mapped()) {
-            (Codec::Rans, ..) => self.locate_in_band(block, index),
+        if self.codec().has_bands() {
+            return self.locate_in_band(block, index);
+        }
+        match (reading, self.source.is_mapped()) {
             // Without a map the whole block is read and verified anyway.
-            (_, AccessPattern::Range, _) | (_, _, false) => whole(),
-            (_, AccessPattern::Single, true) => match self.entry(block).form {
+            (AccessPattern::Range, _) | (_, false) => whole(),
+            (AccessPattern::Single, true) => match self.entry(block).form {
                 Form::Frames => self.locate_in_piece(block, index, zstd::FRAME_VALUES),
                 Form::Raw | Form::Packed => ScoreLocation { block, part: BlockPart::InPlace, at: 0, ahead: 1 },
-                Form::Zstd | Form::Strips | Form::Floors | Form::Sparse | Form::SparseFrame => whole(),
+                _ => whole(),
             },
         }
     }

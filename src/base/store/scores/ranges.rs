@@ -2,7 +2,7 @@
 
 use super::Scores;
 use crate::checksum;
-use crate::codec::form::Form;
+use crate::codec::Form;
 use crate::error::{Result, StoreError};
 use disk::{PendingRead, ReadBytes};
 use rayon::prelude::*;

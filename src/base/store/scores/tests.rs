@@ -4,8 +4,8 @@ mod corruption;
 mod round_trip;
 
 use crate::checksum;
+use crate::codec::Form;
 use crate::codec::block;
-use crate::codec::form::Form;
 use crate::error::Result;
 use crate::format::{FOOTER_BYTES, Footer, INDEX_ENTRY_BYTES, IndexEntry, header_bytes, seal_header};
 use crate::layout::BlockLayout;

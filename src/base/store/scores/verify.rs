@@ -1,7 +1,7 @@
 //! Verification of checksums and digests.
 
 use super::{PendingRange, Scores};
-use crate::codec::form::Form;
+use crate::codec::Form;
 use crate::error::{Result, StoreError};
 use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::layout::{BATCH_POSITIONS, batch_positions};

@@ -27,7 +27,7 @@ pub(super) fn rules() -> impl TypedValueParser<Value = Rules> {
 }
 
 pub(super) fn codecs() -> impl TypedValueParser<Value = Codec> {
-    PossibleValuesParser::new(["raw", "packed", "zstd", "rans"]).try_map(|word| word.parse::<Codec>())
+    PossibleValuesParser::new(Codec::ALL.map(Codec::name)).try_map(|word| word.parse::<Codec>())
 }
 
 pub(super) fn io() -> impl TypedValueParser<Value = Io> {

@@ -1,6 +1,6 @@
 //! Damaged and hostile files: an error or the scores that were written, never a panic, never another score.
 
-use crate::codec::form::Form;
+use crate::codec::Form;
 use crate::error::Result;
 use crate::format::{FOOTER_BYTES, HEADER_FIXED_BYTES, INDEX_ENTRY_BYTES, header_bytes};
 use crate::scores::tests::{Example, Parts, Way};

@@ -1,6 +1,6 @@
 //! Scores read are the scores written, in every way of reading, and files do not depend on threads or portions.
 
-use crate::codec::form::Form;
+use crate::codec::Form;
 use crate::error::Result;
 use crate::scores::tests::{Example, Parts, Way};
 use crate::{
