@@ -92,16 +92,17 @@ fn run(arguments: &DualIndexArguments) {
     println!("{}", curve_table(&whole, 1));
     if let Some(path) = &arguments.svg {
         let title = format!("Block misses a pass: {stones} stones, blocks of {} KiB", block as f64 / 1024.0);
-        let curve = |name, class, counts: &AccessCounts, passes: u64| Curve {
+        let curve = |name, look, counts: &AccessCounts, passes: u64| Curve {
             name,
-            class,
+            look,
             points: (1..=100).map(|percent| (percent as f64, misses(counts, percent) as f64 / passes as f64)).collect(),
         };
+        // Of the palette of Okabe and Ito, which colour-blind readers can distinguish.
         let curves = [
-            curve("thesis, single", "single", &whole.single, 1),
-            curve("slabs, single", "single slabs", &all.single, passes),
-            curve("slabs, dual", "dual slabs", &all.dual, passes),
-            curve("thesis, dual", "dual", &whole.dual, 1),
+            curve("thesis, single", "stroke=\"#d55e00\"", &whole.single, 1),
+            curve("slabs, single", "stroke=\"#d55e00\" stroke-dasharray=\"6 4\"", &all.single, passes),
+            curve("slabs, dual", "stroke=\"#0072b2\" stroke-dasharray=\"6 4\"", &all.dual, passes),
+            curve("thesis, dual", "stroke=\"#0072b2\"", &whole.dual, 1),
         ];
         let svg = svg(&title, &curves);
         std::fs::write(path, svg).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -3,6 +3,7 @@
 
 use crate::components::components;
 use crate::{AwariGame, Book, BookEdge, BookGame, BookGraph, DepthRow, Hundredths, NodeId, stones};
+use chart::{Frame, Picture};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
@@ -10,14 +11,6 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
 const MARGIN: f64 = 48.0;
-
-/// Opens a picture with a white ground.
-fn begin(title: &str, width: f64, height: f64) -> String {
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n<title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-    )
-}
 
 /// Writes the table by depth: depth, nodes, solved, predecessors, mean number of legal moves, and expanded nodes.
 pub fn depth_csv(rows: &[DepthRow]) -> String {
@@ -31,34 +24,22 @@ pub fn depth_csv(rows: &[DepthRow]) -> String {
 
 /// Draws the nodes of each depth as a bar, the solved ones in grey.
 pub fn depth_histogram(rows: &[DepthRow]) -> String {
-    const HEIGHT: f64 = 320.0;
+    let frame = Frame { left: MARGIN, right: WIDTH - MARGIN, top: MARGIN, bottom: 320.0 - MARGIN };
     let most = rows.iter().map(|row| row.nodes).max().unwrap_or(0).max(1);
-    let (bottom, step) = (HEIGHT - MARGIN, (WIDTH - 2.0 * MARGIN) / rows.len().max(1) as f64);
-    let height = |count: u64| (HEIGHT - 2.0 * MARGIN) * count as f64 / most as f64;
-    let mut text = begin("Nodes by depth", WIDTH, HEIGHT);
-    for (at, row) in rows.iter().enumerate() {
-        let x = MARGIN + step * at as f64;
+    let step = 1.0 / rows.len().max(1) as f64;
+    let mut picture = Picture::new("Nodes by depth", WIDTH, 320.0);
+    for (number, row) in rows.iter().enumerate() {
         for (count, color) in [(row.nodes, "#1f6f8b"), (row.solved, "#bbb")] {
-            let _ = writeln!(
-                text,
-                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{color}\"/>",
-                bottom - height(count),
-                (step * 0.9).max(0.5),
-                height(count)
-            );
+            let corner = (frame.x(step * number as f64), frame.y(count as f64 / most as f64));
+            let size = ((step * (frame.right - frame.left) * 0.9).max(0.5), frame.bottom - corner.1);
+            picture.rect(corner, size, &format!("fill=\"{color}\""), "");
         }
     }
+    frame.axes(&mut picture);
     let last = rows.len().saturating_sub(1);
-    let right = WIDTH - MARGIN;
-    let _ = writeln!(
-        text,
-        "<path d=\"M{MARGIN} {MARGIN}V{bottom}H{right}\" fill=\"none\" stroke=\"#333\"/>\n\
-         <text x=\"{right}\" y=\"{}\" text-anchor=\"end\">depth, plies: 0 to {last}</text>\n\
-         <text x=\"{MARGIN}\" y=\"{}\">nodes: 0 to {most} (grey: solved)</text>",
-        bottom + 24.0,
-        MARGIN - 16.0
-    );
-    text + "</svg>\n"
+    picture.text((frame.right, frame.bottom + 24.0), "class=\"right\"", format!("depth, plies: 0 to {last}"), "");
+    picture.text((frame.left, frame.top - 16.0), "", format!("nodes: 0 to {most} (grey: solved)"), "");
+    picture.finish()
 }
 
 /// A line of the tree of the first plies: moves from the root, and the position after them.
@@ -119,35 +100,29 @@ pub fn tree_csv(book: &Book<AwariGame>) -> String {
 pub fn tree(book: &Book<AwariGame>) -> String {
     const ROW: f64 = 20.0;
     let lines = tree_lines(book);
-    let column = |ply: usize| MARGIN / 2.0 + 150.0 * ply as f64;
     // A line has a row of its own, unless it is the first below the position before it.
-    let mut rows: HashMap<Vec<String>, f64> = HashMap::new();
-    let mut next = 0.0;
-    let mut body = String::new();
-    for (at, line) in lines.iter().enumerate() {
-        let before = line.moves.split_last().map(|(_, before)| before.to_vec());
-        let is_first_below = at > 0 && before.as_ref() == Some(&lines[at - 1].moves);
-        if at > 0 && !is_first_below {
-            next += ROW;
+    let mut rows: HashMap<&[String], f64> = HashMap::new();
+    let mut row = MARGIN / 2.0;
+    for (number, line) in lines.iter().enumerate() {
+        let is_first_below =
+            number > 0 && line.moves.split_last().map(|(_, before)| before) == Some(&lines[number - 1].moves);
+        if number > 0 && !is_first_below {
+            row += ROW;
         }
-        rows.insert(line.moves.clone(), next);
-        let (x, y) = (column(line.moves.len()), MARGIN / 2.0 + next);
-        if let Some(row) = before.and_then(|before| rows.get(&before)) {
-            let from = MARGIN / 2.0 + row;
-            let _ = writeln!(
-                body,
-                "<path d=\"M{:.0} {:.0}V{:.0}H{:.0}\" fill=\"none\" stroke=\"#999\"/>",
-                x - 30.0,
-                from - 4.0,
-                y - 4.0,
-                x - 4.0
-            );
+        rows.insert(&line.moves, row);
+    }
+    let mut picture = Picture::new("First plies", WIDTH, row + MARGIN / 2.0);
+    for line in &lines {
+        let (x, y) = (MARGIN / 2.0 + 150.0 * line.moves.len() as f64, rows[&line.moves[..]]);
+        if let Some(from) = line.moves.split_last().and_then(|(_, before)| rows.get(before)) {
+            let bend = [(x - 30.0, from - 4.0), (x - 30.0, y - 4.0), (x - 4.0, y - 4.0)];
+            picture.curve(bend, "fill=\"none\" stroke=\"#999\"");
         }
         let name = line.moves.last().map_or("start", String::as_str);
         let color = if book.graph().is_closed(line.id) { "#777" } else { "#111" };
-        let _ = writeln!(body, "<text x=\"{x:.0}\" y=\"{y:.0}\" fill=\"{color}\">{name} {}</text>", stones(line.value));
+        picture.text((x, y), &format!("fill=\"{color}\""), format!("{name} {}", stones(line.value)), "");
     }
-    begin("First plies", WIDTH, next + MARGIN) + &body + "</svg>\n"
+    picture.finish()
 }
 
 /// A position of a cycle, the move that stays in it, and the best move that leaves it.
@@ -227,38 +202,29 @@ pub fn cycle(book: &Book<AwariGame>) -> String {
         let angle = std::f64::consts::TAU * at as f64 / steps.len().max(1) as f64;
         (SIZE / 2.0 + radius * angle.sin(), SIZE / 2.0 - radius * angle.cos())
     };
-    let mut text = begin("A cycle", SIZE, SIZE);
-    text += "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
-        orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker></defs>\n";
+    let mut picture = Picture::new("A cycle", SIZE, SIZE);
+    picture.define(
+        "<marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
+         orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker>",
+    );
     if steps.is_empty() {
-        text += "<text x=\"48\" y=\"48\">the book has no cycle</text>\n";
+        picture.text((MARGIN, MARGIN), "", "the book has no cycle", "");
     }
-    for (at, CycleStep { id, stays, leaves }) in steps.iter().enumerate() {
-        let ((x, y), (to_x, to_y), (out_x, out_y)) = (place(at, 160.0), place(at + 1, 160.0), place(at, 235.0));
+    for (number, CycleStep { id, stays, leaves }) in steps.iter().enumerate() {
+        let ((x, y), (to_x, to_y)) = (place(number, 160.0), place(number + 1, 160.0));
         // Arrows end at the edge of the circle that they point to.
         let length = (to_x - x).hypot(to_y - y).max(1.0);
-        let (end_x, end_y) = (to_x - (to_x - x) / length * 20.0, to_y - (to_y - y) / length * 20.0);
-        let value = stones(graph.value(*id).estimate);
-        let _ = writeln!(
-            text,
-            "<path d=\"M{x:.1} {y:.1}L{end_x:.1} {end_y:.1}\" stroke=\"#333\" marker-end=\"url(#head)\"/>\n\
-             <circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"20\" fill=\"#fff\" stroke=\"#1f6f8b\"/>\n\
-             <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{value}<title>{}</title></text>\n\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            y + 4.0,
-            game.text(graph.node(*id).key),
-            f64::midpoint(x, to_x),
-            f64::midpoint(y, to_y) - 4.0,
-            game.move_text(stays.number)
-        );
+        let end = (to_x - (to_x - x) / length * 20.0, to_y - (to_y - y) / length * 20.0);
+        picture.line((x, y), end, "stroke=\"#333\" marker-end=\"url(#head)\"");
+        picture.circle((x, y), 20.0, "fill=\"#fff\" stroke=\"#1f6f8b\"", "");
+        let (value, tip) = (stones(graph.value(*id).estimate), game.text(graph.node(*id).key));
+        picture.text((x, y + 4.0), "class=\"middle\"", value, &tip);
+        let middle = (f64::midpoint(x, to_x), f64::midpoint(y, to_y) - 4.0);
+        picture.text(middle, "class=\"middle\"", game.move_text(stays.number), "");
         if let Some(edge) = leaves {
-            let _ = writeln!(
-                text,
-                "<text x=\"{out_x:.1}\" y=\"{out_y:.1}\" text-anchor=\"middle\" fill=\"#c33\">{} {}</text>",
-                game.move_text(edge.number),
-                stones(graph.estimate(edge))
-            );
+            let text = format!("{} {}", game.move_text(edge.number), stones(graph.estimate(edge)));
+            picture.text(place(number, 235.0), "class=\"middle\" fill=\"#c33\"", text, "");
         }
     }
-    text + "</svg>\n"
+    picture.finish()
 }

@@ -1,6 +1,7 @@
 //! What a book says about itself: totals, a table by depth, and text of all positions.
 
 use crate::{Book, BookEnd, BookGame, BookGraph, Hundredths, NodeId, book_ends, drop_out_depth};
+use chart::{Frame, Picture};
 use std::collections::VecDeque;
 use std::fmt::Write;
 
@@ -137,22 +138,15 @@ pub fn diagram(graph: &BookGraph, root: NodeId, is_book: bool, omega: u64) -> St
     let ends = book_ends(graph, root, is_book);
     let price_max = ends.iter().map(|end| end.price).max().unwrap_or(0).clamp(100, 600);
     let depth_max = ends.iter().map(|end| end.depth).max().unwrap_or(0).max(4);
-    let x = |price: f64| MARGIN + (WIDTH - 2.0 * MARGIN) * price / f64::from(price_max);
-    let y = |depth: f64| MARGIN + (HEIGHT - 2.0 * MARGIN) * depth / f64::from(depth_max);
-    let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n<title>Drop-out diagram</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-    );
-    let (right, bottom) = (WIDTH - MARGIN, HEIGHT - MARGIN);
-    let _ = writeln!(
-        text,
-        "<path d=\"M{MARGIN} {MARGIN}V{bottom}H{right}\" fill=\"none\" stroke=\"#333\"/>\n\
-         <text x=\"{right}\" y=\"{}\" text-anchor=\"end\">price, stones: 0 to {}</text>\n\
-         <text x=\"{MARGIN}\" y=\"{}\">depth, plies: 0 to {depth_max}</text>",
-        bottom + 24.0,
-        stones(price_max),
-        MARGIN - 16.0,
-    );
+    let frame = Frame { left: MARGIN, right: WIDTH - MARGIN, top: MARGIN, bottom: HEIGHT - MARGIN };
+    // Depth goes downwards.
+    let place =
+        |price: f64, depth: f64| (frame.x(price / f64::from(price_max)), frame.y(1.0 - depth / f64::from(depth_max)));
+    let mut picture = Picture::new("Drop-out diagram", WIDTH, HEIGHT);
+    frame.axes(&mut picture);
+    let prices = format!("price, stones: 0 to {}", stones(price_max));
+    picture.text((frame.right, frame.bottom + 24.0), "class=\"right\"", prices, "");
+    picture.text((frame.left, frame.top - 16.0), "", format!("depth, plies: 0 to {depth_max}"), "");
     let mut dots: std::collections::BTreeMap<(u32, Hundredths, bool), u32> = std::collections::BTreeMap::new();
     for end in ends.iter().filter(|end| end.price <= price_max) {
         *dots.entry((end.depth, end.price, end.is_closed)).or_default() += 1;
@@ -160,12 +154,7 @@ pub fn diagram(graph: &BookGraph, root: NodeId, is_book: bool, omega: u64) -> St
     for ((depth, price, is_closed), count) in dots {
         let radius = 1.5 + f64::from(count).ln() * 0.8;
         let color = if is_closed { "#bbb" } else { "#1f6f8b" };
-        let _ = writeln!(
-            text,
-            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{color}\"/>",
-            x(price.into()),
-            y(depth.into())
-        );
+        picture.circle(place(price.into(), depth.into()), radius, &format!("fill=\"{color}\""), "");
     }
     let frontier = crate::least_cost(&ends, omega).plies();
     if frontier.is_finite() {
@@ -173,16 +162,10 @@ pub fn diagram(graph: &BookGraph, root: NodeId, is_book: bool, omega: u64) -> St
         // Down to depth 0, or to the right edge.
         let price = if slope > 0.0 { (frontier / slope * 100.0).min(price_max.into()) } else { price_max.into() };
         let depth = |price: f64| (frontier - slope * price / 100.0).clamp(0.0, depth_max.into());
-        let _ = writeln!(
-            text,
-            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"#c33\" stroke-dasharray=\"5 4\"/>",
-            x(0.0),
-            y(depth(0.0)),
-            x(price),
-            y(depth(price))
-        );
+        let (from, to) = (place(0.0, depth(0.0)), place(price, depth(price)));
+        picture.line(from, to, "stroke=\"#c33\" stroke-dasharray=\"5 4\"");
     }
-    text + "</svg>\n"
+    picture.finish()
 }
 
 /// Writes the drop-out diagram as lines `depth,price,state`.

@@ -8,16 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace and the fuzzer: name, folder, and the crates of the workspace that it may use.
-const MAY_USE: [(&str, &str, &str); 21] = [
+const MAY_USE: [(&str, &str, &str); 22] = [
     ("game", "src/base/game", ""),
+    ("chart", "src/base/chart", ""),
     ("disk", "src/base/disk", ""),
     ("store", "src/base/store", "disk"),
     ("pipeline", "src/build/pipeline", "disk"),
     ("solvers", "src/build/solvers", "game messaging store"),
-    ("check", "src/build/check", "game store"),
+    ("check", "src/build/check", "chart game store"),
     ("search", "src/play/search", "game"),
     ("oracle", "src/play/oracle", "game search store"),
-    ("book", "src/book", "disk game search"),
+    ("book", "src/book", "chart disk game search"),
     ("awari-db", "src/interface/db", "game disk store oracle"),
     ("server", "src/interface/server", "game store search oracle book"),
     ("exchange", "src/interface/exchange", "game disk store solvers"),
@@ -28,7 +29,7 @@ const MAY_USE: [(&str, &str, &str); 21] = [
     (
         "awari",
         "src/interface/cli",
-        "game disk messaging mpi-messaging store pipeline planner solvers check search oracle book server exchange stages",
+        "chart game disk messaging mpi-messaging store pipeline planner solvers check search oracle book server exchange stages",
     ),
     (
         "tests",
@@ -42,7 +43,7 @@ const MAY_USE: [(&str, &str, &str); 21] = [
     (
         "bench",
         "bench",
-        "game disk messaging store pipeline planner solvers check search oracle book stages awari tests",
+        "chart game disk messaging store pipeline planner solvers check search oracle book stages awari tests",
     ),
 ];
 

@@ -1,15 +1,13 @@
 //! Charts by number of stones: lines or stacks.
 
 use crate::text::quantity::plural;
-use maud::{Markup, html};
+use chart::{Frame, Picture, round_step};
+use maud::{Markup, PreEscaped, html};
 
-// Coordinates of the picture, which the page scales.
+// The picture, which the page scales.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 260.0;
-const LEFT: f64 = 78.0;
-const RIGHT: f64 = 630.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 218.0;
+const FRAME: Frame = Frame { left: 78.0, right: 630.0, top: 12.0, bottom: 218.0 };
 
 /// The most grid lines.
 const TICKS: f64 = 5.0;
@@ -59,56 +57,52 @@ pub(super) fn chart(
     }
     let step = step(highest, unit);
     let top = (highest / step).ceil() * step;
-    let width = (RIGHT - LEFT) / count as f64;
-    let x = |stones: f64| LEFT + width * (stones + 0.5);
-    let y = |value: f64| BOTTOM - (BOTTOM - TOP) * value / top;
-    let label_every = (count as f64 * 26.0 / (RIGHT - LEFT)).ceil() as usize;
+    let column = |stones: usize| (stones as f64 + 0.5) / count as f64;
+    let (x, y) = (|stones| FRAME.x(column(stones)), |value| FRAME.y(value / top));
+    let width = (FRAME.right - FRAME.left) / count as f64;
+    let label_every = (26.0 / width).ceil() as usize;
+    let tip = |stones: usize, name: &str, value| format!("{}, {name}: {}", plural(stones as u64, "stone"), show(value));
+    let mut picture = Picture::of_page(title, WIDTH, HEIGHT);
+    let ticks = (0..=(top / step).round() as u32).map(|tick| f64::from(tick) * step);
+    FRAME.grid(&mut picture, ticks.map(|value| (value / top, show(value))));
+    FRAME.labels(&mut picture, (0..count).step_by(label_every.max(1)).map(|stones| (column(stones), stones)));
+    picture.text((FRAME.right, HEIGHT - 6.0), "class=\"right\"", "stones", "");
+    if let Some((name, value)) = limit {
+        picture.line((FRAME.left, y(value)), (FRAME.right, y(value)), "class=\"limit\"");
+        let above = (y(value) - 5.0).max(FRAME.top + 10.0);
+        picture.text((FRAME.left + 6.0, above), "class=\"limit\"", format!("{name} {}", show(value)), "");
+    }
+    match style {
+        ChartStyle::Stacks => {
+            for stones in 0..count {
+                let mut from = 0.0;
+                for (number, series) in series.iter().enumerate() {
+                    let to = from + at(series, stones).unwrap_or(0.0);
+                    if to > from {
+                        let (corner, size) = ((x(stones) - width * 0.38, y(to)), (width * 0.76, y(from) - y(to)));
+                        let tip = tip(stones, series.name, to - from);
+                        picture.rect(corner, size, &format!("class=\"fill{number}\""), &tip);
+                    }
+                    from = to;
+                }
+            }
+        }
+        ChartStyle::Lines => {
+            for (number, series) in series.iter().enumerate() {
+                let points: Vec<_> = (0..count).filter_map(|stones| Some((stones, at(series, stones)?))).collect();
+                let curve = points.iter().map(|&(stones, value)| (x(stones), y(value)));
+                picture.curve(curve, &format!("class=\"line{number}\""));
+                for (stones, value) in points {
+                    let look = format!("class=\"fill{number}\"");
+                    picture.circle((x(stones), y(value)), 2.6, &look, &tip(stones, series.name, value));
+                }
+            }
+        }
+    }
     html! {
         figure {
             figcaption { (title) }
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-label=(title) {
-                @for tick in 0..=(top / step).round() as u32 {
-                    @let value = f64::from(tick) * step;
-                    line.grid x1=(LEFT) x2=(RIGHT) y1=(number(y(value))) y2=(number(y(value))) {}
-                    text.right x=(LEFT - 6.0) y=(number(y(value) + 4.0)) { (show(value)) }
-                }
-                @for stones in (0..count).step_by(label_every.max(1)) {
-                    text.middle x=(number(x(stones as f64))) y=(BOTTOM + 16.0) { (stones) }
-                }
-                text.right x=(RIGHT) y=(HEIGHT - 6.0) { "stones" }
-                @if let Some((name, value)) = limit {
-                    line.limit x1=(LEFT) x2=(RIGHT) y1=(number(y(value))) y2=(number(y(value))) {}
-                    text.limit x=(LEFT + 6.0) y=(number((y(value) - 5.0).max(TOP + 10.0))) { (name) " " (show(value)) }
-                }
-                @match style {
-                    ChartStyle::Stacks => {
-                        @for stones in 0..count {
-                            @let tops = running(series.iter().map(|series| at(series, stones).unwrap_or(0.0)));
-                            @for (number_of, (from, to)) in tops.into_iter().enumerate() {
-                                @if to > from {
-                                    rect class={ "fill" (number_of) } x=(number(x(stones as f64) - width * 0.38)) y=(number(y(to)))
-                                        width=(number(width * 0.76)) height=(number(y(from) - y(to))) {
-                                        title { (plural(stones as u64, "stone")) ", " (series[number_of].name) ": " (show(to - from)) }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                    ChartStyle::Lines => {
-                        @for (number_of, series) in series.iter().enumerate() {
-                            @let points: Vec<(usize, f64)> = (0..count).filter_map(|stones| Some((stones, at(series, stones)?))).collect();
-                            polyline class={ "line" (number_of) } points=(points.iter().map(|(stones, value)| {
-                                format!("{},{}", number(x(*stones as f64)), number(y(*value)))
-                            }).collect::<Vec<_>>().join(" ")) {}
-                            @for (stones, value) in points {
-                                circle class={ "fill" (number_of) } cx=(number(x(stones as f64))) cy=(number(y(value))) r="2.6" {
-                                    title { (plural(stones as u64, "stone")) ", " (series.name) ": " (show(value)) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (PreEscaped(picture.finish()))
             (legend(series.iter().map(|series| series.name)))
         }
     }
@@ -125,29 +119,12 @@ pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> Markup {
     }
 }
 
-/// Formats a coordinate, to a hundredth.
-pub(super) fn number(value: f64) -> String {
-    format!("{value:.2}")
-}
-
-/// Returns the begin and end of each value of a stack.
-fn running(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
-    let mut end = 0.0;
-    let pair = |value: f64| {
-        let begin = end;
-        end += value;
-        (begin, end)
-    };
-    values.map(pair).collect()
-}
-
 /// Returns the distance of grid lines: 1, 2 or 5 times a power of ten, or a power of two.
 fn step(highest: f64, unit: ChartUnit) -> f64 {
     if unit == ChartUnit::Bytes {
         return 2f64.powf((highest / TICKS).log2().ceil());
     }
-    let power = 10f64.powf((highest / TICKS).log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| highest / step <= TICKS).unwrap_or(power)
+    round_step(highest, TICKS)
 }
 
 #[cfg(test)]

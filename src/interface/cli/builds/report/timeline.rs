@@ -1,8 +1,8 @@
 //! The timeline of all runs: a lane for each kind of stage.
 
-use super::chart::number;
 use crate::text::quantity;
-use maud::{Markup, html};
+use chart::Picture;
+use maud::{Markup, PreEscaped, html};
 use pipeline::journal::{History, RunSpan, StageOutcome, StageSpan};
 
 // Coordinates of the picture, which the page scales.
@@ -46,35 +46,30 @@ pub(super) fn timeline(history: &History) -> Markup {
         before += run.seconds();
     }
     let step = step(seconds);
+    let mut picture = Picture::of_page("Stages over time", WIDTH, bottom + 24.0);
+    for (lane, kind) in kinds.iter().enumerate() {
+        let y = TOP + LANE * lane as f64;
+        picture.text((LEFT - 8.0, y + LANE * 0.68), "class=\"right\"", kind, "");
+        picture.line((LEFT, y + LANE), (RIGHT, y + LANE), "class=\"grid\"");
+        for bar in bars(&starts, kind, scale) {
+            let size = ((bar.end - bar.begin).max(bar.width_min()), LANE - 6.0);
+            picture.rect((bar.begin, y + 3.0), size, &format!("class=\"{}\"", bar.class), &bar.label());
+        }
+    }
+    for tick in 0..=(seconds / step) as u32 {
+        let x = LEFT + f64::from(tick) * step * scale;
+        picture.line((x, TOP), (x, bottom), "class=\"grid\"");
+        picture.text((x, bottom + 17.0), "class=\"middle\"", quantity::time(f64::from(tick) * step), "");
+    }
+    for (start, run) in &starts {
+        let x = LEFT + start * scale;
+        picture.line((x, TOP - 12.0), (x, bottom), "class=\"run\"");
+        picture.text((x + 4.0, TOP - 14.0), "", format!("run {}", run.number), &run.command);
+    }
     html! {
         figure.wide {
             figcaption { "Stages over time, run after run" }
-            svg viewBox={ "0 0 " (WIDTH) " " (bottom + 24.0) } role="img" aria-label="Stages over time" {
-                @for (lane, kind) in kinds.iter().enumerate() {
-                    @let y = TOP + LANE * lane as f64;
-                    text.right x=(LEFT - 8.0) y=(y + LANE * 0.68) { (kind) }
-                    line.grid x1=(LEFT) x2=(RIGHT) y1=(y + LANE) y2=(y + LANE) {}
-                    @for bar in bars(&starts, kind, scale) {
-                        rect class=(bar.class) x=(number(bar.begin)) y=(number(y + 3.0))
-                            width=(number((bar.end - bar.begin).max(bar.width_min()))) height=(number(LANE - 6.0)) {
-                            title { (bar.label()) }
-                        }
-                    }
-                }
-                @for tick in 0..=(seconds / step) as u32 {
-                    @let x = LEFT + f64::from(tick) * step * scale;
-                    line.grid x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(bottom) {}
-                    text.middle x=(number(x)) y=(bottom + 17.0) { (quantity::time(f64::from(tick) * step)) }
-                }
-                @for (start, run) in &starts {
-                    @let x = LEFT + start * scale;
-                    line.run x1=(number(x)) x2=(number(x)) y1=(TOP - 12.0) y2=(bottom) {}
-                    text x=(number(x + 4.0)) y=(TOP - 14.0) {
-                        "run " (run.number)
-                        title { (run.command) }
-                    }
-                }
-            }
+            (PreEscaped(picture.finish()))
             p.legend {
                 @for (class, name) in [("done", "done"), ("failed", "failed"), ("unfinished", "stopped, killed or running")] {
                     span { svg viewBox="0 0 10 10" { rect class=(class) width="10" height="10" {} } (name) }
