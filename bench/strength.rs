@@ -95,9 +95,10 @@ fn main() {
     let mut found: Vec<Vec<i32>> = vec![Vec::new(); boards.len()];
     let time = |millis: &u64| SearchLimits { time: Some(Duration::from_millis(*millis)), ..SearchLimits::default() };
     let nodes = |nodes: &u64| SearchLimits { nodes: Some(*nodes), ..SearchLimits::default() };
-    let limits: Vec<SearchLimits> = match arguments.nodes.is_empty() {
-        true => arguments.time.iter().map(time).collect(),
-        false => arguments.nodes.iter().map(nodes).collect(),
+    let limits: Vec<SearchLimits> = if arguments.nodes.is_empty() {
+        arguments.time.iter().map(time).collect()
+    } else {
+        arguments.nodes.iter().map(nodes).collect()
     };
 
     let zero = boards.iter().map(|board| f64::from(truth(board)).abs()).sum::<f64>() / boards.len() as f64;

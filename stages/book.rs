@@ -207,10 +207,7 @@ fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<S
         context.progress().advance((now.min(wanted) - before.min(wanted)) as u64);
     }
     builder.store_values().map_err(failed_build)?;
-    let milestone = match had > wanted {
-        true => of(&builder.first(wanted).map_err(failed_build)?),
-        false => of(builder.book()),
-    };
+    let milestone = if had > wanted { of(&builder.first(wanted).map_err(failed_build)?) } else { of(builder.book()) };
     let report = publish(positions, &milestone, context)?;
     Ok(match ranks {
         Some(ranks) => report.with("ranks", ranks.count() as u64).with("assessed_twice", ranks.repeated()),

@@ -189,12 +189,11 @@ impl SmallerFiles {
 
 /// Returns a section of a file: its scores, or the lower or the upper bounds.
 pub(crate) fn section_of(scores: Scores, section: usize, cache: &Arc<BlockCache>) -> CachedScores {
-    match scores.identity().kind.has_pairs() {
-        true => {
-            let [low, high] = CachedScores::sections(scores, Arc::clone(cache));
-            if section == 0 { low } else { high }
-        }
-        false => CachedScores::sharing(scores, Arc::clone(cache)),
+    if scores.identity().kind.has_pairs() {
+        let [low, high] = CachedScores::sections(scores, Arc::clone(cache));
+        if section == 0 { low } else { high }
+    } else {
+        CachedScores::sharing(scores, Arc::clone(cache))
     }
 }
 

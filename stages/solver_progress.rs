@@ -76,10 +76,7 @@ impl solvers::DriverObserver for SolverProgress<'_> {
             }
             CountedUnits::Units => progress.reach(done, total),
         }
-        match self.context.stop_requested() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+        if self.context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn end_pass(&self, pass: EndedPass) {

@@ -135,9 +135,10 @@ impl StatsInputs {
     /// Returns the names of the files.
     fn names(plan: &DatabasePlan) -> Vec<ArtifactName> {
         let stones = plan.stones();
-        let captures = match has_seeds(plan) {
-            true => bounds::SEEDS.map(|plane| plane.name(stones)).to_vec(),
-            false => vec![files::capture(stones)],
+        let captures = if has_seeds(plan) {
+            bounds::SEEDS.map(|plane| plane.name(stones)).to_vec()
+        } else {
+            vec![files::capture(stones)]
         };
         captures.into_iter().chain([files::database(stones)]).collect()
     }
@@ -160,12 +161,11 @@ impl StatsInputs {
             PlaneReader::open(disk, &path(&name), settings, index, plane)
                 .map_err(|error| files::unreadable(&name, error))
         };
-        let captures = match has_seeds(plan) {
-            true => CaptureSource::Seeds(Box::new([seeds(bounds::SEEDS[0])?, seeds(bounds::SEEDS[1])?])),
-            false => {
-                let captures = scores(files::capture(stones), files::capture_kind(&settings.rules))?;
-                CaptureSource::Captures(Box::new(captures))
-            }
+        let captures = if has_seeds(plan) {
+            CaptureSource::Seeds(Box::new([seeds(bounds::SEEDS[0])?, seeds(bounds::SEEDS[1])?]))
+        } else {
+            let captures = scores(files::capture(stones), files::capture_kind(&settings.rules))?;
+            CaptureSource::Captures(Box::new(captures))
         };
         Ok(StatsInputs { captures, scores: scores(files::database(stones), files::database_kind(&settings.rules))? })
     }
@@ -271,10 +271,11 @@ fn count(
     let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
     let histogram = Mutex::new(Histogram::EMPTY);
     let read_scores = |first: u64, out: &mut [Score]| {
-        let read = match out.len() >= LONG_POSITIONS {
+        let read = if out.len() >= LONG_POSITIONS {
             // Read ahead and decoded on all threads.
-            true => scores.scores().read_range(end(first, out), out),
-            false => scores.read_range(end(first, out), out),
+            scores.scores().read_range(end(first, out), out)
+        } else {
+            scores.read_range(end(first, out), out)
         };
         read.map_err(|error| files::unreadable(&files::database(stones), error))?;
         let counted = Histogram::of_scores(out);

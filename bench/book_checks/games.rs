@@ -200,10 +200,7 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     }
     openings.sort_unstable_by_key(|one| (one.0, one.1.0));
     openings.dedup();
-    let roots: Vec<Board> = match arguments.openings {
-        true => openings.iter().map(|one| one.1).collect(),
-        false => vec![root],
-    };
+    let roots: Vec<Board> = if arguments.openings { openings.iter().map(|one| one.1).collect() } else { vec![root] };
     let book = book(arguments, &databases, &roots);
     let mut starts = Vec::new();
     for &(ahead, board) in &openings {
@@ -241,9 +238,10 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         format!("{:.0e}", sign_test(wins, losses)),
     ]);
     let BookCheckArguments { stones, nodes, engine_nodes, .. } = arguments;
-    let player = match arguments.perfect {
-        true => "the database".to_owned(),
-        false => format!("a book of {} positions from {} roots", book.graph().len(), book.roots().len()),
+    let player = if arguments.perfect {
+        "the database".to_owned()
+    } else {
+        format!("a book of {} positions from {} roots", book.graph().len(), book.roots().len())
     };
     let title = format!(
         "contest: {player}, {stones} stones, databases 0..{}, searches of {nodes} positions; in games about {engine_nodes}",
@@ -327,9 +325,10 @@ pub(crate) fn opponents(arguments: &BookCheckArguments, truth: &dyn ExactScores)
             let plies = (0..arguments.games / 2).map(|_| {
                 let (mut id, mut is_book, mut count) = (root, is_first, 0);
                 while graph.is_interior(id) && !graph.is_closed(id) && count < PLIES_MAX {
-                    let edge = match is_book {
-                        true => book_move(graph, id, &mut random).expect("an interior position has moves"),
-                        false => level_move(truth, graph, id, halving, &mut random),
+                    let edge = if is_book {
+                        book_move(graph, id, &mut random).expect("an interior position has moves")
+                    } else {
+                        level_move(truth, graph, id, halving, &mut random)
                     };
                     (id, is_book, count) = (edge.child, !is_book, count + 1);
                 }

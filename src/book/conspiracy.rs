@@ -147,9 +147,10 @@ pub(crate) fn select(graph: &BookGraph, found: &[ConspiracyNumbers], root: NodeI
     let (mut id, mut is_up) = (root, numbers.up <= numbers.down);
     while let Some(best) = graph.best(id) {
         let moves = graph.moves(id).iter();
-        let next = match is_up {
-            true => moves.min_by_key(|edge| found[edge.child.index()].down),
-            false => supports(graph, id, best).min_by_key(|edge| found[edge.child.index()].up),
+        let next = if is_up {
+            moves.min_by_key(|edge| found[edge.child.index()].down)
+        } else {
+            supports(graph, id, best).min_by_key(|edge| found[edge.child.index()].up)
         };
         id = next?.child;
         is_up = !is_up;

@@ -64,10 +64,7 @@ pub fn check_kept(rules: &Rules, set: &[KeptPosition], databases: &dyn ExactScor
             }
         }
     }
-    match set.is_empty() {
-        true => Err("the set is empty".to_owned()),
-        false => Ok(looked_up),
-    }
+    if set.is_empty() { Err("the set is empty".to_owned()) } else { Ok(looked_up) }
 }
 
 /// Enters the positions of sets, with all their moves, into a new book, all or none. The first position of the first set

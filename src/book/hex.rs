@@ -29,10 +29,7 @@ impl HexGame {
 
     /// Returns what the rules say of a position: a loss if the opponent has connected its sides.
     pub fn assess(&self, key: u64) -> Assessment {
-        match self.is_lost(key) {
-            true => Assessment::exact(-WON),
-            false => Assessment { low: -WON, high: WON, estimate: 0 },
-        }
+        if self.is_lost(key) { Assessment::exact(-WON) } else { Assessment { low: -WON, high: WON, estimate: 0 } }
     }
 
     fn is_lost(&self, key: u64) -> bool {

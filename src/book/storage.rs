@@ -716,10 +716,7 @@ fn position_row<'p>(number: i64, pits: &'p [u8; 12], assessed: &Assessed, engine
 /// Reads bounds and estimate from three columns, of a position whose value has a limit.
 fn assessment_of(row: &rusqlite::Row<'_>, first: usize, most: Hundredths) -> rusqlite::Result<Assessment> {
     let found = Assessment { low: row.get(first)?, high: row.get(first + 1)?, estimate: row.get(first + 2)? };
-    match found.is_possible(most) {
-        true => Ok(found),
-        false => Err(impossible(first, "bounds and estimate are impossible")),
-    }
+    if found.is_possible(most) { Ok(found) } else { Err(impossible(first, "bounds and estimate are impossible")) }
 }
 
 /// Reads a position.
@@ -730,17 +727,19 @@ fn key_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
 /// Returns the position of twelve bytes.
 fn position_of(pits: &[u8]) -> Result<u64, &'static str> {
     let pits: [u8; 12] = pits.try_into().map_err(|_| "a position has twelve bytes")?;
-    match pits.iter().map(|&stones| u32::from(stones)).sum::<u32>() <= STONES_MAX {
-        true => Ok(AwariGame::key(&Board(pits))),
-        false => Err("a position has at most 48 stones"),
+    if pits.iter().map(|&stones| u32::from(stones)).sum::<u32>() <= STONES_MAX {
+        Ok(AwariGame::key(&Board(pits)))
+    } else {
+        Err("a position has at most 48 stones")
     }
 }
 
 /// Reads a text that can be shown.
 fn text_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<String> {
     let text: String = row.get(column)?;
-    match text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control) {
-        true => Ok(text),
-        false => Err(impossible(column, "the text is too long, or has control characters")),
+    if text.len() <= TEXT_BYTES_MAX && !text.chars().any(char::is_control) {
+        Ok(text)
+    } else {
+        Err(impossible(column, "the text is too long, or has control characters"))
     }
 }

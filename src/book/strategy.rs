@@ -217,9 +217,10 @@ fn select_drop_out(
         let cost = |price| rule.cost(price);
         let moves = graph.moves(id).iter().map(|edge| (edge.child, best - graph.estimate(edge)));
         let is_solving = is_book && rule.is_settled(graph, id);
-        let next = match is_book && !is_solving {
-            true => moves.filter(|&(_, price)| price == 0).min_by_key(|&(child, _)| of(child, false)),
-            false => moves.min_by_key(|&(child, price)| of(child, !is_book).plus(cost(price))),
+        let next = if is_book && !is_solving {
+            moves.filter(|&(_, price)| price == 0).min_by_key(|&(child, _)| of(child, false))
+        } else {
+            moves.min_by_key(|&(child, price)| of(child, !is_book).plus(cost(price)))
         };
         id = next?.0;
         is_book = !is_book;

@@ -95,9 +95,12 @@ pub(super) fn follow(
     let settings = follower.build.settings();
     let request = settings.book().ok_or_else(|| StageError::failed("the manifest of this rank has no book"));
     let paths: BTreeMap<_, _> = settings.stones().map(files::database).zip(&task.files).collect();
-    let opened = request.and_then(|request| match settings.stones().count() == task.files.len() {
-        true => Ok((request, BookDatabases::of_build(settings, follower.disk, |name| paths[name].clone())?)),
-        false => Err(StageError::failed("the manifest of this rank has other databases")),
+    let opened = request.and_then(|request| {
+        if settings.stones().count() == task.files.len() {
+            Ok((request, BookDatabases::of_build(settings, follower.disk, |name| paths[name].clone())?))
+        } else {
+            Err(StageError::failed("the manifest of this rank has other databases"))
+        }
     });
     let game = AwariGame::new(settings.rules);
     let (request, databases) = agree(communicator, opened)?;

@@ -47,10 +47,8 @@ fn csv_has_the_scores_that_a_probe_gives() {
 #[test]
 fn exports_do_not_depend_on_threads_or_memory() {
     let place = TestDirectory::built(9);
-    let formats: &[&str] = match cfg!(feature = "parquet") {
-        true => &["raw", "csv", "vu", "parquet"],
-        false => &["raw", "csv", "vu"],
-    };
+    let formats: &[&str] =
+        if cfg!(feature = "parquet") { &["raw", "csv", "vu", "parquet"] } else { &["raw", "csv", "vu"] };
     for format in formats {
         let export = format!("export --dir run --format {format} --out out --stones 8..9");
         let made = place.awari(&format!("{export} --threads 1")).is(0).out;

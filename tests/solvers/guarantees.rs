@@ -296,10 +296,7 @@ fn a_proved_move_keeps_the_guarantee_after_any_moves() {
             };
             // All stones are lost at worst: any move keeps that.
             let is_nothing = needed <= -(now.board.stones() as Score);
-            let found = match is_nothing {
-                true => None,
-                false => oracle.guaranteed_move(&now.board, &before, needed).unwrap(),
-            };
+            let found = if is_nothing { None } else { oracle.guaranteed_move(&now.board, &before, needed).unwrap() };
             // Without positions of the game in the way there is a proof, and a proof leads to the next one.
             let must_be = !is_nothing && (guaranteed.is_some() || before.is_empty());
             assert!(found.is_some() || !must_be, "{board:?} {now:?} {before:?} {guaranteed:?}");

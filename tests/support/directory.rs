@@ -113,10 +113,7 @@ pub fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => walk(&entry.path(), visit)?,
-            false => visit(&entry.path()),
-        }
+        if entry.file_type()?.is_dir() { walk(&entry.path(), visit)? } else { visit(&entry.path()) }
     }
     Ok(())
 }

@@ -164,11 +164,10 @@ impl Rules {
             RestOwner::OwnSide => "when a player cannot move, each gets the stones on the own side",
         };
         let Rules { capture_low, capture_high, .. } = self;
-        let bounds = match self.has_scores() {
-            true => "",
-            false => {
-                "; so a board has two numbers: what the player to move can force, and to what the opponent can hold that player"
-            }
+        let bounds = if self.has_scores() {
+            ""
+        } else {
+            "; so a board has two numbers: what the player to move can force, and to what the opponent can hold that player"
         };
         format!("Capture {capture_low} or {capture_high}; {slam}{feed}; {repetition}; {rest}{bounds}")
     }

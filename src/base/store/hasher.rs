@@ -291,9 +291,10 @@ mod tests {
         for &(len, zeros) in runs {
             let first = bytes.len();
             bytes.extend((0..len).map(|at| if zeros { 0 } else { (at * 7 + first) as u8 }));
-            match zeros && portion.is_multiple_of(2) {
-                true => hasher.update_zeros(len),
-                false => bytes[first..].chunks(portion).for_each(|bytes| hasher.update(bytes)),
+            if zeros && portion.is_multiple_of(2) {
+                hasher.update_zeros(len)
+            } else {
+                bytes[first..].chunks(portion).for_each(|bytes| hasher.update(bytes))
             }
         }
         assert_eq!(hasher.finalize(), Digest(*blake3::hash(&bytes).as_bytes()), "{runs:?} by {portion}");

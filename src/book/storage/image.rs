@@ -135,10 +135,7 @@ fn check_start(file: &dyn InputFile) -> Result<(), Result<String, DiskError>> {
         return Err(Ok(format!("it has {}", disk::bytes(file.bytes()))));
     }
     file.read_at(0, &mut start).map_err(Err)?;
-    match &start == b"SQLite format 3\0" {
-        true => Ok(()),
-        false => Err(Ok("it is no database of SQLite".to_owned())),
-    }
+    if &start == b"SQLite format 3\0" { Ok(()) } else { Err(Ok("it is no database of SQLite".to_owned())) }
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

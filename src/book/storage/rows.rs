@@ -69,9 +69,10 @@ impl RowChecksums {
     /// Compares the checksum of a row, which is in the column after the others.
     pub(super) fn check(&self, row: &Row<'_>, columns: usize) -> rusqlite::Result<()> {
         let all = (0..columns).map(|at| row.get_ref(at)).collect::<rusqlite::Result<Vec<_>>>()?;
-        match row.get::<_, i64>(columns)? == self.of(all) {
-            true => Ok(()),
-            false => Err(impossible(columns, "its checksum is not that of the row")),
+        if row.get::<_, i64>(columns)? == self.of(all) {
+            Ok(())
+        } else {
+            Err(impossible(columns, "its checksum is not that of the row"))
         }
     }
 }
@@ -110,9 +111,10 @@ impl FactTable {
             };
             found.push(read_row().map_err(|error| self.in_row(number, error))?);
         }
-        match found.len() as u64 == count {
-            true => Ok(CheckedRows { rows: found, sum }),
-            false => Err(impossible(0, &format!("{} has {} rows, expected {count}", self.name, found.len()))),
+        if found.len() as u64 == count {
+            Ok(CheckedRows { rows: found, sum })
+        } else {
+            Err(impossible(0, &format!("{} has {} rows, expected {count}", self.name, found.len())))
         }
     }
 

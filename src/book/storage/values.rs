@@ -174,10 +174,7 @@ impl ValueRow {
     /// Whether a position is between this row and the one after it, which after the last row is the first.
     fn is_before(&self, pits: &[u8], next: &[u8]) -> bool {
         let own = &self.pits[..];
-        match own < next {
-            true => own < pits && pits < next,
-            false => pits > own || pits < next,
-        }
+        if own < next { own < pits && pits < next } else { pits > own || pits < next }
     }
 }
 
@@ -207,9 +204,10 @@ impl ValueChecks {
             Assessment { low: low.map_err(wrong)?, high: high.map_err(wrong)?, estimate: estimate.map_err(wrong)? };
         let moves = moves.map_err(wrong)?;
         let all = AwariGame::board(key).moves(self.game.rules()).count() as i16;
-        match value.is_possible(self.game.value_max(key)) && (moves == 0 || moves == all) {
-            true => Ok((key, StoredValue { value, moves: moves as u8 })),
-            false => Err(impossible(1, "bounds, estimate and moves are impossible")),
+        if value.is_possible(self.game.value_max(key)) && (moves == 0 || moves == all) {
+            Ok((key, StoredValue { value, moves: moves as u8 }))
+        } else {
+            Err(impossible(1, "bounds, estimate and moves are impossible"))
         }
     }
 }

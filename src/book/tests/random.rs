@@ -85,9 +85,12 @@ pub(crate) fn game(random: &mut GameRandom, positions_max: u64, shape: GameShape
         }
     }
     // Nothing is known of positions with moves.
-    let assessments = assessments.into_iter().zip(&moves).map(|(end, moves)| match moves.is_empty() {
-        true => end,
-        false => Assessment { low: -VALUE_MAX * 4, high: VALUE_MAX * 4, estimate: end.estimate },
+    let assessments = assessments.into_iter().zip(&moves).map(|(end, moves)| {
+        if moves.is_empty() {
+            end
+        } else {
+            Assessment { low: -VALUE_MAX * 4, high: VALUE_MAX * 4, estimate: end.estimate }
+        }
     });
     RandomGame { assessments: assessments.collect(), game }
 }

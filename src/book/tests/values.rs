@@ -85,10 +85,10 @@ fn repaired_values_are_derived_values() {
         let mut book = random_game.book(Strategy::BestFirst);
         random_game.expand_all(&mut book, &mut random, |book| assert_refreshed(book, seed));
         // Assessments that hold for one assignment of the ends, as those of searches do.
-        let ends = random_game.assessments.iter().map(|end| match end.is_exact() {
-            true => end.estimate,
-            false => random.within(-VALUE_MAX, VALUE_MAX),
-        });
+        let ends = random_game
+            .assessments
+            .iter()
+            .map(|end| if end.is_exact() { end.estimate } else { random.within(-VALUE_MAX, VALUE_MAX) });
         let ends: Vec<Hundredths> = ends.collect();
         let truth = random_game.solve(&ends);
         for _ in 0..8 {

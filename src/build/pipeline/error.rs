@@ -202,9 +202,10 @@ fn listed(artifacts: &[ArtifactName]) -> String {
 }
 
 fn unfreezing(replaces: bool) -> &'static str {
-    match replaces {
-        true => "build in another directory with --dir, or replace finished files with --replace instead of --frozen",
-        false => "leave out --frozen to rebuild",
+    if replaces {
+        "build in another directory with --dir, or replace finished files with --replace instead of --frozen"
+    } else {
+        "leave out --frozen to rebuild"
     }
 }
 

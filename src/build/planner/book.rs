@@ -87,10 +87,11 @@ pub(crate) fn keys(schema: Schema) -> Schema {
             "book.root",
             "",
             "First position: the stones of twelve pits, those of the player to move first; empty is the opening.",
-            |root| match root.is_empty() {
-                true => Ok(()),
-                false => root.parse::<PositionText>().map(drop).map_err(|error| format!("must be a position: {error}")),
-            },
+            |root| if root.is_empty() {
+Ok(())
+} else {
+root.parse::<PositionText>().map(drop).map_err(|error| format!("must be a position: {error}"))
+},
         ))
         .key(ManifestKey::new(
             "book.plies",

@@ -193,15 +193,16 @@ impl CostModel {
         let waited = if class.waits_for_memory() { nanoseconds - cpu.level } else { 0.0 };
         let [cpu_seconds, memory_seconds] = [nanoseconds - waited, waited].map(|each| each * positions * 1e-9);
         let (read_bytes, written_bytes) = (read.at(stones) * positions, written.at(stones) * positions);
-        let by_rates = match class.is_scratch() {
-            true => Load {
+        let by_rates = if class.is_scratch() {
+            Load {
                 cpu_seconds,
                 memory_seconds,
                 scratch_read_bytes: read_bytes,
                 scratch_written_bytes: written_bytes,
                 ..Load::default()
-            },
-            false => Load { cpu_seconds, memory_seconds, read_bytes, written_bytes, ..Load::default() },
+            }
+        } else {
+            Load { cpu_seconds, memory_seconds, read_bytes, written_bytes, ..Load::default() }
         };
         by_rates + fixed_load(settings, memory, class)
     }
@@ -264,9 +265,10 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
         }
         StageClass::Stats if method != Method::Sweep => {
             // Of the captures, or of the seeds that a bound method has made from them.
-            let (decode_captures, captures) = match method.has_bounds() {
-                true => (0.0, seeds_bytes(settings, stones) as f64),
-                false => (decode_captures, captures),
+            let (decode_captures, captures) = if method.has_bounds() {
+                (0.0, seeds_bytes(settings, stones) as f64)
+            } else {
+                (decode_captures, captures)
             };
             let read_bytes = STATS_READ.at(stones) * positions + captures + scores(stones);
             ((STATS_NANOSECONDS + decode + decode_captures) * positions, read_bytes, 0.0, 0.0)

@@ -245,10 +245,8 @@ impl Estimate<'_> {
         let stones = self.memory.stones;
         let file = |codec| file_bytes_max(self.settings, codec, stones);
         let expected = |bytes: u64| (bytes as f64 * COMPRESSED_MARGIN) as u64;
-        let database = match codec.is_compressed() {
-            true => expected(database_bytes(self.settings, stones)),
-            false => file(codec),
-        };
+        let database =
+            if codec.is_compressed() { expected(database_bytes(self.settings, stones)) } else { file(codec) };
         let captures = expected(captures_bytes(self.settings, stones));
         let planes = expected(planes_bytes(self.settings, stones));
         // Several ranks keep compressed parts in the run directory until the offset of each part in the file is known.

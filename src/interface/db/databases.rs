@@ -188,9 +188,10 @@ impl Databases {
         let settled = |valued: &ValuedMove| {
             let &ValuedMove { pit, captured, value, child, .. } = valued;
             // Other bounds are what a search has proved without a database.
-            match value.score().is_some() || self.oracle.upper(child.stones()).is_some() {
-                true => Ok(Move { pit: pit_letter(pit), captured, value, child: Position(child) }),
-                false => Err(Error::Missing(child.stones())),
+            if value.score().is_some() || self.oracle.upper(child.stones()).is_some() {
+                Ok(Move { pit: pit_letter(pit), captured, value, child: Position(child) })
+            } else {
+                Err(Error::Missing(child.stones()))
             }
         };
         answer.moves.iter().map(settled).collect()

@@ -170,10 +170,7 @@ impl<'a> Exporter<'a> {
 
     /// Fails if a stop was requested.
     pub(crate) fn check_stop(&self) -> Result<(), ExchangeError> {
-        match self.options.stop.load(Ordering::Relaxed) {
-            true => Err(ExchangeError::Stopped),
-            false => Ok(()),
-        }
+        if self.options.stop.load(Ordering::Relaxed) { Err(ExchangeError::Stopped) } else { Ok(()) }
     }
 }
 
@@ -203,9 +200,10 @@ mod tests {
     use std::collections::BTreeMap;
     use store::Codec;
 
-    const FORMATS: &[Format] = match cfg!(feature = "parquet") {
-        true => &[Format::Raw, Format::Csv, Format::Vu, Format::Parquet],
-        false => &[Format::Raw, Format::Csv, Format::Vu],
+    const FORMATS: &[Format] = if cfg!(feature = "parquet") {
+        &[Format::Raw, Format::Csv, Format::Vu, Format::Parquet]
+    } else {
+        &[Format::Raw, Format::Csv, Format::Vu]
     };
 
     fn files(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {

@@ -74,15 +74,16 @@ struct Odometer {
 /// [`ExchangeError::Unsupported`] if it has two bounds of each.
 pub fn require_scores(scores: &Scores) -> Result<(), ExchangeError> {
     let identity = scores.identity();
-    match identity.kind.has_pairs() {
-        false => Ok(()),
-        true => Err(ExchangeError::Unsupported {
+    if identity.kind.has_pairs() {
+        Err(ExchangeError::Unsupported {
             what: format!(
                 "files scores.N hold a score of each position, but by the rules {} a position has two bounds instead; \
                  `awari export --format` raw, csv or parquet writes both",
                 identity.rules
             ),
-        }),
+        })
+    } else {
+        Ok(())
     }
 }
 

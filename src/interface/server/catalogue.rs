@@ -55,11 +55,10 @@ impl CatalogueEntry {
     /// Returns the entry of a database that can be read, or no more.
     fn now(&self, is_served: bool) -> CatalogueEntry {
         let Self { stones, positions, .. } = *self;
-        match is_served {
-            true => Self { histogram: None, digest: self.digest.clone(), codec: self.codec.clone(), ..*self },
-            false => {
-                Self { stones, positions, state: DAMAGED, digest: None, codec: None, bytes: None, histogram: None }
-            }
+        if is_served {
+            Self { histogram: None, digest: self.digest.clone(), codec: self.codec.clone(), ..*self }
+        } else {
+            Self { stones, positions, state: DAMAGED, digest: None, codec: None, bytes: None, histogram: None }
         }
     }
 }

@@ -140,17 +140,19 @@ pub(super) async fn choose(
     let board = from.board();
     let is_known = board.mover_starves() || site.oracle.stones().any(|stones| stones == board.stones());
     // A player by the book plays its best moves only.
-    let by_book = match site.book.is_some() && !is_known && level == Level::Perfect {
-        true => site.search(move |site| site.book.as_ref().map(|book| book.best(&board))).await?.transpose()?.flatten(),
-        false => None,
+    let by_book = if site.book.is_some() && !is_known && level == Level::Perfect {
+        site.search(move |site| site.book.as_ref().map(|book| book.best(&board))).await?.transpose()?.flatten()
+    } else {
+        None
     };
     let mut is_complete = true;
     let chosen = if let Some(best) = by_book {
         Some((best.pit, best.captured, best.child))
     } else {
-        let known = match is_known && site.oracle.rules().has_scores() {
-            true => site.search(move |site| known(site, &board, level, fraction(seed))).await?,
-            false => Ok(None),
+        let known = if is_known && site.oracle.rules().has_scores() {
+            site.search(move |site| known(site, &board, level, fraction(seed))).await?
+        } else {
+            Ok(None)
         };
         match known {
             Ok(Some(chosen)) => chosen,

@@ -109,9 +109,10 @@ impl From<OracleError> for Refusal {
 impl From<BookError> for Refusal {
     /// The text of the error names a file of the server, which clients must not see.
     fn from(error: BookError) -> Refusal {
-        let (code, message) = match error.is_damage() {
-            true => ("damaged", "the opening book is damaged"),
-            false => ("unreadable", "the opening book cannot be read"),
+        let (code, message) = if error.is_damage() {
+            ("damaged", "the opening book is damaged")
+        } else {
+            ("unreadable", "the opening book cannot be read")
         };
         let hint = "other requests are answered; the operator of the server can find it with `awari book verify`";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, code, message, hint)

@@ -188,9 +188,10 @@ impl<'a> KillDirectory<'a> {
 
     pub(super) fn finish(&self) -> Result<(), String> {
         let output = self.command().output().map_err(|error| format!("{}: {error}", self.awari.display()))?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr))),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
         }
     }
 

@@ -164,12 +164,13 @@ fn awari(args: &Args) -> Result<PathBuf, String> {
             here.with_file_name("awari-under-test")
         }
     };
-    match awari.is_file() {
-        true => Ok(awari),
-        false => Err(format!(
+    if awari.is_file() {
+        Ok(awari)
+    } else {
+        Err(format!(
             "there is no {}; cargo build --release -p tests --bins makes it, or say --awari PATH",
             awari.display()
-        )),
+        ))
     }
 }
 

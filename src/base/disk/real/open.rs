@@ -82,9 +82,10 @@ fn check(name: &OwnedFd, accepted: ReadableKind) -> io::Result<FileType> {
 fn open_again(path: &Path, name: &OwnedFd) -> io::Result<OwnedFd> {
     let file = rustix::fs::openat(CWD, path, TO_READ, Mode::empty())?;
     let identity = |file: &OwnedFd| rustix::fs::fstat(file).map(|status| (status.st_dev, status.st_ino));
-    match identity(&file)? == identity(name)? {
-        true => Ok(file),
-        false => Err(io::Error::other("it was replaced while it was opened; repeat the command")),
+    if identity(&file)? == identity(name)? {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it was replaced while it was opened; repeat the command"))
     }
 }
 

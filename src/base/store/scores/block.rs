@@ -184,12 +184,11 @@ impl Scores {
 
     /// The error of a failed read of a block.
     pub(super) fn unread(&self, block: usize, error: DiskError) -> StoreError {
-        match error.is_cut_short() {
-            true => {
-                let expected = format!("a file of {}", disk::bytes(self.bytes()));
-                self.damaged(block, DecodeError::new(expected, "fewer, for it was cut"))
-            }
-            false => StoreError::Disk(error),
+        if error.is_cut_short() {
+            let expected = format!("a file of {}", disk::bytes(self.bytes()));
+            self.damaged(block, DecodeError::new(expected, "fewer, for it was cut"))
+        } else {
+            StoreError::Disk(error)
         }
     }
 

@@ -82,9 +82,12 @@ impl Unverified {
 
         // Copies, not references into the map: they are used as long as the file is open, even if it changes.
         let read = |offset: u64, bytes: usize| {
-            source.copy(offset, bytes).map_err(|error| match error.is_cut_short() {
-                true => not_ours(disk::bytes(source.bytes()), "fewer, for it was cut".to_owned()),
-                false => StoreError::Disk(error),
+            source.copy(offset, bytes).map_err(|error| {
+                if error.is_cut_short() {
+                    not_ours(disk::bytes(source.bytes()), "fewer, for it was cut".to_owned())
+                } else {
+                    StoreError::Disk(error)
+                }
             })
         };
 

@@ -124,9 +124,10 @@ impl Scores {
             positions.start <= positions.end && positions.end <= self.shape().positions(),
             "there are no positions {positions:?}"
         );
-        let blocks = match positions.is_empty() {
-            true => 0..0,
-            false => self.block_of(positions.start)..self.block_of(positions.end - 1) + 1,
+        let blocks = if positions.is_empty() {
+            0..0
+        } else {
+            self.block_of(positions.start)..self.block_of(positions.end - 1) + 1
         };
         PendingRange { positions, blocks, runs: VecDeque::new() }
     }
@@ -145,9 +146,10 @@ impl Scores {
         }
         let is_one_block = range.blocks.len() == 1;
         let decoder = self.decoder(range, out);
-        match is_one_block {
-            true => decoder.work(),
-            false => (0..rayon::current_num_threads()).into_par_iter().with_max_len(1).for_each(|_| decoder.work()),
+        if is_one_block {
+            decoder.work()
+        } else {
+            (0..rayon::current_num_threads()).into_par_iter().with_max_len(1).for_each(|_| decoder.work())
         }
         decoder.finish()
     }

@@ -76,10 +76,7 @@ impl Fingerprints {
         let inputs: BTreeSet<&ArtifactName> = self.0.values().flat_map(|of| of.inputs.keys()).collect();
         let wrong = inputs.iter().flat_map(|name| state.silent_damage(name).iter().map(move |found| (name, found)));
         let wrong: String = wrong.map(|(name, found)| format!("{name} {}\n", found.sequence)).collect();
-        match wrong.is_empty() {
-            true => self.digest(),
-            false => Digest::of(format!("{}\n{wrong}", self.digest()).as_bytes()),
-        }
+        if wrong.is_empty() { self.digest() } else { Digest::of(format!("{}\n{wrong}", self.digest()).as_bytes()) }
     }
 
     pub(crate) fn get(&self, name: &ArtifactName) -> &Fingerprint {

@@ -509,9 +509,10 @@ impl ActiveRun<'_, '_, '_> {
             return Vec::new();
         };
         let is_older = |name: &&ArtifactName| state.built(name).is_some_and(|input| input.sequence < found.sequence);
-        match built.sequence > found.sequence {
-            true => built.artifact.fingerprint.inputs.keys().filter(is_older).cloned().collect(),
-            false => Vec::new(),
+        if built.sequence > found.sequence {
+            built.artifact.fingerprint.inputs.keys().filter(is_older).cloned().collect()
+        } else {
+            Vec::new()
         }
     }
 

@@ -336,10 +336,8 @@ impl CaptureUnit<'_> {
             for &column in &first.barred {
                 if lists().skip(1).all(|list| has(&list.barred, column)) {
                     let cannot_move = lists().all(|list| has(&list.forbidden, column));
-                    best[column as usize] = match cannot_move {
-                        true => self.tables.terminal_score(self.slab),
-                        false => self.index.stones() as Score,
-                    };
+                    best[column as usize] =
+                        if cannot_move { self.tables.terminal_score(self.slab) } else { self.index.stones() as Score };
                 }
             }
         }

@@ -74,9 +74,10 @@ impl Guarantees {
             if progress.advance(report.recomputed, report.recomputed + index.slab_positions()).is_break() {
                 return Err(Stopped);
             }
-            let changed = match from_high {
-                true => pass(tables, index, captures.low, &self.high, &mut self.low, kernel),
-                false => pass(tables, index, captures.high, &self.low, &mut self.high, kernel),
+            let changed = if from_high {
+                pass(tables, index, captures.low, &self.high, &mut self.low, kernel)
+            } else {
+                pass(tables, index, captures.high, &self.low, &mut self.high, kernel)
             };
             report.passes += 1;
             report.recomputed += index.slab_positions();

@@ -25,9 +25,10 @@ impl DirectoryDatabases {
     pub(super) fn open(args: &BookFileArgs, chosen: &BookDatabasesArgs) -> Result<DirectoryDatabases> {
         let (stones_max, cache) = (chosen.databases, chosen.cache.map_or_else(cache_bytes, Budget::bytes));
         let disk = RealDisk::default();
-        let opened = match holds_artifacts(&disk, &args.dir) {
-            true => Some(OpenedDatabases::with_cache(library(&disk, &args.dir)?, cache)?.sound),
-            false => None,
+        let opened = if holds_artifacts(&disk, &args.dir) {
+            Some(OpenedDatabases::with_cache(library(&disk, &args.dir)?, cache)?.sound)
+        } else {
+            None
         };
         let game = opened.as_ref().map(|opened| (*opened.rules(), opened.set().start().board()));
         let (rules, opening) = match game {

@@ -121,9 +121,10 @@ fn is_proved(path: &Path, root: &Board) -> Result<bool> {
     let book = file.load_values()?;
     let begun = book.roots()[0];
     let value = book.graph().value(begun);
-    match book.graph().node(begun).key == AwariGame::key(root) && value.is_exact() && value.low == 0 {
-        true => Ok(true),
-        false => Err(CliError::BookExists { path: path.to_path_buf() }),
+    if book.graph().node(begun).key == AwariGame::key(root) && value.is_exact() && value.low == 0 {
+        Ok(true)
+    } else {
+        Err(CliError::BookExists { path: path.to_path_buf() })
     }
 }
 

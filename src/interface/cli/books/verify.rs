@@ -40,9 +40,10 @@ pub(crate) fn run(args: &BookVerifyArgs) -> Result<Exit> {
     if let Some(found) = certificate {
         let position = PositionText::of_board(AwariGame::board(book.graph().node(book.roots()[0]).key));
         let (low, high) = (found.root.low, found.root.high);
-        let value = match low == high {
-            true => format!("is {}", stones(low)),
-            false => format!("is within {}..{}", stones(low), stones(high)),
+        let value = if low == high {
+            format!("is {}", stones(low))
+        } else {
+            format!("is within {}..{}", stones(low), stones(high))
         };
         let (closed, of) = (grouped(found.closed), grouped(book.totals().closed as u64));
         print(&format!(

@@ -174,10 +174,7 @@ fn without_scores(manifest: &Manifest, settings: &Settings) -> Option<Diagnostic
 
 /// Refuses a job of several ranks where only one can solve databases by the rules.
 pub(crate) fn refuse_job(settings: &Settings) -> Result<()> {
-    match settings.rules.has_scores() {
-        true => Ok(()),
-        false => Err(CliError::OneRank { rules: settings.rules.name }),
-    }
+    if settings.rules.has_scores() { Ok(()) } else { Err(CliError::OneRank { rules: settings.rules.name }) }
 }
 
 /// Returns the options of a run of all stages that the settings request.
@@ -249,9 +246,10 @@ fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrid
             diagnostic.origin = Origin::Option(option);
         }
     }
-    match path.as_os_str().is_empty() {
-        true => CliError::CommandLine { diagnostics },
-        false => CliError::Manifest { name: path.display().to_string(), text, diagnostics },
+    if path.as_os_str().is_empty() {
+        CliError::CommandLine { diagnostics }
+    } else {
+        CliError::Manifest { name: path.display().to_string(), text, diagnostics }
     }
 }
 

@@ -75,9 +75,10 @@ fn outcome(single: &StageRerun) -> String {
         Some(directory) => format!("; its results are in {}", directory.display()),
         None => String::new(),
     };
-    let verdict = match single.is_identical() {
-        true => "identical to the recorded result",
-        false => "the result differs from the recorded one; `awari verify` checks the recorded one",
+    let verdict = if single.is_identical() {
+        "identical to the recorded result"
+    } else {
+        "the result differs from the recorded one; `awari verify` checks the recorded one"
     };
     let stage = &single.stage;
     format!("{stage} ran in {}{rebuilt}: {verdict}{place}", quantity::time(single.measured.wall_seconds))

@@ -183,16 +183,15 @@ fn counts_line(status: &Status) -> String {
     ];
     let more: Vec<String> =
         more.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    let counts = match more.is_empty() {
-        true => counts,
-        false => {
-            let more = more.join(", ");
-            let to_run = status.counts.map(|of| format!("{} {}", of.to_run, Standing::ToRun)).unwrap_or_default();
-            match counts.strip_prefix(&to_run).filter(|_| !to_run.is_empty()) {
-                Some(rest) => format!("{to_run} ({more}){rest}"),
-                // Without a manifest, the stages to run are unknown.
-                None => format!("{counts} ({more})"),
-            }
+    let counts = if more.is_empty() {
+        counts
+    } else {
+        let more = more.join(", ");
+        let to_run = status.counts.map(|of| format!("{} {}", of.to_run, Standing::ToRun)).unwrap_or_default();
+        match counts.strip_prefix(&to_run).filter(|_| !to_run.is_empty()) {
+            Some(rest) => format!("{to_run} ({more}){rest}"),
+            // Without a manifest, the stages to run are unknown.
+            None => format!("{counts} ({more})"),
         }
     };
     match number {

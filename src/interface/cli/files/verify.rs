@@ -307,10 +307,8 @@ impl Verifier<'_> {
     /// Checks a sound file by the rules, the published counts and the certificate.
     fn by_rules(&self, stones: u32, smaller: &BTreeMap<u32, VerifyStatus>) -> Result<RuleFindings> {
         let databases = &self.opened.sound;
-        let watch = || match self.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
+        let watch =
+            || if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let extent = self.extent();
         let verified = match &self.opened.upper {
             Some(upper) => {

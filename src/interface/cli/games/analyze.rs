@@ -137,16 +137,13 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         for one in &moves {
             players[usize::from(one.judged.turn.side == Side::North)].add(one);
         }
-        match args.json {
-            true => {
-                let value = json(&place, &transcript, &moves, &players, comparison.as_ref());
-                if is_one { print_json(&value)? } else { print_json_line(&value)? }
-            }
-            false => {
-                let space = if number > chosen.start + 1 { "\n" } else { "" };
-                let text = text(&place, &transcript, &moves, &players, comparison.as_ref());
-                print_text(&format!("{space}{text}"))?;
-            }
+        if args.json {
+            let value = json(&place, &transcript, &moves, &players, comparison.as_ref());
+            if is_one { print_json(&value)? } else { print_json_line(&value)? }
+        } else {
+            let space = if number > chosen.start + 1 { "\n" } else { "" };
+            let text = text(&place, &transcript, &moves, &players, comparison.as_ref());
+            print_text(&format!("{space}{text}"))?;
         }
     }
     Ok(if has_moves { analyst.exit() } else { Exit::NoAnswer })
@@ -212,10 +209,8 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
         }
         [word] if !word.contains(char::is_whitespace) && !is_moves(word) => {
             // The path may be a pipe, such as `<(...)` in a shell.
-            disk.read_given(Path::new(word), GAMES_BYTES_MAX).map_err(|error| match error.is_not_found() {
-                true => CliError::NoGame(word.into()),
-                false => error.into(),
-            })?
+            disk.read_given(Path::new(word), GAMES_BYTES_MAX)
+                .map_err(|error| if error.is_not_found() { CliError::NoGame(word.into()) } else { error.into() })?
         }
         [path] if disk.bytes(Path::new(path)).is_ok_and(|bytes| bytes.is_some()) => {
             disk.read_given(Path::new(path), GAMES_BYTES_MAX)?

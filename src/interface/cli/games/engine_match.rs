@@ -488,20 +488,12 @@ impl MatchScore {
         }
         let mut text = format!("{}\n", table.fit(Width::stdout()));
         let EloEstimate { elo, low, high } = elo;
-        let _ = match elo.is_finite() {
+        let _ = if elo.is_finite() {
             // Not -0.0.
-            true => writeln!(
-                text,
-                "{}: Elo {:+.1} ({:+.1} to {:+.1} with 95 %)",
-                names[0],
-                elo + 0.0,
-                low + 0.0,
-                high + 0.0
-            ),
-            false => {
-                let all = if elo > 0.0 { "won" } else { "lost" };
-                writeln!(text, "{}: no Elo, since it {all} all games", names[0])
-            }
+            writeln!(text, "{}: Elo {:+.1} ({:+.1} to {:+.1} with 95 %)", names[0], elo + 0.0, low + 0.0, high + 0.0)
+        } else {
+            let all = if elo > 0.0 { "won" } else { "lost" };
+            writeln!(text, "{}: no Elo, since it {all} all games", names[0])
         };
         if let Some(sprt) = sprt {
             let Sprt { elo0, elo1 } = sprt;

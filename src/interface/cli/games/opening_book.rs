@@ -40,9 +40,10 @@ pub(crate) fn opened(book: OpeningBook) -> OpeningBook {
 
 /// Formats a value: `0.35, proved within -4..48`, or `0, proved`.
 pub(crate) fn book_worth(value: Assessment) -> String {
-    match value.is_exact() {
-        true => format!("{}, proved", stones(value.low)),
-        false => format!("{}, proved within {}..{}", stones(value.estimate), stones(value.low), stones(value.high)),
+    if value.is_exact() {
+        format!("{}, proved", stones(value.low))
+    } else {
+        format!("{}, proved within {}..{}", stones(value.estimate), stones(value.low), stones(value.high))
     }
 }
 

@@ -107,13 +107,14 @@ impl PlayedGame<'_> {
             && let Some(one) = report.moves.iter().find(|one| one.pit == pit)
         {
             let name = MoveText { pit, side: now.seats.side };
-            let said = match one.low == one.high {
-                true => format!("{name} is worth {}, as a search proved\n", Bounds::new(one.low, one.high)),
-                false => format!(
+            let said = if one.low == one.high {
+                format!("{name} is worth {}, as a search proved\n", Bounds::new(one.low, one.high))
+            } else {
+                format!(
                     "{name} rests on an estimate, {}; proved is {}\n",
                     analysis::stones(one.estimated_hundredths()),
                     Bounds::new(one.low, one.high)
-                ),
+                )
             };
             print(&said)?;
         }
@@ -243,9 +244,10 @@ fn searched(word: &str, rules: &Rules, position: &PositionText, report: &SearchR
         ("best", Some(best)) => {
             let name = MoveText { pit: best.pit, side: position.side() };
             let estimate = analysis::stones(report.estimate);
-            match report.is_exact() {
-                true => format!("{name}, worth {}\n", proved(report)),
-                false => format!("{name}, by estimate: {estimate}; proved is {}\n", proved(report)),
+            if report.is_exact() {
+                format!("{name}, worth {}\n", proved(report))
+            } else {
+                format!("{name}, by estimate: {estimate}; proved is {}\n", proved(report))
             }
         }
         ("line", Some(_)) => format!("{}\n", searched_line(rules, position, report)),

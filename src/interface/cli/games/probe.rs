@@ -32,9 +32,10 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     if !analyst.holds(&position.board()) {
         let report = analyst.analyze(position.board(), &[], HALF_PITS)?;
         let rules = analyst.oracle.rules();
-        return match args.json {
-            true => print_json(&ProbeReply::of_search(rules, &position, &report)),
-            false => print_text(&searched_text(rules, &position, &report)),
+        return if args.json {
+            print_json(&ProbeReply::of_search(rules, &position, &report))
+        } else {
+            print_text(&searched_text(rules, &position, &report))
         }
         .map(|()| analyst.exit());
     }
@@ -189,11 +190,10 @@ fn illegal_moves(rules: &Rules, position: &PositionText) -> impl Iterator<Item =
 pub(crate) fn searched_text(rules: &Rules, position: &PositionText, report: &SearchReport) -> String {
     let mut text = board(position);
     let stones = plural(u64::from(position.board().stones()), "stone");
-    let _ = match report.is_exact() {
-        true => writeln!(text, "\nscore {} of {stones}, proved by a search", proved(report)),
-        false => {
-            writeln!(text, "\nestimate {} of {stones}, proved {}", analysis::stones(report.estimate), proved(report))
-        }
+    let _ = if report.is_exact() {
+        writeln!(text, "\nscore {} of {stones}, proved by a search", proved(report))
+    } else {
+        writeln!(text, "\nestimate {} of {stones}, proved {}", analysis::stones(report.estimate), proved(report))
     };
     let _ = writeln!(
         text,
@@ -320,9 +320,10 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String> {
             format!("; {} cannot move, {rest}", side_name(side))
         }
         LineEnd::Repeats { from } => {
-            let rest = match oracle.rules().has_scores() {
-                true => "the remaining stones are shared",
-                false => "each player gets the stones on the own side",
+            let rest = if oracle.rules().has_scores() {
+                "the remaining stones are shared"
+            } else {
+                "each player gets the stones on the own side"
             };
             format!("; the position before move {} is repeated: {rest}", from + 1)
         }

@@ -38,10 +38,7 @@ fn is_long(text: &str, diagnostic: &Diagnostic) -> bool {
 fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_control(c) {
-            true => masked.extend(std::iter::repeat_n('?', c.len_utf8())),
-            false => masked.push(c),
-        }
+        if is_control(c) { masked.extend(std::iter::repeat_n('?', c.len_utf8())) } else { masked.push(c) }
     }
     masked
 }

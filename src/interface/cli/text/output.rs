@@ -38,10 +38,7 @@ fn print_escaped(json: serde_json::Result<String>) -> Result<()> {
         // Control characters occur only in strings, where JSON has escapes for them.
         let mut escaped = String::with_capacity(json.len());
         for c in json.chars() {
-            match is_control(c) {
-                true => _ = write!(escaped, "\\u{:04x}", u32::from(c)),
-                false => escaped.push(c),
-            }
+            if is_control(c) { _ = write!(escaped, "\\u{:04x}", u32::from(c)) } else { escaped.push(c) }
         }
         return print_controls(&(escaped + "\n"));
     }

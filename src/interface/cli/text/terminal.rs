@@ -10,9 +10,10 @@ use std::io::Write;
 
 /// Replaces control characters.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    match text.contains(is_control) {
-        true => text.chars().map(|c| if is_control(c) { char::REPLACEMENT_CHARACTER } else { c }).collect(),
-        false => Cow::Borrowed(text),
+    if text.contains(is_control) {
+        text.chars().map(|c| if is_control(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

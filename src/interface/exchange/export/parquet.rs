@@ -88,11 +88,12 @@ fn schema(has_pairs: bool) -> String {
     let sides = ["mover", "opponent"];
     let pits =
         sides.iter().flat_map(|side| LETTERS.map(|pit| format!("required int32 {side}_{pit} (integer(8, false));")));
-    let values = match has_pairs {
-        false => "required int32 score (integer(8, true));".to_owned(),
-        true => ["required int32 low", "required int32 high", "optional int32 score"]
+    let values = if has_pairs {
+        ["required int32 low", "required int32 high", "optional int32 score"]
             .map(|column| format!("{column} (integer(8, true));"))
-            .concat(),
+            .concat()
+    } else {
+        "required int32 score (integer(8, true));".to_owned()
     };
     format!("message awari {{ {} {values} }}", pits.collect::<String>())
 }

@@ -33,9 +33,10 @@ pub(crate) fn write(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
     let (scores, stones) = (exporter.scores, exporter.index.stones());
     let positions = exporter.index.positions();
     // The key of the description, and the name.
-    let files = match exporter.has_pairs {
-        false => vec![("scores", format!("{stones:02}.raw"))],
-        true => vec![("low", format!("{stones:02}.low.raw")), ("high", format!("{stones:02}.high.raw"))],
+    let files = if exporter.has_pairs {
+        vec![("low", format!("{stones:02}.low.raw")), ("high", format!("{stones:02}.high.raw"))]
+    } else {
+        vec![("scores", format!("{stones:02}.raw"))]
     };
     let mut hasher = blake3::Hasher::new();
     let (mut low, mut buffer) = (Vec::new(), Vec::new());

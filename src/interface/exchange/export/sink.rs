@@ -32,9 +32,10 @@ impl<'d> ExportSink<'d> {
     ) -> Result<ExportSink<'d>, ExchangeError> {
         disk.check_replaceable(path)?;
         let is_there = !replace && disk.bytes(path)?.is_some();
-        let route = match is_there {
-            true => ExportRoute::Compare { file: disk.open(path)?, buffer: Vec::new() },
-            false => ExportRoute::Write(Staged::create(disk, path, expected_bytes)?),
+        let route = if is_there {
+            ExportRoute::Compare { file: disk.open(path)?, buffer: Vec::new() }
+        } else {
+            ExportRoute::Write(Staged::create(disk, path, expected_bytes)?)
         };
         Ok(ExportSink { path: path.to_path_buf(), bytes: 0, route })
     }

@@ -83,10 +83,11 @@ impl Databases {
     fn __repr__(&self) -> String {
         let set = if self.handle.is_reachable_only() { "reachable" } else { "all" };
         let stones: Vec<u32> = self.handle.stones().collect();
-        let rules = match self.handle.has_scores() {
-            true => String::new(),
-            false => format!(", rules {}", self.handle.rules()),
-        };
+        let rules = if self.handle.has_scores() {
+String::new()
+} else {
+format!(", rules {}", self.handle.rules())
+};
         format!("<awari.Databases of {stones:?} stones, {set} positions{rules}>")
     }
 

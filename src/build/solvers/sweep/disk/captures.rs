@@ -83,9 +83,10 @@ impl TaskCaptures {
     ) -> Result<(), W::Error> {
         cells.file().read(place, into)?;
         cells.counts.add_read(into.len());
-        match cells.file().checksum(into) == sum {
-            true => Ok(()),
-            false => Err(cells.file().is_damaged("best captures read back are not what was written")),
+        if cells.file().checksum(into) == sum {
+            Ok(())
+        } else {
+            Err(cells.file().is_damaged("best captures read back are not what was written"))
         }
     }
 }

@@ -320,9 +320,10 @@ impl<'a, W: CellFile> Cells<'a, W> {
                     let bytes = &mut buffer[changed.len() * slab.cell_bytes..][..slab.cell_bytes];
                     let is_known = is_there && self.is_sound(cell, other);
                     let scores = &mut bytes[..slab.cell_bytes - SUM_BYTES];
-                    match is_known {
-                        true => scores.copy_from_slice(&other[..scores.len()]),
-                        false => scores.fill(0),
+                    if is_known {
+                        scores.copy_from_slice(&other[..scores.len()])
+                    } else {
+                        scores.fill(0)
                     }
                     let rows = slab.rows_of(&(group..group + 1));
                     for (to, row) in scores.chunks_exact_mut(slab.width).zip(rows) {

@@ -133,9 +133,12 @@ impl DiskPlan {
         for pair in pairs(index.stones()) {
             let moves = straight_of(index, pair.mover as u32);
             for (slab, is_block) in [(pair.mover, false), (pair.opponent, true)] {
-                let new = |groups| match is_block {
-                    false => SweepTask::base(&layout, &pair, groups),
-                    true => SweepTask::block(&layout, &pair, groups, index, &moves),
+                let new = |groups| {
+                    if is_block {
+                        SweepTask::block(&layout, &pair, groups, index, &moves)
+                    } else {
+                        SweepTask::base(&layout, &pair, groups)
+                    }
                 };
                 let mut end = layout.slabs[slab].row_groups;
                 while end > 0 {

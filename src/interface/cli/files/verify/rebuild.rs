@@ -161,13 +161,13 @@ impl<'a> Rebuild<'a> {
         }
         let mut expected = Databases::new(self.request.rules, self.request.set);
         let cache = BlockCache::new(CACHE_BYTES_MAX);
-        let rebuilt = match found.scores().positions() == scores.shape().positions() {
-            true => CachedScores::sharing(rebuilt, cache),
+        let rebuilt = if found.scores().positions() == scores.shape().positions() {
+            CachedScores::sharing(rebuilt, cache)
+        } else {
             // The lower bounds; the upper ones follow from them.
-            false => {
-                let [lows, _] = CachedScores::sections(rebuilt, cache);
-                lows
-            }
+
+            let [lows, _] = CachedScores::sections(rebuilt, cache);
+            lows
         };
         expected.insert(stones, rebuilt)?;
         Ok(RebuildComparison::Differs(check::differences(found, expected.get(stones)?)?))

@@ -56,9 +56,10 @@ impl BookComparison {
         if self.moves == 0 {
             return "the book does not have the first position of the game\n".to_owned();
         }
-        let end = match self.moves < moves.len() {
-            true => format!("the book ends after move {}", self.moves),
-            false => "the book does not end before the game".to_owned(),
+        let end = if self.moves < moves.len() {
+            format!("the book ends after move {}", self.moves)
+        } else {
+            "the book does not end before the game".to_owned()
         };
         let Some((number, side)) = self.left else {
             return format!("no player left the book; {end}\n");

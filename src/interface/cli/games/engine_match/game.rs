@@ -168,9 +168,10 @@ pub(super) fn recorded(game: Game, reason: &str) -> Option<FinishedGame> {
 /// Formats the command `position` for the current position, with all moves, so that the engine knows of repetitions.
 pub(super) fn position(game: &Game) -> String {
     let start = game.start();
-    let mut text = match start == Game::new(*game.rules()).start() {
-        true => "position startpos".to_owned(),
-        false => format!("position fen {}", start.text()),
+    let mut text = if start == Game::new(*game.rules()).start() {
+        "position startpos".to_owned()
+    } else {
+        format!("position fen {}", start.text())
     };
     if !game.turns().is_empty() {
         text.push_str(" moves ");
