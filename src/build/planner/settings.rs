@@ -137,9 +137,15 @@ impl Verify {
 
 /// Returns the keys of a manifest.
 pub fn schema() -> Schema {
+    let tables: [fn(Schema) -> Schema; 8] =
+        [game_keys, build_keys, dual_keys, store_keys, check_keys, derived_keys, book::keys, run_keys];
+    tables.into_iter().fold(Schema::new(), |schema, keys| keys(schema))
+}
+
+/// Adds the keys of the table `[game]`.
+fn game_keys(schema: Schema) -> Schema {
     let rules: Vec<&str> = Rules::KNOWN.iter().map(|rules| rules.name).collect();
-    let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
-    let schema = Schema::new()
+    schema
         .table("game", "What to solve. Part of every file's identity.")
         .key(ManifestKey::new("game.rules", ValueType::one_of(&rules), rules[0], "Rules; part of every file's identity."))
         .key(ManifestKey::new(
@@ -155,6 +161,12 @@ pub fn schema() -> Schema {
             "Stones in each pit at the start of the game; the reachable database of all its stones, twelve times as many, has \
              the opening position too.",
         ))
+}
+
+/// Adds the keys of the table `[build]`.
+fn build_keys(schema: Schema) -> Schema {
+    let methods: Vec<&str> = [AUTO].into_iter().chain(Method::ALL.map(Method::word)).collect();
+    schema
         .table("build", "What to build, and with which resources.")
         .key(ManifestKey::required(
             "build.stones",
@@ -198,6 +210,11 @@ pub fn schema() -> Schema {
             "10 min",
             "Interval at which a long stage saves its state: the most work that a crash can cost.",
         ))
+}
+
+/// Adds the keys of the table `[dual]`.
+fn dual_keys(schema: Schema) -> Schema {
+    schema
         .table("dual", "Cache and order of the bits of the method one-bit-dual.")
         .key(ManifestKey::new(
             "dual.cache",
@@ -225,6 +242,11 @@ pub fn schema() -> Schema {
             "dual",
             "Order of the bits: that in which children are read (dual), or that of positions (single).",
         ))
+}
+
+/// Adds the keys of the table `[store]`.
+fn store_keys(schema: Schema) -> Schema {
+    schema
         .table("store", "Codec of databases, and files to keep.")
         .key(ManifestKey::new(
             "store.codec",
@@ -246,6 +268,11 @@ pub fn schema() -> Schema {
             "databases",
             "Files to keep after a database is verified: databases, or all, with capture databases and planes.",
         ))
+}
+
+/// Adds the keys of the table `[check]`.
+fn check_keys(schema: Schema) -> Schema {
+    schema
         .table("check", "Checks of a database before the next one is built.")
         .key(ManifestKey::new(
             "check.verify",
@@ -260,6 +287,11 @@ pub fn schema() -> Schema {
             "true",
             "Whether to compare counts with the published ones, which exist for all positions of up to 34 stones.",
         ))
+}
+
+/// Adds the keys of what is made from finished databases.
+fn derived_keys(schema: Schema) -> Schema {
+    schema
         .table("puzzles", "Positions for people to solve, from each database.")
         .key(ManifestKey::new(
             "puzzles.count",
@@ -282,8 +314,11 @@ pub fn schema() -> Schema {
             "12",
             "How many times the fit goes over all positions.",
         ))
-        ;
-    book::keys(schema)
+}
+
+/// Adds the keys of the tables `[cluster]` and `[run]`.
+fn run_keys(schema: Schema) -> Schema {
+    schema
         .table("cluster", "Resources of each rank of a job.")
         .key(ManifestKey::new(
             "cluster.scratch",

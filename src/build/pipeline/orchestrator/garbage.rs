@@ -13,7 +13,7 @@ use crate::error::{Result, unusable};
 use crate::journal::{Contents, JournalState, Record};
 use crate::orchestrator::Orchestrator;
 use crate::path_text;
-use crate::plan::{Keep, PlanOptions, SettledReason, SettledStage, plan};
+use crate::plan::{Keep, Plan, PlanOptions, SettledReason, SettledStage, plan};
 use crate::status::holder;
 use disk::{Disk, DiskError, is_leftover};
 use serde::Serialize;
@@ -99,66 +99,78 @@ impl Orchestrator<'_> {
     }
 
     fn collect(&self, state: &JournalState) -> Result<Garbage> {
-        let graph = self.work.graph();
-        let unusable = |source| unusable(&self.directory, source);
         let found = survey(self.disk, &self.directory, self.work)?;
         let options = PlanOptions { keep: Keep::Targets, ..PlanOptions::default() };
-        let plan = plan(graph, state, &found, &options)?;
+        let plan = plan(self.work.graph(), state, &found, &options)?;
         let mut garbage = Garbage::default();
-        let mut put =
-            |path: PathBuf, bytes, why, artifact| garbage.items.push(GarbageItem { path, bytes, why, artifact });
+        self.collect_artifacts(state, &plan, &mut garbage)?;
+        self.collect_snapshots(&plan, &mut garbage)?;
+        self.collect_files(state, &mut garbage)?;
+        garbage.items.sort_by(|a, b| (a.why, &a.path).cmp(&(b.why, &b.path)));
+        Ok(garbage)
+    }
 
+    /// Collects artifacts that no stage reads any more, or that no manifest asks for.
+    fn collect_artifacts(&self, state: &JournalState, plan: &Plan, garbage: &mut Garbage) -> Result<()> {
         let why = if self.options.keep == Keep::All { GarbageReason::Kept } else { GarbageReason::Unread };
         for name in &plan.removable {
             let path = name.below(&self.directory);
             let bytes = self.disk.bytes(&path)?.unwrap_or(0);
-            put(path, bytes, why, Some(name.clone()));
+            garbage.items.push(GarbageItem { path, bytes, why, artifact: Some(name.clone()) });
         }
         for (name, built) in state.artifacts() {
             let path = name.below(&self.directory);
-            if graph.artifact(name).is_none()
+            if self.work.graph().artifact(name).is_none()
                 && !built.removed
                 && let Some(bytes) = self.disk.bytes(&path)?
             {
-                put(path, bytes, GarbageReason::Unasked, Some(name.clone()));
+                let (why, artifact) = (GarbageReason::Unasked, Some(name.clone()));
+                garbage.items.push(GarbageItem { path, bytes, why, artifact });
             }
         }
-        let mut strange = Vec::new();
+        Ok(())
+    }
+
+    /// Collects snapshots that no stage will resume from.
+    fn collect_snapshots(&self, plan: &Plan, garbage: &mut Garbage) -> Result<()> {
+        let unusable = |source| unusable(&self.directory, source);
         let is_settled = |settled: &&SettledStage| settled.why != SettledReason::NotRequested;
         let settled: BTreeSet<_> = plan.fresh.iter().filter(is_settled).map(|of| of.stage.file_name()).collect();
-        let stages: BTreeSet<_> = graph.stages().iter().map(|stage| stage.name.file_name()).collect();
+        let stages: BTreeSet<_> = self.work.graph().stages().iter().map(|stage| stage.name.file_name()).collect();
         for path in self.disk.list_directories(&snapshots_path(&self.directory)).map_err(unusable)? {
             let files = files_below(self.disk, &path, DEPTH_MAX).map_err(unusable)?;
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let is_ours = stages.contains(&name) || is_snapshots(self.disk, &path).map_err(unusable)?;
             if stages.contains(&name) && !settled.contains(&name) {
                 // The stage will resume from its snapshots, but not from unfinished ones.
-                for path in files.into_iter().filter(|path| is_leftover(path)) {
-                    let bytes = length(self.disk, std::slice::from_ref(&path));
-                    put(path, bytes, GarbageReason::Leftover, None);
-                }
+                let leftovers = files.into_iter().filter(|path| is_leftover(path));
+                leftovers.for_each(|path| self.put_file(garbage, path, GarbageReason::Leftover));
             } else if is_ours && !files.is_empty() {
-                put(path, length(self.disk, &files), GarbageReason::Snapshot, None);
+                self.put_snapshots(garbage, path, &files);
             } else {
-                strange.extend(files);
+                garbage.strange.extend(files);
             }
         }
         let local = self.work.local_snapshots(self.disk, &self.directory);
-        if let Some(path) = local.as_ref().filter(|_| plan.steps.is_empty()) {
-            let files = files_below(self.disk, path, DEPTH_MAX).map_err(unusable)?;
-            if !files.is_empty() && is_snapshots(self.disk, path).map_err(unusable)? {
-                put(path.clone(), length(self.disk, &files), GarbageReason::Snapshot, None);
+        if let Some(path) = local.filter(|_| plan.steps.is_empty()) {
+            let files = files_below(self.disk, &path, DEPTH_MAX).map_err(unusable)?;
+            if !files.is_empty() && is_snapshots(self.disk, &path).map_err(unusable)? {
+                self.put_snapshots(garbage, path, &files);
             }
         }
+        Ok(())
+    }
+
+    /// Collects the other files of the directory: leftovers, files that no manifest asks for, and strange ones.
+    fn collect_files(&self, state: &JournalState, garbage: &mut Garbage) -> Result<()> {
+        let unusable = |source| unusable(&self.directory, source);
         let name_of = |path: &Path| {
             let name = path.strip_prefix(&self.directory).ok().and_then(Path::to_str);
             name.and_then(|name| ArtifactName::new(name).ok())
         };
-        let known = |path: &Path| {
-            name_of(path).is_some_and(|name| {
-                // A run may have published an artifact of the graph since the survey.
-                self.work.is_kept(&name) || graph.artifact(&name).is_some() || state.built(&name).is_some()
-            })
+        let is_known = |name: &ArtifactName| {
+            // A run may have published an artifact of the graph since the survey.
+            self.work.is_kept(name) || self.work.graph().artifact(name).is_some() || state.built(name).is_some()
         };
         let mut folders = self.directories();
         folders.extend(self.work.folders().iter().map(|folder| self.directory.join(folder)));
@@ -167,38 +179,43 @@ impl Orchestrator<'_> {
         for folder in &folders {
             files.extend(files_below(self.disk, folder, DEPTH_MAX).map_err(unusable)?);
         }
-        files.extend(self.disk.list(&self.directory).map_err(unusable)?);
-        files.extend(self.disk.list(&self.directory.join(LOGS)).map_err(unusable)?);
         // Snapshots are folders.
-        files.extend(self.disk.list(&snapshots_path(&self.directory)).map_err(unusable)?);
+        for folder in [self.directory.clone(), self.directory.join(LOGS), snapshots_path(&self.directory)] {
+            files.extend(self.disk.list(&folder).map_err(unusable)?);
+        }
         for path in files {
+            let name = name_of(&path);
+            let is_of_runs = path.starts_with(self.directory.join(LOGS)) || is_of_run(&self.directory, &path);
             if is_leftover_of(&self.directory, &path, self.work) {
-                let bytes = length(self.disk, std::slice::from_ref(&path));
-                put(path, bytes, GarbageReason::Leftover, None);
-                continue;
-            }
-            if path.starts_with(self.directory.join(LOGS)) || is_of_run(&self.directory, &path) || known(&path) {
-                continue;
-            }
-            if let Some(name) = name_of(&path)
-                && self.work.recognises(self.disk, &path, &name).map_err(unusable)?
-            {
-                let bytes = length(self.disk, std::slice::from_ref(&path));
-                put(path, bytes, GarbageReason::Unasked, None);
-            } else {
-                strange.push(path);
+                self.put_file(garbage, path, GarbageReason::Leftover);
+            } else if !is_of_runs && !name.as_ref().is_some_and(is_known) {
+                match name {
+                    Some(name) if self.work.recognises(self.disk, &path, &name).map_err(unusable)? => {
+                        self.put_file(garbage, path, GarbageReason::Unasked);
+                    }
+                    _ => garbage.strange.push(path),
+                }
             }
         }
+        let local = self.work.local_snapshots(self.disk, &self.directory);
         let is_known = |path: &PathBuf| {
             let holds = |folder: &PathBuf| folder.starts_with(path);
             let is_ours = [LOGS, SNAPSHOTS].iter().any(|name| path.ends_with(name));
             is_ours || folders.iter().any(holds) || local.as_ref().is_some_and(holds)
         };
         let directories = self.disk.list_directories(&self.directory).map_err(unusable)?;
-        strange.extend(directories.into_iter().filter(|path| !is_known(path)));
-        garbage.strange = strange;
-        garbage.items.sort_by(|a, b| (a.why, &a.path).cmp(&(b.why, &b.path)));
-        Ok(garbage)
+        garbage.strange.extend(directories.into_iter().filter(|path| !is_known(path)));
+        Ok(())
+    }
+
+    fn put_file(&self, garbage: &mut Garbage, path: PathBuf, why: GarbageReason) {
+        let bytes = length(self.disk, std::slice::from_ref(&path));
+        garbage.items.push(GarbageItem { path, bytes, why, artifact: None });
+    }
+
+    fn put_snapshots(&self, garbage: &mut Garbage, path: PathBuf, files: &[PathBuf]) {
+        let (bytes, why) = (length(self.disk, files), GarbageReason::Snapshot);
+        garbage.items.push(GarbageItem { path, bytes, why, artifact: None });
     }
 }
 

@@ -13,14 +13,14 @@ use crate::journal::{
 };
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
-use crate::orchestrator::execution::{execute, fingerprints_of};
+use crate::orchestrator::execution::{ExecutedStage, Fingerprints, execute, fingerprints_of};
 use crate::plan::{
     AdoptedArtifact, FreshnessTable, Plan, PlanPrediction, PlannedStage, Reason, SettledReason, evaluate, plan_of,
 };
 use crate::preflight::PreflightError;
 use crate::progress::StageProgress;
 use crate::report::StageError;
-use crate::stage::StageName;
+use crate::stage::{StageName, StageSpec};
 use crate::work::StageContext;
 use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
 use std::collections::BTreeSet;
@@ -358,51 +358,22 @@ impl ActiveRun<'_, '_, '_> {
 
     /// Runs one stage. Returns `false` if it was stopped on request.
     fn step(&mut self, step: &PlannedStage, steps_left: usize) -> Result<bool> {
-        let orchestrator = self.orchestrator;
-        let (disk, directory) = (orchestrator.disk, orchestrator.directory.as_path());
+        let Orchestrator { disk, directory, work, observer, stop, options, .. } = self.orchestrator;
         let name = &step.stage;
-        let found = &self.found;
-        let digest_of = |name: &ArtifactName| match found.get(name) {
-            Some(Inspection::Header { digest, .. }) => Some(*digest),
-            _ => self.journal.state().built(name).map(|b| b.artifact.digest),
+        let number = self.graph.position(name).expect("steps are stages of the graph");
+        let stage = &self.graph.stages()[number];
+        let has_run = self.ran.iter().any(|ran| ran.stage == *name);
+        let Some(fingerprints) = self.fingerprints(number).filter(|_| !has_run) else {
+            let source = StageError::failed(format!("it cannot be brought up to date: {}", step.reason));
+            return Err(PipelineError::StageFailed { stage: name.clone(), source });
         };
-        let at = self.graph.position(name);
-        let at = at.expect("steps are stages of the graph");
-        let stage = &self.graph.stages()[at];
-        let fingerprints = fingerprints_of(self.graph, at, digest_of);
-        let failed = |source: StageError| PipelineError::StageFailed { stage: name.clone(), source };
-        let again = self.ran.iter().any(|ran| ran.stage == *name);
-        let Some(fingerprints) = fingerprints.filter(|_| !again) else {
-            let message = format!("it cannot be brought up to date: {}", step.reason);
-            return Err(failed(StageError::failed(message)));
-        };
-
-        if let Some(artifact) = self.exchanged(name)? {
-            let what = match self.found.get(&artifact) {
-                Some(Inspection::Unreadable(what)) => what.clone(),
-                _ => "the file was exchanged while the run went on".to_owned(),
-            };
-            return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
-        }
-        for output in &stage.outputs {
-            if let Some(Inspection::Damaged(what) | Inspection::Unreadable(what)) = self.found.get(output) {
-                // The verified file is about to be replaced.
-                self.note_damage(output, &what.clone(), false)?;
-            }
-        }
-        self.journal.append(Record::StageStarted { stage: name.clone(), reason: clip(&step.reason.to_string()) })?;
-        orchestrator.observer.notice(&Event::StageStarted {
-            stage: name.clone(),
-            reason: step.reason.clone(),
-            number: self.ran.len() + 1,
-            steps: self.ran.len() + steps_left,
-            cost: step.cost,
-        });
+        self.refuse_exchanged(stage, None)?;
+        self.begin(step, stage, steps_left)?;
         let snapshots = Snapshots::open(
-            disk,
+            *disk,
             snapshots_path(directory).join(name.file_name()),
             fingerprints.snapshots(self.journal.state()),
-            orchestrator.options.snapshot_interval,
+            options.snapshot_interval,
         );
         let snapshots = match snapshots {
             Ok(snapshots) => snapshots,
@@ -410,45 +381,83 @@ impl ActiveRun<'_, '_, '_> {
         };
         let progress = StageProgress::new();
         let context = StageContext {
-            disk,
+            disk: *disk,
             directory,
             scratch: None,
             snapshots,
-            threads: orchestrator.options.threads,
-            memory: orchestrator.options.memory,
+            threads: options.threads,
+            memory: options.memory,
             progress: &progress,
-            stop: orchestrator.stop,
+            stop,
         };
-        let (work, observer) = (orchestrator.work, orchestrator.observer);
-        let result = execute(work, stage, &context, &fingerprints, observer);
-        let done = match result {
+        let done = match execute(*work, stage, &context, &fingerprints, *observer) {
             Ok(done) => done,
             Err(StageError::Stopped) => {
-                let stage = name.clone();
-                orchestrator.observer.notice(&Event::StageStopped { stage });
+                observer.notice(&Event::StageStopped { stage: name.clone() });
                 return Ok(false);
             }
             Err(error) => return Err(self.fail(name, error)),
         };
-        if let Some(artifact) = self.exchanged(name)? {
-            let what = match self.found.get(&artifact) {
-                Some(Inspection::Unreadable(what)) => what.clone(),
-                _ => format!("{artifact} was exchanged while {name} read it"),
-            };
-            // The outputs have their final names already.
-            for output in stage.outputs.iter().filter(|name| done.found.contains_key(*name)) {
-                self.note_damage(output, &what, false)?;
-            }
-            return Err(self.fail(name, StageError::Damaged { artifact, what, silent: false }));
-        }
-        let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
+        self.refuse_exchanged(stage, Some(&done.found))?;
         // Before the record: once the stage is recorded as done, its snapshots are not read again.
         context.snapshots.remove()?;
+        self.finish(step, stage, done)?;
+        Ok(true)
+    }
+
+    /// Returns the fingerprints of the outputs of a stage, if the digests of its inputs are known.
+    fn fingerprints(&self, stage: usize) -> Option<Fingerprints> {
+        fingerprints_of(self.graph, stage, |name| match self.found.get(name) {
+            Some(Inspection::Header { digest, .. }) => Some(*digest),
+            _ => self.journal.state().built(name).map(|built| built.artifact.digest),
+        })
+    }
+
+    /// Fails if an input of a stage was exchanged: before it runs, or while it has written outputs, which have their final names
+    /// already.
+    fn refuse_exchanged(&mut self, stage: &StageSpec, written: Option<&Inspections>) -> Result<()> {
+        let Some(artifact) = self.exchanged(&stage.name)? else { return Ok(()) };
+        let what = match (self.found.get(&artifact), written) {
+            (Some(Inspection::Unreadable(what)), _) => what.clone(),
+            (_, None) => "the file was exchanged while the run went on".to_owned(),
+            (_, Some(_)) => format!("{artifact} was exchanged while {} read it", stage.name),
+        };
+        for output in stage.outputs.iter().filter(|name| written.is_some_and(|written| written.contains_key(*name))) {
+            self.note_damage(output, &what, false)?;
+        }
+        Err(self.fail(&stage.name, StageError::Damaged { artifact, what, silent: false }))
+    }
+
+    /// Records that a stage starts.
+    fn begin(&mut self, step: &PlannedStage, stage: &StageSpec, steps_left: usize) -> Result<()> {
+        for output in &stage.outputs {
+            if let Some(Inspection::Damaged(what) | Inspection::Unreadable(what)) = self.found.get(output) {
+                // The verified file is about to be replaced.
+                self.note_damage(output, &what.clone(), false)?;
+            }
+        }
+        let (stage, reason) = (step.stage.clone(), clip(&step.reason.to_string()));
+        self.journal.append(Record::StageStarted { stage, reason })?;
+        self.orchestrator.observer.notice(&Event::StageStarted {
+            stage: step.stage.clone(),
+            reason: step.reason.clone(),
+            number: self.ran.len() + 1,
+            steps: self.ran.len() + steps_left,
+            cost: step.cost,
+        });
+        Ok(())
+    }
+
+    /// Records that a stage is done.
+    fn finish(&mut self, step: &PlannedStage, stage: &StageSpec, done: ExecutedStage) -> Result<()> {
+        let orchestrator = self.orchestrator;
+        let name = &step.stage;
+        let bytes = done.artifacts.iter().map(|artifact| artifact.bytes).sum();
         let (artifacts, measured) = (done.artifacts.clone(), done.measured.clone());
         self.append(Record::StageDone { stage: name.clone(), artifacts, measured }, &stage.outputs)?;
         self.forced.remove(&name.to_string());
         for name in done.found.keys() {
-            self.space.measure(disk, directory, name)?;
+            self.space.measure(orchestrator.disk, &orchestrator.directory, name)?;
         }
         self.space.forget_snapshots(stage);
         self.found.extend(done.found);
@@ -459,7 +468,7 @@ impl ActiveRun<'_, '_, '_> {
             measured: done.measured,
             artifacts: done.artifacts,
         });
-        Ok(true)
+        Ok(())
     }
 
     fn note_damage(&mut self, artifact: &ArtifactName, what: &str, silent: bool) -> Result<()> {
