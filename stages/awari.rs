@@ -83,7 +83,7 @@ impl Work for Awari {
     fn run(&self, stage: &StageSpec, context: &StageContext<'_>) -> StageResult<StageReport> {
         let pool = thread_pool(context.threads()).map_err(StageError::no_threads)?;
         let (build, parameters) = (&self.build, stage.name.parameters());
-        let kind = kinds::of(&stage.name).expect("the graph has stages of known kinds");
+        let kind = kinds::kind_of(&stage.name).expect("the graph has stages of known kinds");
         let plan = build.plan((kind.stones)(build.settings(), parameters));
         build.stage_cache().begin((kind.cache_use)(plan), stage.cost.memory_bytes, plan);
         pool.install(|| (kind.run)(build, parameters, context))

@@ -165,15 +165,15 @@ fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<S
         book.roots().iter().map(|&id| AwariGame::board(book.graph().node(id).key)).collect()
     };
     if begun != roots {
-        let of = |boards: &[Board]| match boards.len() {
+        let text = |boards: &[Board]| match boards.len() {
             1 => PositionText::of_board(boards[0]).to_string(),
             count => format!("{} and {} other positions", PositionText::of_board(boards[0]), count - 1),
         };
         return Err(StageError::failed(format!(
             "{} begins at {}, and the book of this manifest at {}: choose another book.name, or remove the file",
             path.display(),
-            of(&begun),
-            of(&roots)
+            text(&begun),
+            text(&roots)
         )));
     }
     let closed = builder.look_up().map_err(failed_build)?;
@@ -207,7 +207,8 @@ fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<S
         context.progress().advance((now.min(wanted) - before.min(wanted)) as u64);
     }
     builder.store_values().map_err(failed_build)?;
-    let milestone = if had > wanted { of(&builder.first(wanted).map_err(failed_build)?) } else { of(builder.book()) };
+    let milestone =
+        if had > wanted { describe(&builder.first(wanted).map_err(failed_build)?) } else { describe(builder.book()) };
     let report = publish(positions, &milestone, context)?;
     Ok(match ranks {
         Some(ranks) => report.with("ranks", ranks.count() as u64).with("assessed_twice", ranks.repeated()),
@@ -216,7 +217,7 @@ fn run(build: &BuildContext, positions: u32, context: &StageContext) -> Result<S
 }
 
 /// Describes a book.
-fn of(book: &Book<AwariGame>) -> BookMilestone {
+fn describe(book: &Book<AwariGame>) -> BookMilestone {
     let (graph, root, totals) = (book.graph(), book.roots()[0], book.totals());
     let value = graph.value(root);
     let depths = |is_book| drop_out_depths(graph, root, is_book);

@@ -37,7 +37,7 @@ pub(crate) fn named(word: &str) -> Option<&'static StageKind> {
 }
 
 /// Returns the kind of a stage.
-pub(crate) fn of(stage: &StageName) -> Option<&'static StageKind> {
+pub(crate) fn kind_of(stage: &StageName) -> Option<&'static StageKind> {
     named(stage.kind())
 }
 
@@ -66,17 +66,17 @@ pub fn patterns() -> impl Iterator<Item = String> {
 
 /// Returns the part of a build that a stage belongs to; `None` if no build has such stages.
 pub fn phase(stage: &StageName) -> Option<Phase> {
-    of(stage).map(|kind| kind.phase)
+    kind_of(stage).map(|kind| kind.phase)
 }
 
 /// Returns the class by which the planner predicts a stage, for a database that is solved by a method.
 pub fn class(stage: &StageName, method: Method) -> Option<StageClass> {
-    (of(stage)?.class)(method)
+    (kind_of(stage)?.class)(method)
 }
 
 /// Returns the only method whose databases need such a stage.
 pub fn method(stage: &StageName) -> Option<Method> {
-    match of(stage)?.methods {
+    match kind_of(stage)?.methods {
         &[method] => Some(method),
         _ => None,
     }
@@ -84,12 +84,12 @@ pub fn method(stage: &StageName) -> Option<Method> {
 
 /// Whether a stage makes a database.
 pub fn makes_database(stage: &StageName) -> bool {
-    of(stage).is_some_and(makes_databases)
+    kind_of(stage).is_some_and(makes_databases)
 }
 
 /// Whether a stage makes databases that are solved by a method.
 pub fn makes_database_by(stage: &StageName, method: Method) -> bool {
-    of(stage).is_some_and(|kind| makes_databases(kind) && kind.methods.contains(&method))
+    kind_of(stage).is_some_and(|kind| makes_databases(kind) && kind.methods.contains(&method))
 }
 
 fn makes_databases(kind: &StageKind) -> bool {

@@ -90,7 +90,7 @@ fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Res
         ));
     }
     let done = done.map_err(|error| {
-        let next = NextSteps { args, dir: &dir }.of(&error);
+        let next = NextSteps { args, dir: &dir }.lines(&error);
         CliError::Run { error: Box::new(error), next }
     })?;
 
@@ -167,7 +167,7 @@ struct NextSteps<'a> {
 
 impl NextSteps<'_> {
     /// Returns lines with commands to paste, each with its purpose.
-    fn of(&self, error: &PipelineError) -> Vec<String> {
+    fn lines(&self, error: &PipelineError) -> Vec<String> {
         let dir = self.dir.display().to_string();
         let command = |words: &[&str]| command_line(words.iter().map(|word| (*word).to_owned()));
         let again = resuming(self.args, &BTreeSet::new());
