@@ -286,7 +286,7 @@ impl<'d> PlaneWriter<'d> {
 
 /// Returns the words of some bytes. Blocks are whole words.
 fn words_of(bytes: &Range<u64>) -> Range<usize> {
-    debug_assert!(bytes.start % 8 == 0 && bytes.end % 8 == 0);
+    debug_assert!(bytes.start.is_multiple_of(8) && bytes.end.is_multiple_of(8));
     (bytes.start / 8) as usize..(bytes.end / 8) as usize
 }
 

@@ -150,7 +150,10 @@ mod tests {
         let ends = ThreadCommunicator::job(3, NetworkFaults::none());
         let load = |rank: usize| RankLoad { bytes_sent: 10 * rank as u64, threads: 1, ..RankLoad::default() };
         let gathered: Vec<_> = std::thread::scope(|scope| {
-            let send = |mut end: ThreadCommunicator| gather(&mut end, &load(end.rank())).unwrap();
+            let send = |mut end: ThreadCommunicator| {
+                let load = load(end.rank());
+                gather(&mut end, &load).unwrap()
+            };
             let running: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || send(end))).collect();
             running.into_iter().map(|rank| rank.join().unwrap()).collect()
         });
