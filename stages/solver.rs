@@ -3,7 +3,7 @@
 
 use crate::build_context::BuildContext;
 use crate::declaration;
-use crate::distributed::{RankResult, SharedFile, SharedWriter, agree, is_shared};
+use crate::distributed::{RankResult, TeamFile, TeamWriter, agree, is_shared};
 use crate::kind::{Declaration, FamilyContent, FileFamily, StageKind, is_numbered};
 use crate::opening::OpeningSolver;
 use crate::{files, opening};
@@ -78,7 +78,7 @@ pub(crate) struct DatabaseOutput<'d, 'a> {
 /// Writer of the positions of one rank of the database that a stage makes. It receives the scores in slabs, and adds that of
 /// the opening.
 pub(crate) struct DatabaseWriter<'d> {
-    writer: SharedWriter<'d>,
+    writer: TeamWriter<'d>,
     opening: Option<OpeningSolver>,
     /// The position after those received.
     position: u64,
@@ -99,7 +99,7 @@ impl<'d> DatabaseWriter<'d> {
     pub(crate) fn begin(output: &DatabaseOutput<'d, '_>, communicator: &mut dyn Communicator) -> RankResult<Self> {
         let DatabaseOutput { settings, disk, index, path, scratch, opening_capture } = *output;
         let (kind, stones) = (FileKind::Database, index.stones());
-        let file = SharedFile {
+        let file = TeamFile {
             disk,
             path,
             identity: files::identity(settings.rules.name, settings.set, kind, stones),

@@ -78,3 +78,12 @@ pub(super) fn decided_above(stones: u32, bound: u32) -> impl Iterator<Item = Pla
 pub(super) fn stones_and_bound(parameters: &[u32]) -> (u32, u32) {
     (parameters[0], parameters[1])
 }
+
+/// Returns the bits of a position that a bound method keeps in memory.
+pub(super) fn bits_in_memory(method: Method) -> u64 {
+    match method {
+        Method::TwoBit => 2,
+        Method::OneBit => 1,
+        _ => 0,
+    }
+}

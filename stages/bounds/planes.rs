@@ -4,7 +4,7 @@
 //! seeds has one plane for each bound, interleaved by groups of units: slabs, groups in a slab, descending bounds in a
 //! group.
 
-use crate::distributed::{RankResult, SharedFile, SharedWriter};
+use crate::distributed::{RankResult, TeamFile, TeamWriter};
 use crate::files;
 use disk::{Digest, Disk, signed_of};
 use game::{Index, Orientation};
@@ -157,7 +157,7 @@ const RANGE: (i8, i8) = (i8::MIN, i8::MAX);
 
 /// Writer of the words of one rank of a file of planes.
 pub(crate) struct PlaneWriter<'d> {
-    writer: SharedWriter<'d>,
+    writer: TeamWriter<'d>,
     /// The words of this rank.
     words: Range<usize>,
     /// The word that comes next. Words of other ranks are passed over.
@@ -198,7 +198,7 @@ impl<'d> PlaneWriter<'d> {
         communicator: &mut dyn Communicator,
     ) -> RankResult<PlaneWriter<'d>> {
         let layout = PlaneLayout::new(index, plane.orientation());
-        let file = SharedFile {
+        let file = TeamFile {
             disk,
             path,
             identity: plane.identity(settings, index.stones()),

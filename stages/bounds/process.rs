@@ -2,7 +2,7 @@
 //!
 //! Between passes the stage saves a snapshot at the interval of the manifest, and when it is asked to stop.
 
-use super::declaration::{self, BOUND_METHODS, PLANES};
+use super::declaration::{self, BOUND_METHODS, PLANES, bits_in_memory};
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
 use super::ranks;
 use super::state::{BoundProgress, BoundState, slot};
@@ -129,15 +129,6 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
             .with("pages written", counts.written - before.written);
     }
     Ok(stage)
-}
-
-/// Returns the bits of a position that a bound method keeps in memory.
-pub(super) fn bits_in_memory(method: Method) -> u64 {
-    match method {
-        Method::TwoBit => 2,
-        Method::OneBit => 1,
-        _ => 0,
-    }
 }
 
 /// Snapshot of the stage: wins and candidates as two planes.

@@ -3,10 +3,9 @@
 //! Each rank keeps its planes from bound to bound. For a resumed run, or a stage that is run alone, each loads its part from
 //! the planes, which are those of one machine. They are the checkpoint: nothing is saved within a bound.
 
-use super::declaration;
+use super::declaration::{self, bits_in_memory};
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
-use super::process::bits_in_memory;
 use super::rank_solver::{self, RankSolver};
 use super::state::slot;
 use super::team::{PlaneMember, PlaneTask};
@@ -111,7 +110,7 @@ pub(super) fn follow(
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
     team::follow(follower, order, communicator, |member: &PlaneMember, communicator| {
-        let solved = solve(member, communicator, &StopRequest(member));
+        let solved = solve(member, communicator, &StopsOnly(member));
         if member.task.is_last() {
             // The tables for pushing wins are large, and not needed for other orders.
             follower.build.forget_tables();
@@ -303,9 +302,9 @@ fn seed(member: &PlaneMember, planes: &dyn RankSolver) -> Result<()> {
 }
 
 /// Progress of a rank other than 0: only requests to stop.
-struct StopRequest<'a>(&'a PlaneMember<'a>);
+struct StopsOnly<'a>(&'a PlaneMember<'a>);
 
-impl DriverObserver for StopRequest<'_> {
+impl DriverObserver for StopsOnly<'_> {
     fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         if self.0.stop().is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

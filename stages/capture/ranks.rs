@@ -3,7 +3,7 @@
 
 use super::{KIND, SmallerFiles};
 use crate::build_context::BuildContext;
-use crate::distributed::{JobLeader, RankResult, ReadTask, SharedFile, agree, is_shared};
+use crate::distributed::{JobLeader, RankResult, ReadTask, TeamFile, agree, is_shared};
 use crate::files;
 use crate::team::{self, TeamMember};
 use game::{Index, Score, Slab};
@@ -49,7 +49,7 @@ pub(super) fn capture_part(
     });
     let (path, smaller) = agree(communicator, opened)?;
     let (kind, stones, ranks) = (files::capture_kind(&settings.rules), index.stones(), communicator.size());
-    let file = SharedFile {
+    let file = TeamFile {
         disk,
         path,
         identity: files::identity(settings.rules.name, settings.set, kind, stones),

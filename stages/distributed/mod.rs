@@ -6,7 +6,7 @@
 //!
 //! * [`job`] and [`order`]: what rank 0 asks of the others.
 //! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.
-//! * [`shared_file`]: a file of which each rank writes a part.
+//! * [`team_file`]: a file of which each rank writes a part.
 //! * [`solve`]: scores by sweep or counting, with snapshots on a local disk if there is one ([`local_scratch`]).
 
 mod agreement;
@@ -18,9 +18,9 @@ mod local_scratch;
 pub(crate) mod message;
 mod order;
 mod rank_load;
-mod shared_file;
 mod solve;
 mod solve_task;
+mod team_file;
 
 pub(crate) use agreement::{RankFailure, RankResult, agree};
 pub use job::JobLeader;
@@ -29,5 +29,5 @@ pub(crate) use leases::{LeaseAnswer, LeaseResult, Leases};
 pub(crate) use local_scratch::name_of;
 pub(crate) use order::{DatabaseTask, JobOrder, ReadTask, StageOrder, StageTask};
 pub(crate) use rank_load::{LoadMeter, RankLoads};
-pub(crate) use shared_file::{SharedFile, SharedWriter};
 pub(crate) use solve::{follow as follow_solver, run as solve};
+pub(crate) use team_file::{TeamFile, TeamWriter};

@@ -110,13 +110,13 @@ fn exchange(
 }
 
 /// Words that a rank assembles together, and the units in which they are.
-struct Band {
+struct WordBand {
     units: Range<usize>,
     words: Range<usize>,
 }
 
 /// Encodes the logs of some units, each prefixed by its length.
-fn piece(log: &DecisionLog, layout: &PlaneLayout, units: &[PlaneUnit], band: &Band) -> Vec<u8> {
+fn piece(log: &DecisionLog, layout: &PlaneLayout, units: &[PlaneUnit], band: &WordBand) -> Vec<u8> {
     let mut piece = Vec::new();
     for number in band.units.clone() {
         let mut bound_message = log.of_unit(number);
@@ -180,8 +180,8 @@ pub(super) fn row_location(layout: &PlaneLayout, row: u32) -> Option<(usize, usi
 }
 
 /// Cuts the words of a range into bands, at the ends of units.
-fn bands(units: &[PlaneUnit], range: &Range<usize>) -> Vec<Band> {
-    let mut bands: Vec<Band> = Vec::new();
+fn bands(units: &[PlaneUnit], range: &Range<usize>) -> Vec<WordBand> {
+    let mut bands: Vec<WordBand> = Vec::new();
     if range.is_empty() {
         return bands;
     }
@@ -193,7 +193,7 @@ fn bands(units: &[PlaneUnit], range: &Range<usize>) -> Vec<Band> {
                 band.units.end = number + 1;
                 band.words.end = words.end;
             }
-            _ => bands.push(Band { units: number..number + 1, words }),
+            _ => bands.push(WordBand { units: number..number + 1, words }),
         }
     }
     bands

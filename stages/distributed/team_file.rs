@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use store::{Codec, Division, FileKind, Identity, PartPlace, PartWriter, Shape, StoreError, ValueRange, Writer};
 
 /// A file that all ranks write.
-pub(crate) struct SharedFile<'d, 'a> {
+pub(crate) struct TeamFile<'d, 'a> {
     pub(crate) disk: &'d dyn Disk,
     pub(crate) path: &'a Path,
     pub(crate) identity: Identity,
@@ -28,25 +28,25 @@ pub(crate) struct SharedFile<'d, 'a> {
 }
 
 /// Writer of the positions of one rank.
-pub(crate) struct SharedWriter<'a> {
+pub(crate) struct TeamWriter<'a> {
     kind: FileKind,
     stones: u32,
     /// By rank.
     positions: Vec<Range<u64>>,
     rank: usize,
-    destination: Destination<'a>,
+    share: WrittenShare<'a>,
 }
 
-enum Destination<'a> {
+enum WrittenShare<'a> {
     /// One rank writes all.
     Whole(Box<Writer<'a>>),
     /// Another rank writes all.
     Nothing,
-    Part(Box<SharedPart<'a>>),
+    Part(Box<TeamPart<'a>>),
 }
 
 /// The part of a rank.
-struct SharedPart<'a> {
+struct TeamPart<'a> {
     file: (&'a dyn Disk, PathBuf),
     division: Division,
     writer: PartWriter<'a>,
@@ -54,17 +54,17 @@ struct SharedPart<'a> {
     known: Option<(Vec<u64>, Option<Joint<'a>>)>,
 }
 
-impl<'d> SharedFile<'d, '_> {
+impl<'d> TeamFile<'d, '_> {
     /// Begins to write with the other ranks.
-    pub(crate) fn begin(self, communicator: &mut dyn Communicator) -> RankResult<SharedWriter<'d>> {
-        let SharedFile { disk, path, ref identity, ref shape, range, codec, .. } = self;
+    pub(crate) fn begin(self, communicator: &mut dyn Communicator) -> RankResult<TeamWriter<'d>> {
+        let TeamFile { disk, path, ref identity, ref shape, range, codec, .. } = self;
         let (rank, ranks) = (communicator.rank(), communicator.size());
-        let writer = |positions, destination| SharedWriter {
+        let writer = |positions, share| TeamWriter {
             kind: identity.kind,
             stones: identity.stones.into(),
             positions,
             rank,
-            destination,
+            share,
         };
         if ranks == 1 || !self.is_shared {
             let create = || Writer::create(disk, path, identity, shape, range, codec).map_err(files::unwritable);
@@ -72,7 +72,7 @@ impl<'d> SharedFile<'d, '_> {
             let positions = (0..ranks).map(|rank| if rank == 0 { 0..shape.positions() } else { 0..0 }).collect();
             return Ok(writer(
                 positions,
-                whole.map_or(Destination::Nothing, |whole| Destination::Whole(Box::new(whole))),
+                whole.map_or(WrittenShare::Nothing, |whole| WrittenShare::Whole(Box::new(whole))),
             ));
         }
         let division = Division::new(path, identity, shape, range, codec, ranks).map_err(files::unwritable);
@@ -89,12 +89,12 @@ impl<'d> SharedFile<'d, '_> {
             }
         };
         let (positions, part) = (division.ranges(), division.writer(rank, place));
-        let part = SharedPart { file: (disk, path.to_path_buf()), division, writer: part, known };
-        Ok(writer(positions, Destination::Part(Box::new(part))))
+        let part = TeamPart { file: (disk, path.to_path_buf()), division, writer: part, known };
+        Ok(writer(positions, WrittenShare::Part(Box::new(part))))
     }
 }
 
-impl SharedWriter<'_> {
+impl TeamWriter<'_> {
     /// The positions of this rank, in canonical order.
     pub(crate) fn positions(&self) -> Range<u64> {
         self.positions[self.rank].clone()
@@ -107,10 +107,10 @@ impl SharedWriter<'_> {
 
     /// Appends the values of the next positions of this rank.
     pub(crate) fn append(&mut self, values: &[i8]) -> Result<()> {
-        let appended = match &mut self.destination {
-            Destination::Whole(writer) => writer.append(values),
-            Destination::Part(part) => part.writer.append(values),
-            Destination::Nothing => {
+        let appended = match &mut self.share {
+            WrittenShare::Whole(writer) => writer.append(values),
+            WrittenShare::Part(part) => part.writer.append(values),
+            WrittenShare::Nothing => {
                 assert!(values.is_empty(), "another rank writes all");
                 Ok(())
             }
@@ -120,10 +120,10 @@ impl SharedWriter<'_> {
 
     /// Appends zeros.
     pub(crate) fn append_zeros(&mut self, count: u64) -> Result<()> {
-        let appended = match &mut self.destination {
-            Destination::Whole(writer) => writer.append_zeros(count),
-            Destination::Part(part) => part.writer.append_zeros(count),
-            Destination::Nothing => {
+        let appended = match &mut self.share {
+            WrittenShare::Whole(writer) => writer.append_zeros(count),
+            WrittenShare::Part(part) => part.writer.append_zeros(count),
+            WrittenShare::Nothing => {
                 assert_eq!(count, 0, "another rank writes all");
                 Ok(())
             }
@@ -138,17 +138,17 @@ impl SharedWriter<'_> {
         appended: Result<()>,
         communicator: &mut dyn Communicator,
     ) -> RankResult<Option<Digest>> {
-        let SharedWriter { kind, stones, destination, .. } = self;
+        let TeamWriter { kind, stones, share, .. } = self;
         let unwritable = |error| unwritable(kind, stones, error);
-        let part = match destination {
-            Destination::Whole(writer) => {
+        let part = match share {
+            WrittenShare::Whole(writer) => {
                 let finished = appended.and_then(|()| writer.finish().map_err(unwritable));
                 return Ok(Some(agree(communicator, finished)?.digest));
             }
-            Destination::Nothing => return agree(communicator, appended).map(|()| None),
-            Destination::Part(part) => *part,
+            WrittenShare::Nothing => return agree(communicator, appended).map(|()| None),
+            WrittenShare::Part(part) => *part,
         };
-        let SharedPart { file: (disk, path), division, writer, known } = part;
+        let TeamPart { file: (disk, path), division, writer, known } = part;
         let encoded = appended.and_then(|()| writer.finish().map_err(unwritable));
         let (summary, place) = agree(communicator, encoded)?;
         let summaries = communicator.gather(0, summary)?;
