@@ -20,6 +20,7 @@ const PLIES_MAX: usize = 1_000;
 struct EndCounts {
     majority: u32,
     cannot_move: u32,
+    /// A player had stones, and no move gave the opponent any.
     cannot_feed: u32,
     repeats: u32,
     plies: u32,
@@ -40,7 +41,6 @@ fn replay(line: &str, ends: &mut EndCounts) {
         let MoveText { pit, side } = letter.parse().unwrap();
         assert_eq!(side, game.now().seats.side, "{}", what());
         let legal = game.moves().iter().fold(0, |mask, (pit, _)| mask | 1u8 << pit.number());
-        // Where no move feeds the opponent, OpenSpiel has ended the game.
         assert_eq!(legal, u8::from_str_radix(mask, 16).unwrap(), "{}", what());
         ends.slams += u32::from(game.now().board.offers_slam(game.rules()));
         game.play(pit).unwrap_or_else(|error| panic!("{}: {error}", what()));
@@ -60,17 +60,11 @@ fn replay(line: &str, ends: &mut EndCounts) {
     match end {
         OpenSpielEnd::Majority => ends.majority += 1,
         OpenSpielEnd::Plies => ends.plies += 1,
-        OpenSpielEnd::CannotFeed => {
-            // The mover takes all: the opponent, whose row is empty, cannot move.
-            let (pit, _) = game.moves()[0];
-            game.play(pit).unwrap();
-            assert_eq!(game.outcome().unwrap().lead, stores[0] - stores[1], "{line}");
-            ends.cannot_feed += 1;
-        }
         OpenSpielEnd::Over(over) => {
             assert_eq!(game.outcome().unwrap().lead, stores[0] - stores[1], "{line}");
             match over {
-                GameEnd::CannotMove(_) => ends.cannot_move += 1,
+                GameEnd::CannotMove(_) if board.mover_starves() => ends.cannot_move += 1,
+                GameEnd::CannotMove(_) => ends.cannot_feed += 1,
                 GameEnd::Repeats { .. } => ends.repeats += 1,
             }
         }
@@ -81,8 +75,6 @@ fn replay(line: &str, ends: &mut EndCounts) {
 enum OpenSpielEnd {
     /// A player has more than half of the seeds, or each has half.
     Majority,
-    /// No move gives an opponent without seeds any.
-    CannotFeed,
     /// By the rules of both programs.
     Over(GameEnd),
     Plies,
@@ -95,9 +87,6 @@ fn end_of(game: &Game, seeds: u8, plies: usize) -> Option<OpenSpielEnd> {
     }
     if let Some(outcome) = game.outcome() {
         return Some(OpenSpielEnd::Over(outcome.end));
-    }
-    if game.moves().iter().all(|(_, played)| played.child.mover_starves()) {
-        return Some(OpenSpielEnd::CannotFeed);
     }
     (plies >= PLIES_MAX).then_some(OpenSpielEnd::Plies)
 }

@@ -40,8 +40,8 @@ pub enum Illegal {
     /// The pit is empty.
     #[error("pit {0} is empty")]
     Empty(Pit),
-    /// The opponent would be left without stones although another move leaves it some.
-    #[error("pit {0} would leave the opponent without stones, and another move does not")]
+    /// The opponent would be left without stones although another move leaves it some, or by rules that never allow it.
+    #[error("pit {0} would leave the opponent without stones")]
     Starves(Pit),
     /// All of the opponent's stones would be captured, which the rules forbid.
     #[error("pit {0} would capture all of the opponent's stones")]
@@ -124,7 +124,9 @@ impl Board {
         }
         match self.sow(rules, pit) {
             (_, SowEffect::Forbidden) => Err(Illegal::Slam(pit)),
-            (_, SowEffect::Starves) if self.can_feed(rules) => Err(Illegal::Starves(pit)),
+            (_, SowEffect::Starves) if !rules.excuses_from_feeding() || self.can_feed(rules) => {
+                Err(Illegal::Starves(pit))
+            }
             (played, _) => Ok(played),
         }
     }
@@ -157,7 +159,8 @@ impl Board {
                 }
             }
         }
-        LegalMoves { played, left: if feeding > 0 { feeding } else { starving } }
+        let may_starve = feeding == 0 && rules.excuses_from_feeding();
+        LegalMoves { played, left: if may_starve { starving } else { feeding } }
     }
 
     /// The positions from which a legal move without a capture leads here, with the pit of the move.

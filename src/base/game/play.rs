@@ -190,6 +190,7 @@ impl GameTurn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RestOwner;
 
     fn game(position: &str) -> Game {
         Game::from(Rules::AWARI, &position.parse().unwrap())
@@ -219,6 +220,34 @@ mod tests {
         assert!(game.moves().is_empty());
         let game = self::game("1-1-0-0-0-2-0-0-0-0-0-0-25-19-N");
         assert_eq!(game.outcome(), Some(GameOutcome { lead: 10, end: GameEnd::CannotMove(Side::North) }));
+    }
+
+    /// North has no stones, and no move of South gives it any. South keeps its row by all rules: where the stones go to the
+    /// opponent of a player who cannot move, by one more move.
+    #[test]
+    fn a_side_that_cannot_feed_keeps_its_row() {
+        for (position, side) in
+            [("1-2-0-0-1-0-0-0-0-0-0-0-22-22-S", Side::South), ("0-0-0-0-0-0-0-2-0-0-0-0-23-23-N", Side::North)]
+        {
+            for rules in Rules::KNOWN {
+                let mut game = Game::from(rules, &position.parse().unwrap());
+                let rest = game.now().board.stones() as i8;
+                let lead = if side == Side::South { rest } else { -rest };
+                let end = match rules.rest {
+                    RestOwner::OwnSide => side,
+                    RestOwner::Opponent => {
+                        assert_eq!(game.outcome(), None, "{}", rules.name);
+                        game.play(game.moves()[0].0).unwrap();
+                        side.other()
+                    }
+                };
+                assert_eq!(game.outcome(), Some(GameOutcome { lead, end: GameEnd::CannotMove(end) }), "{}", rules.name);
+                assert!(game.moves().is_empty());
+            }
+        }
+        // A move feeds North: it is the only legal one.
+        let game = Game::from(Rules::OWARE, &"1-2-0-0-1-1-0-0-0-0-0-0-22-21-S".parse().unwrap());
+        assert_eq!((game.outcome(), game.moves().len()), (None, 1));
     }
 
     #[test]

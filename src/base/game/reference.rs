@@ -20,7 +20,8 @@
 //! * *Illegal*: it may not be made, not even by a player without another move, who then cannot move.
 //! * *Leave first* and *leave last*: the stones of the pit captured first, or last, stay.
 //!
-//! A player who cannot move may keep the stones on the own side, as may the opponent, instead of losing all.
+//! A player who cannot move may keep the stones on the own side, as may the opponent, instead of losing all. By such rules a
+//! player who can give an opponent without stones none cannot move.
 //!
 //! Functions whose names end in `_by` take the rules; the others are of awari. Positions are [`Pits`], the mover's six
 //! first.
@@ -42,7 +43,7 @@ pub type ReferenceScores = HashMap<Pits, i8, BuildHasherDefault<DefaultHasher>>;
 pub enum ReferenceMove {
     /// The pit is empty.
     Empty,
-    /// The move is illegal: it would leave the opponent without stones, and another move does not.
+    /// The move is illegal: it would leave the opponent without stones.
     Starves,
     /// The move is illegal: it would capture all of the opponent's stones.
     Slam,
@@ -140,11 +141,11 @@ pub fn moves_from_by(rules: &Rules, seat: Seat, pits: Pits) -> [ReferenceMove; 6
         after.1[..6].iter().all(|&stones| stones == 0) && !is_allowed
     };
     let is_illegal = |after: &(u8, Pits)| rules.slam == Slam::Illegal && is_slam(after);
-    let has_the_choice = sown.iter().flatten().any(|after| !starves(after));
+    let must_feed = rules.rest == RestOwner::OwnSide || sown.iter().flatten().any(|after| !starves(after));
     sown.map(|after| match after {
         None => ReferenceMove::Empty,
         Some(after) if is_illegal(&after) => ReferenceMove::Slam,
-        Some(after) if has_the_choice && starves(&after) => ReferenceMove::Starves,
+        Some(after) if must_feed && starves(&after) => ReferenceMove::Starves,
         Some((captured, child)) => ReferenceMove::Legal { captured, child },
     })
 }

@@ -10,7 +10,8 @@ use std::ops::Range;
 /// The parameters of sowing games of this family, and the identity of a database.
 ///
 /// The rest is fixed: sowing is counter-clockwise and skips the origin of a lap; a move that captures nothing and leaves
-/// the opponent without stones is illegal unless no legal move leaves it some (the duty to feed).
+/// the opponent without stones is illegal unless no legal move leaves it some (the duty to feed; see [`RestOwner`] for what
+/// happens then).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// The name that manifests and file headers carry.
@@ -49,9 +50,10 @@ pub enum Slam {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
 pub enum RestOwner {
-    /// The opponent of the player to move.
+    /// The opponent of the player to move. A player who can give an opponent without stones none makes any move; the opponent
+    /// then cannot move.
     Opponent,
-    /// Each player gets the stones on the own side.
+    /// Each player gets the stones on the own side. A player who can give an opponent without stones none cannot move.
     OwnSide,
 }
 
@@ -151,9 +153,10 @@ impl Rules {
             Slam::LeaveFirst => "a move that would capture all of the opponent's stones leaves the pit captured first",
             Slam::LeaveLast => "a move that would capture all of the opponent's stones leaves the pit captured last",
         };
-        let feed = match self.slam {
-            Slam::IllegalUnlessAll => "",
-            _ => "; an opponent without stones must be given some if possible",
+        let feed = match (self.slam, self.rest) {
+            (Slam::IllegalUnlessAll, _) => "",
+            (_, RestOwner::Opponent) => "; an opponent without stones must be given some if possible",
+            (_, RestOwner::OwnSide) => "; an opponent without stones must be given some",
         };
         let repetition = match self.repetition {
             RepetitionRule::Split => "a repeated position shares the remaining stones",
@@ -181,6 +184,11 @@ impl Rules {
     /// The stones of the databases that captures from `stones` stones lead to.
     pub fn smaller(&self, stones: u32) -> Range<u32> {
         0..(stones + 1).saturating_sub(u32::from(self.capture_low))
+    }
+
+    /// Whether a move may leave the opponent without stones where no other one leaves it some.
+    pub(crate) const fn excuses_from_feeding(&self) -> bool {
+        matches!(self.rest, RestOwner::Opponent)
     }
 
     /// The score of a position whose mover has no move, where the players have these stones on their sides.

@@ -17,7 +17,7 @@ pub(crate) enum ScoreValue {
 }
 
 /// Why a move that starves is illegal.
-pub(crate) const STARVES: &str = "it would leave the opponent without stones, and another move does not";
+pub(crate) const STARVES: &str = "it would leave the opponent without stones";
 
 /// Why a slam is illegal.
 pub(crate) const SLAM: &str = "it would capture all of the opponent's stones";

@@ -344,7 +344,7 @@ pub(crate) fn pit_name(pit: Pit, side: Side) -> String {
 fn reason(reason: Illegal) -> &'static str {
     match reason {
         Illegal::Empty(_) => "the pit is empty",
-        Illegal::Starves(_) => "it would leave the opponent without stones, and another move does not",
+        Illegal::Starves(_) => "it would leave the opponent without stones",
         Illegal::Slam(_) => "it would capture all of the opponent's stones",
     }
 }

@@ -65,7 +65,7 @@ function playAll(letters, kind = "") {
 function whyNot(position, pit) {
   if (!ownPits(position.side).includes(pit)) return `${pitName(pit)} is not a pit of the player to move.`;
   if (position.pits[pit] === 0) return `${pitName(pit)} is empty.`;
-  return `${pitName(pit)} would leave the opponent without stones, and another move does not.`;
+  return `${pitName(pit)} would leave the opponent without stones.`;
 }
 
 function go(at) {
