@@ -281,6 +281,45 @@ fn known_replies_wait_until_they_are_due() {
     engine.quit();
 }
 
+/// Without databases the rules are those that are chosen; with databases they are theirs.
+#[test]
+fn rules_are_chosen_without_databases() {
+    let place = TestDirectory::built(4);
+    let over = "position fen 1-2-0-0-1-0-0-0-0-0-0-0-22-22-S\ngo nodes 50";
+    // The slam of A captures nothing by oware, and is illegal by awari.
+    let slam = "position fen 6-0-0-0-1-0-1-0-0-0-0-0-20-20-S moves A\nisready";
+    let mut engine = Session::start(&place, "--rules oware");
+    engine.request(over, "bestmove 0000");
+    assert!(
+        engine
+            .request("uci", "uciok")
+            .iter()
+            .any(|line| line.starts_with("option name Rules type combo default oware "))
+    );
+    assert!(!engine.request(slam, "readyok").iter().any(|line| line.contains("info string")));
+    engine.request(&format!("setoption name Rules value awari\n{over}"), "bestmove ");
+    assert!(engine.request(slam, "readyok").iter().any(|line| line.contains("info string")));
+    engine.request("setoption name Rules value abc", "info string Rules: there are no rules");
+    engine.request(&format!("setoption name Rules value oware\n{over}"), "bestmove 0000");
+    engine.quit();
+    let mut engine = Session::start(&place, "--dir run");
+    engine.request(
+        "setoption name Rules value oware",
+        "info string Rules: the databases, or the book, are by the rules awari",
+    );
+    engine.quit();
+    let refused = place.awari("engine --dir run --rules oware").is(2);
+    refused.says(&["are by the rules awari, not oware"]);
+    let game = "--rules oware --position 1-2-0-0-1-0-0-0-0-0-0-0-22-22-S";
+    let played = place.awari(&format!("play {game}")).is(0);
+    assert!(played.out.contains("South cannot move: South wins by 4"), "{}", played.out);
+    let probed = place.awari("probe --rules oware --json 1 2 0 0 1 0 0 0 0 0 0 0").is(0).json();
+    assert_eq!((probed["score"].as_i64(), probed["moves"].as_array().map(Vec::len)), (Some(4), Some(0)));
+    let game = "'[FEN \"0-0-0-0-0-1-1-0-0-1-0-0-20-23-S\"] F'";
+    let analyzed = place.awari(&format!("analyze --rules oware --nodes 50 {game}")).is(0);
+    assert!(analyzed.out.contains("North cannot move: North wins by 2"), "{}", analyzed.out);
+}
+
 /// What is proved is true: scores of positions with more stones than the databases, against larger databases.
 #[test]
 fn proved_bounds_hold() {

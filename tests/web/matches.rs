@@ -117,7 +117,7 @@ fn remarks_before_a_match_are_shown() {
     let place = TestDirectory::new(1);
     fs::write(place.path("openings"), "\u{feff}FfBd\n").unwrap();
     let found = play(&place, "remarks", "--depth 1 --games 2 --openings openings").is(0);
-    let said: Vec<&str> = found.err.lines().filter(|line| line.starts_with("the engine `")).collect();
+    let said: Vec<&str> = found.err.lines().filter(|line| line.contains("` says: ")).collect();
     assert_eq!(said.len(), 1, "{}", found.err);
     assert!(said[0].ends_with("remarks` says: cannot allocate the table"), "{}", said[0]);
 }
@@ -177,10 +177,12 @@ fn the_rules_of_a_match_are_those_asked_for() {
     let (refused, _) = played_by("oware", ["blunt", "good"], "0-0-0-1-0-2-0-0-0-0-0-0-22-23-S");
     assert!(refused.err.contains("first, South, plays an illegal move (D)"), "{}", refused.err);
 
-    // After F North can give South nothing.
-    let (_, game) = played_by("oware", ["good", "good"], "0-0-0-0-0-1-1-0-0-1-0-0-20-23-S");
-    assert_eq!(tag(&game, "Termination").as_deref(), Some("South cannot move"));
-    assert_eq!(lead(&game.game), 22 - 24);
+    // After F North can give South nothing: the game of oware ends there, and that of awari one move later.
+    for (rules, moves, side) in [("oware", 1, "North"), ("awari", 2, "South")] {
+        let (_, game) = played_by(rules, ["good", "good"], "0-0-0-0-0-1-1-0-0-1-0-0-20-23-S");
+        assert_eq!(tag(&game, "Termination"), Some(format!("{side} cannot move")), "{rules}");
+        assert_eq!((game.game.turns().len(), lead(&game.game)), (moves, 22 - 24), "{rules}");
+    }
 
     // A stone of each side goes round. By oware each side gets the stones of its row.
     let round = "1-0-0-0-0-0-1-0-1-0-0-0-22-23-S";
@@ -194,6 +196,22 @@ fn the_rules_of_a_match_are_those_asked_for() {
         lead - (i16::from(seats.south_store) - i16::from(seats.north_store))
     });
     assert!(leads[0] == 0 && leads[1] != 0, "{leads:?}");
+}
+
+/// Engines without databases are set to the rules of the match; one with databases of other rules is refused, and of one that names
+/// no rules the match says so.
+#[test]
+fn engines_play_by_the_rules_of_the_match() {
+    let place = TestDirectory::built(1);
+    let ours = |options: &str| format!("--engine '\"{}\" engine --hash 4MiB {options}'", tests::awari());
+    let limits = "--nodes 60 --plies 1 --games 8 --rules oware";
+    let found = place.awari(&format!("match {} {} {limits}", ours(""), ours("--rules oware"))).is(0);
+    assert!(!found.out.contains("lost by") && !found.err.contains("does not say"), "{found:?}");
+    let refused = place.awari(&format!("match {} {} {limits}", ours(""), ours("--dir run"))).is(2);
+    refused.says(&["engine --hash 4MiB --dir run` plays by the rules awari, and the match is by oware"]);
+    play(&place, "good", "--depth 1 --games 2")
+        .is(0)
+        .says(&["good` does not say by which rules it plays", "is by awari"]);
 }
 
 #[test]

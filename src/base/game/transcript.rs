@@ -211,8 +211,8 @@ impl Transcript {
     }
 }
 
-/// Returns the rules of a name in a tag Variant.
-fn variant(name: &str) -> Option<Rules> {
+/// Returns the rules of a name, as in a tag Variant. Abapa is another name of oware.
+pub fn variant(name: &str) -> Option<Rules> {
     let name = name.to_lowercase();
     Rules::by_name(if name == ABAPA { Rules::OWARE.name } else { &name })
 }

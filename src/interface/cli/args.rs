@@ -192,7 +192,7 @@ impl Command {
             Command::Export(args) => Some(&args.databases.dir),
             Command::Archive(args) => Some(&args.databases.dir),
             Command::Probe(args) => args.dir.as_deref(),
-            Command::Serve(args) => Some(&args.dir),
+            Command::Serve(args) => args.dir.as_deref(),
             Command::Analyze(args) => args.dir.as_deref(),
             Command::Play(args) => args.dir.as_deref(),
             Command::Engine(args) => args.dir.as_deref(),

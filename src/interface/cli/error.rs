@@ -118,6 +118,13 @@ pub(crate) enum CliError {
     /// There are no databases.
     #[error("no databases{} in {}; to build them: {build}", of_stones(stones), dir.join("databases").display())]
     NoDatabases { dir: PathBuf, stones: Option<std::ops::RangeInclusive<u32>>, build: String },
+    /// The databases of a directory are by other rules than those that are asked for.
+    #[error("the databases in {} are by the rules {found}, not {wanted}; leave --rules out, or --dir (and AWARI_DIR)",
+        dir.join("databases").display())]
+    OtherRules { dir: PathBuf, found: &'static str, wanted: &'static str },
+    /// An engine of a match plays by other rules.
+    #[error("the engine `{command}` plays by the rules {found}, and the match is by {wanted}; see --rules")]
+    EngineRules { command: String, found: String, wanted: &'static str },
     /// A required database does not exist.
     #[error("no database of {} in {}{}; to build it: {build}", plural(u64::from(*stones), "stone"),
         dir.join("databases").display(), of_largest(*largest))]
@@ -299,6 +306,8 @@ impl CliError {
             | CliError::TwoDirectories(_)
             | CliError::OneRank { .. }
             | CliError::OtherPositions { .. }
+            | CliError::OtherRules { .. }
+            | CliError::EngineRules { .. }
             | CliError::NoGame(_)
             | CliError::TwoEngines { .. }
             | CliError::EngineCommand { .. }

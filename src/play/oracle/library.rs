@@ -42,6 +42,11 @@ impl LibraryFile {
 }
 
 impl Library {
+    /// Makes a library without databases.
+    pub fn empty(rules: Rules) -> Library {
+        Library { rules, set: PositionSet::All, files: BTreeMap::new() }
+    }
+
     /// Makes a library of opened files. A file is named after its stones, `12.awari`; others are ignored.
     ///
     /// # Errors
@@ -50,7 +55,7 @@ impl Library {
     pub fn new(
         files: impl IntoIterator<Item = (PathBuf, Result<Unverified, StoreError>)>,
     ) -> Result<Library, OracleError> {
-        let mut library = Library { rules: Rules::AWARI, set: PositionSet::All, files: BTreeMap::new() };
+        let mut library = Library::empty(Rules::AWARI);
         let mut first: Option<(PathBuf, Identity)> = None;
         let mut named = Vec::new();
         for (path, opened) in files {

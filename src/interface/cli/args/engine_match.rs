@@ -26,7 +26,7 @@ played twice, with exchanged sides. A limit that is given twice has a value for 
 FfBd, or a position. They are taken in random order, from the first again if there are more games.
 
 An engine that crashes, stalls, exceeds its time by more than --margin, or plays an illegal move loses the game, is named, and \
-is started again if need be. What is legal is a matter of --rules; `awari engine` plays by the rules of its databases. A game \
+is started again if need be. What is legal is a matter of --rules; an engine that names its rules by an option is set to them. A game \
 ends by the rules, when a side has more than half of the stones, or after 500 moves.
 
 Prints a table, the difference in Elo with its confidence interval of 95 %, from pairs of games, and the state of the \

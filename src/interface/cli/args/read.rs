@@ -5,6 +5,7 @@ use super::search::{SearchArgs, TableArgs};
 use super::values::{self, Listen};
 use super::{DIR_VARIABLE, ProgressMode};
 use clap::{Args, ValueEnum};
+use game::Rules;
 use oracle::Level;
 use pipeline::Budget;
 use planner::Method;
@@ -173,6 +174,9 @@ pub(crate) struct ProbeArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
+    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    #[arg(long, value_name = "RULES", value_parser = values::rules())]
+    pub(crate) rules: Option<Rules>,
     /// Twelve numbers, or a position with stores and the side to move
     #[arg(value_name = "PITS", required = true, num_args = 1..)]
     pub(crate) pits: Vec<String>,
@@ -300,9 +304,12 @@ Examples:
 Prints the address of the page when ready to answer; /v1/openapi.json describes the API. Ctrl-C finishes the requests \
 under way and exits. Only this machine can connect, unless --listen names another address, such as 0.0.0.0:8080. The server speaks plain HTTP; put a proxy in front of it for encryption.")]
 pub(crate) struct ServeArgs {
-    /// Run directory
+    /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Option<PathBuf>,
+    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    #[arg(long, value_name = "RULES", value_parser = values::rules())]
+    pub(crate) rules: Option<Rules>,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// Address to listen on: HOST:PORT, HOST or :PORT (this machine only); port 0 takes any free port
@@ -338,6 +345,9 @@ pub(crate) struct AnalyzeArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
+    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    #[arg(long, value_name = "RULES", value_parser = values::rules())]
+    pub(crate) rules: Option<Rules>,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// File of games, the moves of one, or - for stdin
@@ -371,6 +381,9 @@ pub(crate) struct PlayArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
+    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    #[arg(long, value_name = "RULES", value_parser = values::rules())]
+    pub(crate) rules: Option<Rules>,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// Playing strength of the program
@@ -422,6 +435,9 @@ pub(crate) struct EngineArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
+    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    #[arg(long, value_name = "RULES", value_parser = values::rules())]
+    pub(crate) rules: Option<Rules>,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// Playing strength of the program

@@ -9,6 +9,7 @@ use crate::text::terminal::say;
 use check::Databases;
 use disk::{Disk, clock};
 use exchange::Exported;
+use game::Rules;
 use oracle::{Library, LibraryFile, Oracle};
 use pipeline::{ArtifactName, Exit, Plan};
 use rayon::ThreadPool;
@@ -90,14 +91,22 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library> {
     Ok(library)
 }
 
-/// Makes an oracle of the databases of a directory; without a directory it has none. A search decodes thousands of blocks,
-/// which the cache keeps.
-pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>) -> Result<Oracle> {
-    let library = match dir {
-        Some(dir) => library(disk, dir)?,
-        None => Library::new([])?,
-    };
-    Ok(Oracle::new(library, cache_bytes()))
+/// Opens all databases of a directory; without a directory there are none. The rules that are `wanted`, if any, must be those of
+/// the databases; without databases they are those of awari by default.
+pub(crate) fn library_by(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rules>) -> Result<Library> {
+    let Some(dir) = dir else { return Ok(Library::empty(wanted.unwrap_or(Rules::AWARI))) };
+    let library = library(disk, dir)?;
+    match wanted {
+        Some(wanted) if wanted != library.rules() => {
+            Err(CliError::OtherRules { dir: dir.to_path_buf(), found: library.rules().name, wanted: wanted.name })
+        }
+        _ => Ok(library),
+    }
+}
+
+/// Makes an oracle of the [library](library_by). A search decodes thousands of blocks, which the cache keeps.
+pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rules>) -> Result<Oracle> {
+    Ok(Oracle::new(library_by(disk, dir, wanted)?, cache_bytes()))
 }
 
 /// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the program contains.

@@ -45,9 +45,9 @@ impl Analyst {
         })
     }
 
-    /// Whether the databases answer for a position, so that nothing is searched.
+    /// Whether the rules or a database answer for a position.
     pub(crate) fn holds(&self, board: &Board) -> bool {
-        board.mover_starves() || self.oracle.stones().any(|stones| stones == board.stones())
+        board.moves(self.oracle.rules()).next().is_none() || self.oracle.stones().any(|stones| stones == board.stones())
     }
 
     /// Analyzes a position that comes after others of a game, with estimates of the best `lines` moves.

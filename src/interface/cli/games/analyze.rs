@@ -105,7 +105,7 @@ fn right(moves: u32, errors: u32) -> Option<f64> {
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
-    let oracle = oracle(&disk, args.dir.as_deref())?;
+    let oracle = oracle(&disk, args.dir.as_deref(), args.rules)?;
     let rules = *oracle.rules();
     let games = read(&disk, &args.text)?;
     // The last one may be invalid: better said before the first one is analyzed.

@@ -30,7 +30,7 @@ use game::{HALF_PITS, Pit, Rules};
 use go::GoCommand;
 use info::SearchInfo;
 use options::EngineOptions;
-use oracle::{Level, Oracle};
+use oracle::{Level, Library, Oracle};
 use own_book::EngineBook;
 use pipeline::{Budget, Exit};
 use search::{SearchReport, SearchRequest, SearchStop, Searcher};
@@ -65,12 +65,13 @@ enum EngineEvent {
 }
 
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
-    let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
+    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), args.rules)?;
     let evaluation = evaluation(&RealDisk::default(), args.dir.as_deref())?;
     let book = EngineBook::new(opening_book(args.dir.as_deref(), &args.book, oracle.rules())?);
     check_table_fits(args.table.hash.bytes(), 0)?;
-    let options = EngineOptions::new(args);
-    let searcher = Arc::new(searcher(*oracle.rules(), options.hash << 20, &evaluation)?);
+    let are_rules_fixed = oracle.stones().next().is_some() || book.is_open();
+    let options = EngineOptions::new(args, *oracle.rules(), are_rules_fixed);
+    let searcher = Arc::new(searcher(options.rules, options.hash << 20, &evaluation)?);
     let (sender, events) = sync_channel(EVENTS_MAX);
     let lines = sender.clone();
     let (permits, taken) = sync_channel(UNEXECUTED_MAX);
@@ -351,6 +352,13 @@ impl EngineSession {
                 if self.options.book_file != before.book_file {
                     let changed = self.book.change(&self.options.book_file, self.oracle.rules());
                     said = changed.map_or_else(Some, |said| said.map(str::to_owned));
+                    self.options.are_rules_fixed = self.oracle.stones().next().is_some() || self.book.is_open();
+                }
+                if self.options.rules != before.rules
+                    && let Err(why) = self.change_rules()
+                {
+                    self.options.rules = before.rules;
+                    said = Some(format!("Rules: {why}; the engine plays {}", before.rules.name));
                 }
                 if self.options.hash != before.hash
                     && let Err(why) = self.resize_table()
@@ -461,7 +469,18 @@ impl EngineSession {
         }
     }
 
-    /// Makes a table of the size of the options.
+    /// Begins a game by the rules of the options. There are no databases, nor a book.
+    ///
+    /// # Errors
+    /// If there is no memory for a new table; nothing has changed then.
+    fn change_rules(&mut self) -> Result<(), String> {
+        self.resize_table()?;
+        self.oracle = Arc::new(Oracle::new(Library::empty(self.options.rules), 0));
+        self.game = Game::new(self.options.rules);
+        Ok(())
+    }
+
+    /// Makes a table of the size and by the rules of the options.
     ///
     /// # Errors
     /// If there is no memory for it; the old table stays.
@@ -469,7 +488,7 @@ impl EngineSession {
         let bytes = self.options.hash << 20;
         let freed = if self.is_committed { self.searcher.table().bytes() } else { 0 };
         let made = check_table_fits(bytes, freed)
-            .and_then(|()| searcher(*self.oracle.rules(), bytes, &self.evaluation))
+            .and_then(|()| searcher(self.options.rules, bytes, &self.evaluation))
             .map_err(|error| match error {
                 CliError::SearchTable { bytes, error } => {
                     format!("cannot allocate {}: {}", Budget::show(bytes), disk::reason(&error))

@@ -29,7 +29,7 @@ use disk::{Digest, Disk, RealDisk, threads};
 use game::{FinishedGame, MoveLimits, lost, play};
 use match_file::{GamePlace, MatchFile, MatchIdentity};
 use pipeline::Exit;
-use process::{EngineFault, EngineProcess, NoReply, Patience};
+use process::{EngineFault, EngineProcess, NamedRules, NoReply, Patience};
 use statistics::{EloEstimate, PairCounts, SprtState};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -241,7 +241,7 @@ fn engine_names(
 ) -> Result<Option<[EngineName; 2]>> {
     let mut found = Vec::new();
     for (at, words) in commands.iter().enumerate() {
-        let started = EngineProcess::start(words, patience).and_then(|mut engine| {
+        let started = EngineProcess::start(words, args.rules, patience).and_then(|mut engine| {
             // Allocates its memory.
             engine.begin_game(patience)?;
             Ok(engine)
@@ -254,6 +254,17 @@ fn engine_names(
                 return Err(CliError::Engine { command, what: fault.to_string() });
             }
         };
+        match &engine.rules {
+            NamedRules::OfMatch => {}
+            NamedRules::Unknown => say(format_args!(
+                "the engine `{}` does not say by which rules it plays; the match is by {}",
+                args.engines[at], args.rules.name
+            )),
+            NamedRules::Others(found) => {
+                let (command, found) = (args.engines[at].clone(), without_controls(found));
+                return Err(CliError::EngineRules { command, found, wanted: args.rules.name });
+            }
+        }
         for remark in &engine.remarks {
             say(format_args!("the engine `{}` says: {remark}", args.engines[at]));
         }
@@ -348,7 +359,7 @@ impl MatchWork<'_> {
             if engines[at].is_some() {
                 continue;
             }
-            match EngineProcess::start(&self.commands[at], patience) {
+            match EngineProcess::start(&self.commands[at], *opening.rules(), patience) {
                 Ok(engine) => engines[at] = Some(engine),
                 Err(NoReply::Stopped) => return None,
                 Err(NoReply::Fault(fault)) => {

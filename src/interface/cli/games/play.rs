@@ -28,7 +28,7 @@ const TIME_DEFAULT: Duration = Duration::from_secs(1);
 const HELP: &str = "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, book, undo, board, save FILE, quit\n";
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
-    let oracle = oracle(&RealDisk::default(), args.dir.as_deref())?;
+    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), args.rules)?;
     let mut chance = RandomChoices(args.seed.unwrap_or_else(clock::now_seconds));
     let start = match &args.position {
         None => Game::from(*oracle.rules(), &PositionText::of_board(oracle.set().start().board())).start().text(),
@@ -103,7 +103,7 @@ impl PlayedGame<'_> {
         let lines = if self.args.level == Level::Perfect { 1 } else { HALF_PITS };
         let report = self.analyst.analyze(now.board, &positions_since_capture(&self.game), lines)?;
         let Some(pit) = self.args.level.choose(&report, self.chance.next()) else { return Ok(()) };
-        if !self.analyst.holds(&now.board)
+        if report.nodes > 0
             && let Some(one) = report.moves.iter().find(|one| one.pit == pit)
         {
             let name = MoveText { pit, side: now.seats.side };

@@ -1,7 +1,7 @@
 //! The options of the engine, `setoption name NAME value VALUE`.
 
 use crate::args::{EngineArgs, TABLE_MIB_MIN};
-use game::HALF_PITS;
+use game::{HALF_PITS, Rules};
 use oracle::Level;
 use std::fmt::Write;
 
@@ -17,6 +17,9 @@ const EMPTY: &str = "<empty>";
 /// The values of the options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EngineOptions {
+    pub(super) rules: Rules,
+    /// Whether databases or a book are by these rules, so that no others can be set.
+    pub(super) are_rules_fixed: bool,
     /// The size of the table, in mebibytes.
     pub(super) hash: u64,
     pub(super) threads: usize,
@@ -32,8 +35,10 @@ pub(super) struct EngineOptions {
 }
 
 impl EngineOptions {
-    pub(super) fn new(args: &EngineArgs) -> EngineOptions {
+    pub(super) fn new(args: &EngineArgs, rules: Rules, are_rules_fixed: bool) -> EngineOptions {
         EngineOptions {
+            rules,
+            are_rules_fixed,
             hash: (args.table.hash.bytes() >> 20).clamp(TABLE_MIB_MIN, HASH_MAX),
             threads: args.table.threads().clamp(1, THREADS_MAX),
             lines: 1,
@@ -46,8 +51,11 @@ impl EngineOptions {
 
     /// Describes the options, a line for each.
     pub(super) fn text(&self) -> String {
-        let EngineOptions { hash, threads, lines, level, ponders, own_book, book_file } = self;
+        let EngineOptions { rules, are_rules_fixed, hash, threads, lines, level, ponders, own_book, book_file } = self;
         let mut text = String::new();
+        let choices = Rules::KNOWN.iter().filter(|one| !are_rules_fixed || *one == rules);
+        let choices: Vec<String> = choices.map(|one| format!("var {}", one.name)).collect();
+        let _ = writeln!(text, "option name Rules type combo default {} {}", rules.name, choices.join(" "));
         let _ = writeln!(text, "option name Hash type spin default {hash} min {TABLE_MIB_MIN} max {HASH_MAX}");
         let _ = writeln!(text, "option name Threads type spin default {threads} min 1 max {THREADS_MAX}");
         let _ = writeln!(text, "option name MultiPV type spin default {lines} min 1 max {HALF_PITS}");
@@ -68,13 +76,14 @@ impl EngineOptions {
         let unknown = || {
             let text: String = text.chars().take(60).collect();
             format!(
-                "there is no such option: {text}; expected name Hash, Threads, MultiPV, Level, Ponder, OwnBook or BookFile, and value VALUE"
+                "there is no such option: {text}; expected name Rules, Hash, Threads, MultiPV, Level, Ponder, OwnBook or BookFile, and value VALUE"
             )
         };
         let (name, value) =
             text.trim().strip_prefix("name").and_then(|rest| rest.split_once(" value")).ok_or_else(unknown)?;
         let value = value.trim();
         match name.trim().to_lowercase().as_str() {
+            "rules" => self.rules = self.chosen_rules(value)?,
             "hash" => self.hash = number("Hash", value, TABLE_MIB_MIN, HASH_MAX)?,
             "threads" => self.threads = number("Threads", value, 1, THREADS_MAX as u64)? as usize,
             "multipv" => self.lines = number("MultiPV", value, 1, HALF_PITS as u64)? as usize,
@@ -85,6 +94,22 @@ impl EngineOptions {
             _ => return Err(unknown()),
         }
         Ok(())
+    }
+}
+
+impl EngineOptions {
+    /// Returns the rules of a name, which are the present ones if these are fixed.
+    fn chosen_rules(&self, name: &str) -> Result<Rules, String> {
+        let rules = Rules::by_name(name).ok_or_else(|| {
+            format!(
+                "Rules: there are no rules \"{name}\"; known are {}",
+                Rules::KNOWN.map(|rules| rules.name).join(", ")
+            )
+        })?;
+        match self.are_rules_fixed && rules != self.rules {
+            true => Err(format!("Rules: the databases, or the book, are by the rules {}", self.rules.name)),
+            false => Ok(rules),
+        }
     }
 }
 
@@ -101,9 +126,10 @@ fn number(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn options_are_set_or_refused() {
-        let first = EngineOptions {
+    fn options() -> EngineOptions {
+        EngineOptions {
+            rules: Rules::AWARI,
+            are_rules_fixed: false,
             hash: 64,
             threads: 1,
             lines: 1,
@@ -111,9 +137,15 @@ mod tests {
             ponders: false,
             own_book: true,
             book_file: String::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn options_are_set_or_refused() {
+        let first = options();
         let mut options = first.clone();
         for text in [
+            "name Rules value oware",
             "name Hash value 8",
             "name threads value 2",
             "name MultiPV value 6",
@@ -125,6 +157,8 @@ mod tests {
             options.set(text).unwrap();
         }
         let expected = EngineOptions {
+            rules: Rules::OWARE,
+            are_rules_fixed: false,
             hash: 8,
             threads: 2,
             lines: 6,
@@ -135,6 +169,7 @@ mod tests {
         };
         assert_eq!(options, expected);
         for (text, part) in [
+            ("name Rules value kalah", "there are no rules \"kalah\"; known are awari, "),
             ("name Hash value 3", "within 4.."),
             ("name Hash value 99999999999999999999", "within 4.."),
             ("name Threads value two", "within 1..256"),
@@ -157,5 +192,14 @@ mod tests {
             options.set(&format!("name {} value {}", words[2], words[6])).unwrap();
         }
         assert_eq!(options, first);
+    }
+
+    #[test]
+    fn rules_of_databases_stay() {
+        let mut options = EngineOptions { are_rules_fixed: true, ..options() };
+        assert!(options.text().contains("option name Rules type combo default awari var awari\n"));
+        assert!(options.set("name Rules value oware").unwrap_err().contains("by the rules awari"));
+        assert_eq!(options.set("name Rules value awari"), Ok(()));
+        assert_eq!(options.rules, Rules::AWARI);
     }
 }

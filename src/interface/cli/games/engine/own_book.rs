@@ -34,6 +34,11 @@ impl EngineBook {
         EngineBook { first, other: None, is_followed: false }
     }
 
+    /// Whether there is a book.
+    pub(super) fn is_open(&self) -> bool {
+        self.first.is_some() || self.other.is_some()
+    }
+
     pub(super) fn begin_game(&mut self) {
         self.is_followed = false;
     }

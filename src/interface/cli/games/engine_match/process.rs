@@ -6,6 +6,8 @@ use super::guard::{self, NO_ENGINE, QUIT_TIME};
 use crate::signals;
 use crate::text::lines::Lines;
 use disk::process;
+use game::Rules;
+use game::transcript::variant;
 use std::fmt;
 use std::io::{self, BufReader};
 use std::process::{Child, ChildStdin, ExitStatus};
@@ -41,8 +43,42 @@ pub(super) struct EngineProcess {
     lines: Receiver<String>,
     /// The name that it gives itself.
     pub(super) name: Option<String>,
+    /// The rules that it plays, as far as it names them.
+    pub(super) rules: NamedRules,
     /// What it says before games, when it is asked whether it is ready: that its memory cannot be allocated, say.
     pub(super) remarks: Vec<String>,
+}
+
+/// The rules that an engine names by an option in its reply to `uci`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NamedRules {
+    /// It has no such option.
+    Unknown,
+    /// Those of the match, at once or by the option.
+    OfMatch,
+    /// Others, by this name.
+    Others(String),
+}
+
+/// The names of options that name rules: ours, and those of programs that play variants of a game.
+const RULES_OPTIONS: [&str; 3] = ["Rules", "Variant", "UCI_Variant"];
+
+/// Reads a line `option` of an engine. Returns the rules that it names, and the command that chooses those of the match, if
+/// they are not the default; `None` if the option does not name rules.
+fn named_rules(line: &str, rules: Rules) -> Option<(NamedRules, Option<String>)> {
+    let (name, described) = line.strip_prefix("option name ")?.split_once(" type ")?;
+    RULES_OPTIONS.iter().find(|option| option.eq_ignore_ascii_case(name.trim()))?;
+    let words: Vec<&str> = described.split_whitespace().collect();
+    let values = |key: &'static str| words.windows(2).filter(move |pair| pair[0] == key).map(|pair| pair[1]);
+    let is_ours = |value: &&str| variant(value) == Some(rules);
+    let default = values("default").next();
+    if default.as_ref().is_some_and(is_ours) {
+        return Some((NamedRules::OfMatch, None));
+    }
+    match values("var").find(is_ours) {
+        Some(value) => Some((NamedRules::OfMatch, Some(format!("setoption name {name} value {value}")))),
+        None => Some((default.map_or(NamedRules::Unknown, |name| NamedRules::Others(name.to_owned())), None)),
+    }
 }
 
 /// What an engine did wrong.
@@ -127,13 +163,14 @@ impl Patience<'_> {
 }
 
 impl EngineProcess {
-    /// Starts an engine, and blocks until it has answered `uci`.
-    pub(super) fn start(words: &[String], patience: Patience<'_>) -> Result<EngineProcess, NoReply> {
+    /// Starts an engine, blocks until it has answered `uci`, and chooses the rules of the match if it plays by several.
+    pub(super) fn start(words: &[String], rules: Rules, patience: Patience<'_>) -> Result<EngineProcess, NoReply> {
         let crash = |error: io::Error| NoReply::Fault(EngineFault::Crash(disk::reason(&error)));
         let mut guard = guard::command(words).spawn().map_err(crash)?;
         let (stdin, stdout) = (guard.stdin.take(), guard.stdout.take());
         let (sender, lines) = sync_channel(LINES_MAX);
-        let mut engine = EngineProcess { guard, stdin, lines, name: None, remarks: Vec::new() };
+        let mut engine =
+            EngineProcess { guard, stdin, lines, name: None, rules: NamedRules::Unknown, remarks: Vec::new() };
         let stdout = stdout.ok_or_else(|| crash(io::ErrorKind::BrokenPipe.into()))?;
         let reader = signals::thread("engine", move || {
             let mut lines = Lines::new(BufReader::new(stdout));
@@ -145,18 +182,33 @@ impl EngineProcess {
             }
         });
         reader.map_err(|error| NoReply::Fault(EngineFault::Crash(error.to_string())))?;
-        engine.ask("uci", "uciok", patience)?;
+        let mut chosen = None;
+        engine.ask("uci", "uciok", patience, |engine, line| {
+            if let Some((named, choice)) = named_rules(line, rules) {
+                (engine.rules, chosen) = (named, choice);
+            }
+        })?;
         engine.remarks.clear();
+        if let Some(choice) = chosen {
+            engine.send(&choice, patience)?;
+        }
         Ok(engine)
     }
 
     /// Tells the engine that a game begins, and blocks until it is ready.
     pub(super) fn begin_game(&mut self, patience: Patience<'_>) -> Result<(), NoReply> {
-        self.ask("ucinewgame\nisready", "readyok", patience)
+        self.ask("ucinewgame\nisready", "readyok", patience, |_, _| {})
     }
 
-    /// Sends a command, and blocks until it is answered. Keeps remarks, and the name that the engine gives itself.
-    fn ask(&mut self, command: &str, answer: &str, patience: Patience<'_>) -> Result<(), NoReply> {
+    /// Sends a command, and blocks until it is answered. Keeps remarks, and the name that the engine gives itself; `others`
+    /// receives the other lines.
+    fn ask(
+        &mut self,
+        command: &str,
+        answer: &str,
+        patience: Patience<'_>,
+        mut others: impl FnMut(&mut EngineProcess, &str),
+    ) -> Result<(), NoReply> {
         self.send(command, patience)?;
         let until = Instant::now() + patience.stall;
         loop {
@@ -172,6 +224,8 @@ impl EngineProcess {
                 && self.remarks.len() < REMARKS_MAX
             {
                 self.remarks.push(quoted(remark, REMARK_MAX));
+            } else {
+                others(self, &line);
             }
         }
     }
@@ -289,6 +343,32 @@ impl Drop for EngineProcess {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_are_named_by_options() {
+        let of_match = |choice: Option<&str>| Some((NamedRules::OfMatch, choice.map(str::to_owned)));
+        let others = |name: &str| Some((NamedRules::Others(name.to_owned()), None));
+        for (line, expected) in [
+            ("option name Rules type combo default oware var awari var oware", of_match(None)),
+            ("option name UCI_Variant type combo default Abapa var Abapa", of_match(None)),
+            (
+                "option name Rules type combo default awari var awari var oware",
+                of_match(Some("setoption name Rules value oware")),
+            ),
+            (
+                "option name variant type combo default kalah var abapa var kalah",
+                of_match(Some("setoption name variant value abapa")),
+            ),
+            ("option name Rules type combo default awari var awari", others("awari")),
+            ("option name Variant type string default kalah", others("kalah")),
+            ("option name Variant type string", Some((NamedRules::Unknown, None))),
+            ("option name Hash type spin default 64 min 4 max 1048576", None),
+            ("option name RulesFile type string default oware", None),
+            ("id name Rules type combo default oware", None),
+        ] {
+            assert_eq!(named_rules(line, Rules::OWARE), expected, "{line}");
+        }
+    }
 
     #[test]
     fn faults_are_read_as_they_are_written() {
