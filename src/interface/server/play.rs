@@ -138,14 +138,15 @@ pub(super) async fn choose(
     })?;
     let seed = query.seed.map_or_else(|| site.seed(), |QueryNumber(seed)| seed);
     let board = from.board();
-    let is_known = board.mover_starves() || site.oracle.stones().any(|stones| stones == board.stones());
+    let is_known = board.moves(site.oracle.rules()).next().is_none()
+        || site.oracle.stones().any(|stones| stones == board.stones());
     // A player by the book plays its best moves only.
     let by_book = if site.book.is_some() && !is_known && level == Level::Perfect {
         site.search(move |site| site.book.as_ref().map(|book| book.best(&board))).await?.transpose()?.flatten()
     } else {
         None
     };
-    let mut is_complete = true;
+    let (mut is_complete, mut is_searched) = (true, !is_known);
     let chosen = if let Some(best) = by_book {
         Some((best.pit, best.captured, best.child))
     } else {
@@ -161,6 +162,7 @@ pub(super) async fn choose(
             known => {
                 let found = searched(&site, root, level, fraction(seed)).await?;
                 is_complete = known.is_ok() && found.is_complete;
+                is_searched |= found.is_searched;
                 let played = found.pit.and_then(|pit| Some((pit, board.play(site.oracle.rules(), pit).ok()?)));
                 played.map(|(pit, played)| (pit, played.captured, played.child))
             }
@@ -168,7 +170,7 @@ pub(super) async fn choose(
     };
     let source = match by_book {
         Some(_) => "book",
-        None if is_known && is_complete => "database",
+        None if !is_searched && is_complete => "database",
         None => "search",
     };
     let chosen = chosen.map(|(pit, captured, child)| LineStep::new(&from, pit, captured, child));
@@ -192,6 +194,8 @@ fn known(site: &Site, board: &Board, level: Level, random: f64) -> Result<Option
 /// The move that a search chose.
 struct SearchedChoice {
     pit: Option<Pit>,
+    /// Whether positions were searched: the databases alone may have the answer.
+    is_searched: bool,
     /// Whether all databases that were needed could be read.
     is_complete: bool,
 }
@@ -229,7 +233,7 @@ async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f6
         let report = analyze(of.oracle.stones_max().unwrap_or(0))
             .or_else(|_| analyze(board.stones().saturating_sub(1)))
             .or_else(|_| analyze(0))?;
-        Ok(SearchedChoice { pit: level.choose(&report, random), is_complete })
+        Ok(SearchedChoice { pit: level.choose(&report, random), is_searched: report.nodes > 0, is_complete })
     };
     // A failure to send means that no client waits for the move.
     site.engine.start(permit, move || _ = sender.send(search()))?;

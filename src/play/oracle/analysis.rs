@@ -2,15 +2,20 @@
 
 use crate::answer::{Answer, ValuedMove};
 use crate::level::choose_weighted;
-use crate::{Level, Oracle, OracleError};
+use crate::{Bounds, Level, Oracle, OracleError};
 use game::{Board, Orientation, Pit, Played, Score};
-use search::{ExactScores, MoveEstimate, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher};
+use search::{
+    ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher,
+};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use store::{CachedScores, StoreError};
 
 /// The most moves of the line of a position in a database.
 const LINE_MOVES_MAX: usize = 30;
+
+/// The part of the time for a position with known bounds that its search takes; the rest is for the proof of a guarantee.
+const SEARCH_EIGHTHS: u32 = 7;
 
 /// The databases of an oracle, as a search reads them.
 ///
@@ -177,7 +182,7 @@ impl Oracle {
         if request.board.moves(self.rules()).next().is_none() || stones <= probes.stones_max && self.has(stones) {
             let answer = self.answer(&request.board)?;
             if !self.rules().has_scores() {
-                let mut report = self.report_bounds(answer, request.before)?;
+                let mut report = self.analyze_open(&answer, probes, searcher, request, stop, progress)?;
                 report.time = start.elapsed();
                 return Ok(report);
             }
@@ -195,45 +200,68 @@ impl Oracle {
         }
     }
 
-    /// Makes the report of a position whose bounds are known, after the positions `before` of the game. The first move keeps
-    /// what the player is guaranteed, whatever the opponent does; the estimate of a move is the middle of its bounds.
-    fn report_bounds(&self, answer: Answer, before: &[Board]) -> Result<SearchReport, OracleError> {
-        let stones = answer.board.stones() as Score;
-        let mut moves = Vec::new();
+    /// Returns what a search finds about a position whose bounds are known, after the positions before it in the game. Where every
+    /// move has a known value, nothing is searched.
+    ///
+    /// If the search expects no more than what the player is guaranteed, the first move is one that keeps the guarantee, whatever the
+    /// opponent does. To keep it always would cost more than a stone a game against an opponent that is as strong.
+    fn analyze_open(
+        &self,
+        answer: &Answer,
+        probes: &SearchProbes<'_>,
+        searcher: &Searcher,
+        request: &SearchRequest<'_>,
+        stop: &SearchStop,
+        progress: &mut dyn FnMut(&SearchReport),
+    ) -> Result<SearchReport, OracleError> {
+        let start = Instant::now();
+        let before = request.before;
+        let mut values = Vec::with_capacity(answer.moves.len());
         for one in &answer.moves {
-            let value = self.value_in_game(&Played { child: one.child, captured: one.captured }, before)?;
-            let middle = (i32::from(value.low()) + i32::from(value.high())) * 50;
-            moves.push(SearchedMove {
-                pit: one.pit,
-                captured: one.captured,
-                low: value.low(),
-                high: value.high(),
-                estimate: MoveEstimate::About(middle),
-                line: vec![one.pit],
-            });
+            values.push((one, self.value_in_game(&Played { child: one.child, captured: one.captured }, before)?));
         }
-        let guarantee = moves.iter().map(|one| one.low).max();
-        let guaranteed = match guarantee.filter(|&guarantee| guarantee > -stones) {
-            Some(guarantee) => self.guaranteed_move(&answer.board, before, guarantee)?,
-            // Any move keeps it.
-            None => None,
+        values.sort_by_key(|(_, value)| -value.low());
+        let best = values.iter().map(|&(_, value)| value).reduce(Bounds::max).unwrap_or(answer.score);
+        let mut report = match values.iter().all(|(_, value)| value.score().is_some()) {
+            true => SearchReport {
+                low: best.low(),
+                high: best.high(),
+                estimate: i32::from(best.low()) * 100,
+                moves: values.iter().map(|(one, value)| known_move(one, *value)).collect(),
+                depth: 1,
+                nodes: 0,
+                probes: 1,
+                time: Duration::ZERO,
+                contradiction: None,
+                table_permille: 0,
+            },
+            false => {
+                let part = |time: Duration| time * SEARCH_EIGHTHS / 8;
+                let limits = SearchLimits { time: request.limits.time.map(part), ..request.limits };
+                searcher.search(&SearchRequest { limits, ..request.clone() }, probes, stop, progress)
+            }
         };
-        moves.sort_by_key(|one| (guaranteed != Some(one.pit), -one.low, -one.estimate.hundredths()));
-        let terminal = answer.score;
-        let low = guarantee.unwrap_or(terminal.low());
-        let high = moves.iter().map(|one| one.high).max().unwrap_or(terminal.high());
-        Ok(SearchReport {
-            low,
-            high,
-            estimate: moves.first().map_or(i32::from(low) * 100, |one| one.estimate.hundredths()),
-            moves,
-            depth: 1,
-            nodes: 0,
-            probes: 1,
-            time: Duration::ZERO,
-            contradiction: None,
-            table_permille: 0,
-        })
+        if let Some(board) = report.contradiction {
+            return Err(OracleError::Contradiction { board });
+        }
+        for one in &mut report.moves {
+            let Some((_, value)) = values.iter().find(|(known, _)| known.pit == one.pit) else { continue };
+            (one.low, one.high) = (one.low.max(value.low()), one.high.min(value.high()));
+        }
+        (report.low, report.high) = (report.low.max(best.low()), report.high.min(best.high()));
+        let expected = report.moves.first().map_or(0, SearchedMove::estimated_hundredths);
+        let is_guarantee_enough = report.nodes == 0 || expected <= i32::from(best.low()) * 100;
+        if is_guarantee_enough && best.low() > -(answer.board.stones() as Score) {
+            let is_late = || request.limits.time.is_some_and(|time| start.elapsed() >= time);
+            let is_over = || stop.is_set() || is_late();
+            let guaranteed = self.guaranteed_move_until(&answer.board, before, best.low(), &is_over)?;
+            report.moves.sort_by_key(|one| guaranteed != Some(one.pit));
+        }
+        if let Some(first) = report.moves.first() {
+            report.estimate =
+                first.estimated_hundredths().clamp(i32::from(report.low) * 100, i32::from(report.high) * 100);
+        }
+        Ok(report)
     }
 
     /// Makes the report of a position whose score is known, from its answer. The line is shorter if `is_over` says so.
@@ -266,6 +294,18 @@ impl Oracle {
             contradiction: None,
             table_permille: 0,
         })
+    }
+}
+
+/// Returns a move whose value is known.
+fn known_move(one: &ValuedMove, value: Bounds) -> SearchedMove {
+    SearchedMove {
+        pit: one.pit,
+        captured: one.captured,
+        low: value.low(),
+        high: value.high(),
+        estimate: MoveEstimate::About(i32::from(value.low()) * 100),
+        line: vec![one.pit],
     }
 }
 

@@ -62,15 +62,26 @@ impl Oracle {
         before: &[Board],
         guarantee: Score,
     ) -> Result<Option<Pit>, OracleError> {
+        self.guaranteed_move_until(board, before, guarantee, &|| false)
+    }
+
+    /// As [`guaranteed_move`](Self::guaranteed_move), but without a proof as soon as `is_over` says so.
+    pub(crate) fn guaranteed_move_until(
+        &self,
+        board: &Board,
+        before: &[Board],
+        guarantee: Score,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<Option<Pit>, OracleError> {
         let root = GuaranteePosition { board: *board, is_own: true, guarantee };
-        let mut search = GuaranteeSearch::new(self, self.kept_guarantees.take(), &[]);
+        let mut search = GuaranteeSearch::new(self, self.kept_guarantees.take(), &[], is_over);
         let found = search.guaranteed_move(root, before)?;
         self.kept_guarantees.put(search.graph);
         if let Some(pit) = found {
             return Ok(Some(pit));
         }
         let game: Vec<Board> = before.iter().copied().chain([*board]).collect();
-        GuaranteeSearch::new(self, GuaranteeGraph::default(), &game).guaranteed_move(root, &[])
+        GuaranteeSearch::new(self, GuaranteeGraph::default(), &game, is_over).guaranteed_move(root, &[])
     }
 
     /// Returns the bounds of a move in a game, after the positions `before` since the last capture: a move back to one of
@@ -107,17 +118,24 @@ struct GuaranteeSearch<'a> {
     nodes_kept: usize,
     /// The visits since a position was decided or visited first.
     idle_visits: usize,
+    /// Whether the time for the search is over.
+    is_over: &'a dyn Fn() -> bool,
 }
 
 impl<'a> GuaranteeSearch<'a> {
-    fn new(oracle: &'a Oracle, graph: GuaranteeGraph, game: &'a [Board]) -> GuaranteeSearch<'a> {
+    fn new(
+        oracle: &'a Oracle,
+        graph: GuaranteeGraph,
+        game: &'a [Board],
+        is_over: &'a dyn Fn() -> bool,
+    ) -> GuaranteeSearch<'a> {
         let nodes_kept = graph.positions();
-        GuaranteeSearch { oracle, graph, game, nodes_kept, idle_visits: 0 }
+        GuaranteeSearch { oracle, graph, game, nodes_kept, idle_visits: 0, is_over }
     }
 
     fn is_exhausted(&self) -> bool {
         let added = self.graph.positions() - self.nodes_kept;
-        added >= ADDED_MAX || self.idle_visits >= IDLE_VISITS_MAX + IDLE_VISITS_A_POSITION * added
+        added >= ADDED_MAX || self.idle_visits >= IDLE_VISITS_MAX + IDLE_VISITS_A_POSITION * added || (self.is_over)()
     }
 
     /// Returns a move that approaches the end, unless play could come to one of the positions `before` the present one.

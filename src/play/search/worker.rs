@@ -516,11 +516,13 @@ impl<'a> Worker<'a> {
     /// nothing of what they change; the mover may always make another move instead.
     fn leaf(&mut self, board: PackedBoard, window: AlphaBeta, place: PathPlace) -> Outcome {
         let stones = board.stones() as i32;
-        let (mut low, high) = match self.probe(board, stones, place.at, 0) {
+        let known = self.probe(board, stones, place.at, 0);
+        let (mut low, high) = match known {
             Some((low, high)) if low == high => return Outcome::exact(low),
             known => known.unwrap_or((-stones, stones)),
         };
-        let mut best = self.recent.estimate(self.shared.evaluation, board).clamp(low * STONE, high * STONE);
+        let estimate = self.recent.estimate(self.shared.evaluation, board).clamp(low * STONE, high * STONE);
+        let mut best = if known.is_some() { open_estimate(estimate, low, high) } else { estimate };
         if best < window.beta && place.at - self.root + 1 < PLY_MAX {
             let mut alpha = window.alpha.max(best);
             for one in board.captures(self.shared.rules).iter() {
@@ -590,6 +592,16 @@ impl<'a> Worker<'a> {
         this.len = (next.len + 1).min(PLY_MAX);
         this.pits[1..this.len].copy_from_slice(&next.pits[..this.len - 1]);
     }
+}
+
+/// Returns the estimate of a position whose bounds are known and differ, given that of the evaluation within them.
+///
+/// What such a position yields depends on how play repeats, which the position hardly tells, so the best guess is near the middle.
+/// Fitted to the ends of games by least squares: 15,000 open boards of oware of 4 to 12 stones, from games of 3,000 nodes a move.
+/// On 7,070 boards of other games the root mean square error is 3.33 stones, that of the evaluation alone 3.50, of the middle 3.35.
+fn open_estimate(estimate: i32, low: i32, high: i32) -> i32 {
+    let middle = (low + high) * STONE / 2;
+    (estimate / 4 + middle * 9 / 16).clamp(low * STONE, high * STONE)
 }
 
 /// Bound on the entries of the history.
