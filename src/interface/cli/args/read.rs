@@ -174,7 +174,7 @@ pub(crate) struct ProbeArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
-    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    /// Rules where there are no databases, by their name in manifests [default: awari]
     #[arg(long, value_name = "RULES", value_parser = values::rules())]
     pub(crate) rules: Option<Rules>,
     /// Twelve numbers, or a position with stores and the side to move
@@ -307,7 +307,7 @@ pub(crate) struct ServeArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
-    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    /// Rules where there are no databases, by their name in manifests [default: awari]
     #[arg(long, value_name = "RULES", value_parser = values::rules())]
     pub(crate) rules: Option<Rules>,
     #[command(flatten)]
@@ -345,7 +345,7 @@ pub(crate) struct AnalyzeArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
-    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    /// Rules where there are no databases, by their name in manifests [default: awari]
     #[arg(long, value_name = "RULES", value_parser = values::rules())]
     pub(crate) rules: Option<Rules>,
     #[command(flatten)]
@@ -381,7 +381,7 @@ pub(crate) struct PlayArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
-    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    /// Rules where there are no databases, by their name in manifests [default: awari]
     #[arg(long, value_name = "RULES", value_parser = values::rules())]
     pub(crate) rules: Option<Rules>,
     #[command(flatten)]
@@ -435,7 +435,7 @@ pub(crate) struct EngineArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
-    /// Rules without databases, by their name in manifests [default: awari]; those of databases are theirs
+    /// Rules where there are no databases, by their name in manifests [default: awari]
     #[arg(long, value_name = "RULES", value_parser = values::rules())]
     pub(crate) rules: Option<Rules>,
     #[command(flatten)]
