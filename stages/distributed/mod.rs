@@ -6,6 +6,7 @@
 //!
 //! * [`job`] and [`order`]: what rank 0 asks of the others.
 //! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.
+//! * [`roster`] and [`rank_watch`]: which processes the ranks are, and that they still exist.
 //! * [`team_file`]: a file of which each rank writes a part.
 //! * [`solve`]: scores by sweep or counting, with snapshots on a local disk if there is one ([`local_scratch`]).
 
@@ -18,6 +19,8 @@ mod local_scratch;
 pub(crate) mod message;
 mod order;
 mod rank_load;
+mod rank_watch;
+mod roster;
 mod solve;
 mod solve_task;
 mod team_file;
@@ -29,5 +32,7 @@ pub(crate) use leases::{LeaseAnswer, LeaseResult, Leases};
 pub(crate) use local_scratch::name_of;
 pub(crate) use order::{DatabaseTask, JobOrder, ReadTask, StageOrder, StageTask};
 pub(crate) use rank_load::{LoadMeter, RankLoads};
+pub use rank_watch::{LostRank, RankSign, RankWatch, SignedEnd};
+pub use roster::{RankIdentity, Roster};
 pub(crate) use solve::{follow as follow_solver, run as solve};
 pub(crate) use team_file::{TeamFile, TeamWriter};

@@ -5,6 +5,7 @@ use messaging::CommunicationError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 use std::path::PathBuf;
 
 /// A stage that all ranks run, or the end of the job.
@@ -60,6 +61,19 @@ impl StageOrder {
     }
 }
 
+/// The name of the stage, as far as the task says it.
+impl fmt::Display for StageOrder {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let number = |name: &&str| self.task.get(name)?.as_u64();
+        // Bound 0 stands for all.
+        let bound = Some("bound").filter(|name| number(name) > Some(0));
+        let numbers = Some("stones").iter().chain(&bound).filter_map(number);
+        let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+        f.write_str(&self.kind)?;
+        if numbers.is_empty() { Ok(()) } else { write!(f, ":{}", numbers.join(",")) }
+    }
+}
+
 /// A database of a stage, and the files that the stage reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadTask {
@@ -108,6 +122,16 @@ mod tests {
         let order = JobOrder::Stage(StageOrder::new("any", &task).unwrap());
         assert_eq!(JobOrder::decode(&message::encode(&order)).unwrap(), order);
         assert_eq!(JobOrder::decode(b"\"Leave\"").unwrap(), JobOrder::Leave);
+    }
+
+    #[test]
+    fn orders_have_the_names_of_their_stages() {
+        let name =
+            |task: &str| StageOrder { kind: "any".to_owned(), task: serde_json::from_str(task).unwrap() }.to_string();
+        assert_eq!(name(r#"{"bound":3,"stones":24}"#), "any:24,3");
+        assert_eq!(name(r#"{"bound":0,"stones":24}"#), "any:24");
+        assert_eq!(name(r#"{"stones":24}"#), "any:24");
+        assert_eq!(name("[]"), "any");
     }
 
     #[test]

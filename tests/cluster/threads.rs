@@ -76,7 +76,7 @@ fn led_with(
         |job| Orchestrator::new(disk, Path::new("run"), &Awari::led(settings.clone(), job), options).run(),
         |rank, end| {
             let settings = of_others(rank);
-            follow(settings.as_ref().map_err(Clone::clone), disk, end, &AtomicBool::new(false))
+            follow(settings.as_ref().map_err(Clone::clone), disk, end, &AtomicBool::new(false), &|_| ())
         },
     );
     others.into_iter().for_each(|other| other.unwrap().unwrap());
@@ -97,7 +97,7 @@ fn book_by(ranks: usize, faults: NetworkFaults) -> (Vec<u8>, f64) {
     let (done, others) = by_ranks(
         ThreadCommunicator::job(ranks, faults),
         |job| Orchestrator::new(&disk, &run, &Awari::led(settings.clone(), job), options()).run(),
-        |_, end| follow(Ok(&settings), &disk, end, &AtomicBool::new(false)),
+        |_, end| follow(Ok(&settings), &disk, end, &AtomicBool::new(false), &|_| ()),
     );
     for (number, other) in others.into_iter().enumerate() {
         // Without a rank, the end of the job does not reach all others.

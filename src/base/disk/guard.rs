@@ -5,6 +5,7 @@
 
 use crate::{Clock, Disk, DiskError, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The effect of an operation on the named files of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,7 @@ impl Disk for GuardedDisk<'_> {
         Neutral: map(path) -> Mapping;
         Neutral: bytes(path) -> Option<u64>;
         Neutral: allocated_bytes(path) -> u64;
+        Neutral: modified(path) -> Option<Duration>;
         Neutral: check_replaceable(path) -> ();
         Neutral: list(directory) -> Vec<PathBuf>;
         Neutral: list_directories(directory) -> Vec<PathBuf>;

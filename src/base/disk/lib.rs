@@ -36,6 +36,7 @@ pub mod machine;
 mod map;
 mod memory;
 pub mod process;
+mod process_identity;
 mod real;
 mod sigbus;
 mod spool;
@@ -55,6 +56,7 @@ pub use map::{
     Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_mut, signed_of_words_mut,
 };
 pub use memory::{Fault, InjectedFault, MemoryDisk, OperationSet, PlannedFault};
+pub use process_identity::{ProcessIdentity, ProcessState};
 pub use real::RealDisk;
 pub use real::file_system::FileSystem;
 pub use real::pool::POOL_BYTES_MAX;
@@ -65,6 +67,7 @@ pub use staged::{Staged, is_leftover, remove_leftovers, set_aside, staged_path};
 pub use traffic::Traffic;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A file system.
 ///
@@ -136,6 +139,10 @@ pub trait Disk: Send + Sync {
     fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {
         Ok(self.bytes(path)?.unwrap_or(0))
     }
+
+    /// The time at which a file was last written, since 1970, by the clock of its file system. `None` if it is absent, or
+    /// the disk keeps no times.
+    fn modified(&self, path: &Path) -> Result<Option<Duration>, DiskError>;
 
     /// Checks that a path is unused or a regular file: output to a path given by the user must not replace anything
     /// else.

@@ -34,6 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A file system in memory. Clones refer to the same one, each with the clock of a host.
 #[derive(Clone, Debug)]
@@ -445,6 +446,10 @@ impl Disk for MemoryDisk {
         state.begin(Operation::Measure, path)?;
         let file = state.names.get(path);
         Ok(file.map(|&file| state.files[file].bytes.len() as u64))
+    }
+
+    fn modified(&self, _: &Path) -> Result<Option<Duration>, DiskError> {
+        Ok(None)
     }
 
     fn allocated_bytes(&self, path: &Path) -> Result<u64, DiskError> {

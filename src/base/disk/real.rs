@@ -33,6 +33,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The unit of `st_blocks`.
 const SECTOR_BYTES: u64 = 512;
@@ -200,6 +201,14 @@ impl Disk for RealDisk {
             Ok(_) => Err(failed(io::Error::other("it is not a regular file"))),
             Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(failed(source)),
+        }
+    }
+
+    fn modified(&self, path: &Path) -> Result<Option<Duration>, DiskError> {
+        match fs::metadata(path).and_then(|metadata| metadata.modified()) {
+            Ok(time) => Ok(Some(time.duration_since(UNIX_EPOCH).unwrap_or_default())),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(DiskError::from_io(Operation::Measure, path, source)),
         }
     }
 

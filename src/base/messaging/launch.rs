@@ -27,6 +27,17 @@ pub fn launched_rank() -> Option<u64> {
     rank_in(|name| env::var(name).ok(), |file| Path::new(&format!("/proc/self/fd/{file}")).exists())
 }
 
+/// Returns the number of ranks that a launcher started, if it says so. Works without MPI.
+pub fn launched_size() -> Option<u64> {
+    size_in(|name| env::var(name).ok())
+}
+
+/// The innermost launcher counts: a job of `mpirun` may be one of fewer ranks inside an allocation of Slurm.
+fn size_in(variable: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let names = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];
+    names.iter().find_map(|name| variable(name)?.trim().parse().ok())
+}
+
 fn rank_in(variable: impl Fn(&str) -> Option<String>, is_open: impl Fn(u64) -> bool) -> Option<u64> {
     let number = |name| variable(name)?.trim().parse::<u64>().ok();
     let below = |rank, size| Some(number(rank)?).filter(|&rank| number(size).is_some_and(|size| rank < size));
@@ -48,6 +59,21 @@ fn rank_in(variable: impl Fn(&str) -> Option<String>, is_open: impl Fn(u64) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_innermost_launcher_says_the_number_of_ranks() {
+        let check = |variables: &[(&str, &str)], expect: Option<u64>| {
+            let variable =
+                |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            assert_eq!(size_in(variable), expect, "{variables:?}");
+        };
+        check(&[], None);
+        check(&[("SLURM_NTASKS", "16")], None);
+        check(&[("SLURM_STEP_NUM_TASKS", "3")], Some(3));
+        check(&[("SLURM_STEP_NUM_TASKS", "3"), ("PMI_SIZE", "2")], Some(2));
+        check(&[("SLURM_STEP_NUM_TASKS", "3"), ("OMPI_COMM_WORLD_SIZE", "2")], Some(2));
+        check(&[("PMI_SIZE", "x"), ("SLURM_STEP_NUM_TASKS", "3")], Some(3));
+    }
 
     #[test]
     fn launchers_are_recognized_by_their_variables() {

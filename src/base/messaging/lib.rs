@@ -30,6 +30,6 @@ pub use alone::Alone;
 pub use communicator::{Communicator, MESSAGE_BYTES_MAX, assert_other, check_size};
 pub use error::{CommunicationError, Result};
 pub use faults::NetworkFaults;
-pub use launch::{launched, launched_rank};
+pub use launch::{launched, launched_rank, launched_size};
 pub use threads::ThreadCommunicator;
 pub use traffic::MessageTraffic;

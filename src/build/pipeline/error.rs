@@ -99,6 +99,12 @@ pub enum PipelineError {
         /// The inputs, in order; at least one.
         suspects: Vec<ArtifactName>,
     },
+    /// Earlier runs made no progress.
+    #[error(
+        "the last {runs} runs were stopped or killed before they completed a stage or a snapshot, and the options end such a \
+         series: look for the cause in their logs; then the same command resumes"
+    )]
+    NoProgress { runs: usize },
     /// An input of a single stage is missing.
     #[error(transparent)]
     InputMissing(Box<MissingInput>),
@@ -135,7 +141,7 @@ impl PipelineError {
             PipelineError::Preflight(_) | PipelineError::InputMissing(_) => Exit::PreflightFailed,
             PipelineError::Locked { .. } => Exit::Locked,
             PipelineError::Frozen { .. } | PipelineError::Replaces { .. } => Exit::Frozen,
-            PipelineError::StageFailed { .. } => Exit::StageFailed,
+            PipelineError::StageFailed { .. } | PipelineError::NoProgress { .. } => Exit::StageFailed,
             PipelineError::Integrity { .. } | PipelineError::WrongAgain { .. } => Exit::Integrity,
             PipelineError::SingleStopped { .. } => Exit::Stopped,
             PipelineError::Journal(JournalError::Overtaken { .. }) => Exit::Locked,

@@ -28,7 +28,7 @@ pub enum Exit {
     Frozen = 15,
     /// An artifact is damaged or wrong.
     Integrity = 16,
-    /// Stopped on request; the same command resumes.
+    /// Stopped on request, or without a rank that was lost; the same command resumes.
     Stopped = 75,
     /// Stopped at once by a second signal.
     SecondSignal = 130,

@@ -8,6 +8,7 @@ mod execution;
 mod explain;
 mod garbage;
 mod heartbeat_observer;
+mod progress_check;
 mod run;
 mod single;
 #[cfg(test)]
@@ -52,6 +53,8 @@ pub struct RunOptions {
     pub memory: Budget,
     /// Time between snapshots of long stages.
     pub snapshot_interval: Duration,
+    /// The number of runs without progress, one after the other, after which the next one fails.
+    pub attempts_max: Option<usize>,
     /// The command line, for the lock and the journal.
     pub command: String,
     /// Name and version of the program, for the journal.
@@ -71,6 +74,7 @@ impl Default for RunOptions {
             threads: 1,
             memory: Budget::new(u64::MAX),
             snapshot_interval: Duration::from_secs(600),
+            attempts_max: None,
             command: String::new(),
             program: String::new(),
             manifest: String::new(),

@@ -6,6 +6,7 @@ pub(crate) mod explain;
 pub(crate) mod gc;
 pub(crate) mod job_role;
 pub(crate) mod job_table;
+pub(crate) mod job_watch;
 pub(crate) mod logs;
 pub(crate) mod method_table;
 pub(crate) mod observed_run;

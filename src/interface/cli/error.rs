@@ -65,6 +65,19 @@ pub(crate) enum CliError {
          mpi`, or start the program without the MPI launcher)"
     )]
     NoMpi,
+    /// The ranks of a job do not find each other.
+    #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "there is no job without MPI"))]
+    #[error(
+        "the launcher started {started} processes, but MPI has {}: they do not find each other, and each would build \
+         everything alone; nothing was done (use the launcher of {library}; with Slurm, say how ranks find each other: \
+         `srun --mpi=pmi2` or `--mpi=pmix`, of which `srun --mpi=list` shows what there is)",
+        plural(*ranks, "rank")
+    )]
+    StrangerRanks { started: u64, ranks: u64, library: String },
+    /// The ranks of a job run different programs.
+    #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "there is no job without MPI"))]
+    #[error("mixed releases in one job: {0}; nothing was done")]
+    MixedReleases(CommunicationError),
     /// The communication of a job failed.
     #[error(transparent)]
     Ranks(#[from] CommunicationError),
@@ -314,7 +327,7 @@ impl CliError {
             | CliError::Opening { .. }
             | CliError::Games { .. } => Exit::Usage,
             CliError::Pipeline(error) => error.exit(),
-            CliError::NoMpi => Exit::Usage,
+            CliError::NoMpi | CliError::StrangerRanks { .. } | CliError::MixedReleases(_) => Exit::Usage,
             CliError::Ranks(_) | CliError::Rank { .. } => Exit::StageFailed,
             CliError::Run { error, .. } => error.exit(),
             CliError::NoRun { .. } | CliError::Disk(DiskError::Locked { .. }) => Exit::Locked,
@@ -375,6 +388,11 @@ impl CliError {
             },
             CliError::Json(_) => Exit::Internal,
         }
+    }
+
+    /// Whether all processes of a launcher find the same error, so that one message is enough.
+    pub(crate) fn is_common_to_ranks(&self) -> bool {
+        matches!(self, CliError::NoMpi | CliError::StrangerRanks { .. } | CliError::MixedReleases(_))
     }
 
     /// Adds the directory to errors about missing databases.

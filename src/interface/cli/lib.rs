@@ -50,7 +50,9 @@ pub fn main() -> ExitCode {
     match done {
         Ok(exit) => exit.into(),
         Err(error) => {
-            error.show();
+            if !error.is_common_to_ranks() || messaging::launched_rank().unwrap_or(0) == 0 {
+                error.show();
+            }
             error.exit().into()
         }
     }

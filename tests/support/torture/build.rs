@@ -108,7 +108,7 @@ impl DisturbedBuild {
             ranks => by_ranks(
                 ThreadCommunicator::job(ranks, conditions.network.clone()),
                 |job| run(&Awari::led(self.settings.clone(), job)),
-                |rank, end| follow(Ok(&self.settings), &hosts[rank], end, &flags[rank]),
+                |rank, end| follow(Ok(&self.settings), &hosts[rank], end, &flags[rank], &|_| ()),
             ),
         };
         let mut result = result.map_err(|panic| words(&*panic));

@@ -15,7 +15,7 @@ mod tests;
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::heartbeat::Heartbeat;
 use crate::directory::layout::{
-    RUN_LOG, heartbeat_path, journal_path, lock_path, log_path, manifest_path, snapshots_path, stop_path,
+    RUN_LOG, heartbeat_path, journal_path, lock_path, log_path, manifest_path, ranks_path, snapshots_path, stop_path,
 };
 use crate::directory::survey;
 use crate::error::{Result, unusable};
@@ -81,7 +81,8 @@ pub(crate) fn claim(disk: &dyn Disk, directory: &Path, holds_artifacts: &dyn Fn(
     }
     let mut foreign = Vec::new();
     others(disk, directory, DEPTH_MAX, &mut foreign).map_err(unusable)?;
-    foreign.retain(|path| *path != snapshots_path(directory));
+    let kept = [snapshots_path(directory), ranks_path(directory)];
+    foreign.retain(|path| !kept.contains(path));
     if foreign.is_empty() {
         return Ok(Claim::Free);
     }

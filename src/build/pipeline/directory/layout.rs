@@ -32,6 +32,11 @@ pub(crate) fn snapshots_path(directory: &Path) -> PathBuf {
     directory.join("snapshots")
 }
 
+/// Path of the folder with the signs of life of the ranks of a job.
+pub fn ranks_path(directory: &Path) -> PathBuf {
+    directory.join("ranks")
+}
+
 /// Name of the log of the events between stages.
 pub const RUN_LOG: &str = "run";
 

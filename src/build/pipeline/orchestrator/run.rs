@@ -200,6 +200,7 @@ impl ActiveRun<'_, '_, '_> {
             }
             if !self.started {
                 self.start(&plan)?;
+                orchestrator.check_progress()?;
             }
             if !plan.adopted.is_empty() {
                 self.adopt(&plan.adopted)?;

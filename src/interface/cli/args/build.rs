@@ -46,6 +46,10 @@ pub(crate) struct RunArgs {
     pub(crate) manifest: ManifestArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+    /// Fail if the last N runs were stopped or killed before they completed a stage or a snapshot; for scripts that start a
+    /// run again
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u32>(1..=1000))]
+    pub(crate) attempts: Option<u32>,
     /// Progress: a bar or plain lines on stderr, or events as JSON lines on stdout
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) progress: ProgressMode,
@@ -193,13 +197,17 @@ Examples:
     --threads 32 --memory 60GiB | sbatch -p long
 
 The job has one rank per node, with the threads and memory of the manifest. Ten minutes before its time limit it stops as \
-with Ctrl-C and requeues itself, until everything is built. It runs in the current directory.")]
+with Ctrl-C and requeues itself, until everything is built; also after a rank was killed, but after three runs in a row without \
+progress it fails. It runs in the current directory.")]
 pub(crate) struct SlurmScriptArgs {
     #[command(flatten)]
     pub(crate) manifest: ManifestArgs,
     /// Number of nodes, with one rank on each
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 1, value_parser = values::number::<u32>(1..=65_536))]
     pub(crate) nodes: u32,
+    /// How ranks find each other, one of `srun --mpi=list` [default: what the site and the MPI of this program offer]
+    #[arg(long, value_name = "TYPE", value_parser = values::mpi_type)]
+    pub(crate) mpi: Option<String>,
     /// Time limit of the job, as Slurm writes it: minutes, H:M:S, or D-H:M:S [default: that of the partition]
     #[arg(long, value_name = "TIME", value_parser = values::time_limit)]
     pub(crate) time: Option<String>,

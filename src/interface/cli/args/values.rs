@@ -161,6 +161,16 @@ pub(super) fn time_limit(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a name that `srun --mpi` takes.
+pub(super) fn mpi_type(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_/.-".contains(&byte));
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a name that `srun --mpi=list` shows, such as pmix".to_owned())
+    }
+}
+
 /// Parses a time of Slurm (sbatch(1), `--time`), in seconds.
 fn limit_seconds(text: &str) -> Option<u64> {
     let number = |text: &str| {
@@ -335,6 +345,16 @@ mod tests {
             ":+1",
         ] {
             assert!(bad.parse::<Listen>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn mpi_types() {
+        for text in ["pmi2", "pmix_v4", "cray_shasta"] {
+            assert_eq!(mpi_type(text), Ok(text.to_owned()));
+        }
+        for bad in ["", "a b", "pmi2\n", "$(x)"] {
+            assert!(mpi_type(bad).is_err(), "{bad}");
         }
     }
 

@@ -12,6 +12,9 @@ use stages::distributed::JobLeader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Name and version of the program.
+pub(crate) const PROGRAM: &str = concat!("awari ", env!("CARGO_PKG_VERSION"));
+
 /// A resolved manifest, and the stages that build it.
 pub(crate) struct ResolvedBuild {
     manifest: Manifest,
@@ -185,7 +188,7 @@ pub(crate) fn run_options(settings: &Settings) -> RunOptions {
         memory: Budget::new(settings.memory_bytes),
         snapshot_interval: settings.snapshot,
         command: command_line(std::env::args_os()),
-        program: concat!("awari ", env!("CARGO_PKG_VERSION")).to_owned(),
+        program: PROGRAM.to_owned(),
         ..RunOptions::default()
     }
 }

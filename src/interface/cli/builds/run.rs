@@ -3,7 +3,8 @@
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::books::book_summary::BookSummary;
 use crate::builds::codecs;
-use crate::builds::job_role::JobRole;
+use crate::builds::job_role::{JobMember, JobRole};
+use crate::builds::job_watch::{LedJob, WatchObserver, watch};
 use crate::builds::logs::{self, LogObserver};
 use crate::builds::progress::{ProgressDisplay, exit_of};
 use crate::builds::request::{ResolvedBuild, refuse_job};
@@ -17,12 +18,10 @@ use crate::text::screen::Width;
 use crate::text::shell::command_line;
 use crate::text::terminal::{say, say_unwrapped};
 use disk::{Disk, DiskError, RealDisk, machine};
-use messaging::Communicator;
 use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
 use pipeline::status::status;
-use pipeline::{Budget, Exit, HeartbeatObserver, Orchestrator, PipelineError, Plan};
-use stages::distributed::JobLeader;
+use pipeline::{Budget, Exit, HeartbeatObserver, Observer, Orchestrator, PipelineError, Plan, RunOptions};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -38,50 +37,60 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
     match JobRole::of_this_process()? {
         JobRole::Alone => build(args, None, &stop),
-        JobRole::First(communicator) => {
-            let job = Arc::new(JobLeader::new(communicator).map_err(CliError::Thread)?);
+        JobRole::First(member) => {
+            let job = LedJob::new(member)?;
             let done = build(args, Some(&job), &stop);
-            job.dismiss();
+            job.end();
             done
         }
-        JobRole::Other(communicator) => follow(args, communicator, &stop),
+        JobRole::Other(member) => follow(args, member, &stop),
     }
 }
 
 /// Takes part in a run that rank 0 leads. Prints nothing.
-fn follow(args: &RunArgs, mut communicator: Box<dyn Communicator>, stop: &AtomicBool) -> Result<Exit> {
+fn follow(args: &RunArgs, member: JobMember, stop: &AtomicBool) -> Result<Exit> {
+    let JobMember { mut communicator, roster } = member;
+    let rank = communicator.rank();
     let disk = RealDisk::new(args.io)?;
     let request = ResolvedBuild::read(&disk, &args.manifest);
     let settings = request.as_ref().map(ResolvedBuild::settings).map_err(ToString::to_string);
     if let Ok(settings) = &settings {
         disk.set_threads(settings.threads);
     }
-    let done = stages::follow(settings, &disk, &mut *communicator, stop);
-    let rank = communicator.rank();
+    // Without a manifest the rank leaves with the first order.
+    let watch = settings.as_ref().ok().map(|settings| watch(&settings.dir, roster, rank)).transpose()?;
+    let note = |activity: &str| watch.iter().for_each(|watch| watch.note(activity));
+    let done = stages::follow(settings, &disk, &mut *communicator, stop, &note);
+    drop(communicator);
+    drop(watch);
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
     // Only rank 0 exits with the outcome of the run: some launchers kill all ranks when one fails, before rank 0 could
     // print the reason.
     Ok(Exit::Done)
 }
 
-fn build(args: &RunArgs, job: Option<&Arc<JobLeader>>, stop: &AtomicBool) -> Result<Exit> {
+fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
     let mut request = ResolvedBuild::read(&disk, &args.manifest)?;
     disk.set_threads(request.settings().threads);
     if let Some(job) = job {
         refuse_job(request.settings())?;
-        request = request.led(Arc::clone(job));
+        request = request.led(Arc::clone(job.leader()));
     }
     let dir = request.dir();
+    let watch = job.map(|job| job.watch(&dir)).transpose()?;
     // In addition to the threads of a stage, one thread draws progress and one writes.
     machine::probe_threads(request.settings().threads + 2).map_err(CliError::Thread)?;
     let shown = ProgressDisplay::new(args.progress);
-    let options = request.options(Some(&args.selection));
+    let attempts_max = args.attempts.map(|attempts| attempts as usize);
+    let options = RunOptions { attempts_max, ..request.options(Some(&args.selection)) };
     let budget = options.memory.bytes();
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
     let beating = HeartbeatObserver::new(&disk, &dir, &shown, stop);
     let logged = LogObserver::new(&disk, &dir, &beating);
-    let done = orchestrator.observer(&logged).stop(stop).run();
+    let watched = watch.map(|watch| WatchObserver::new(watch, &logged));
+    let observer = watched.as_ref().map_or(&logged as &dyn Observer, |watched| watched);
+    let done = orchestrator.observer(observer).stop(stop).run();
     // Removes the bar before anything else is printed.
     let is_shown = shown.end();
     if let Some(why) = disk.ring_refusal().filter(|_| args.progress != ProgressMode::None) {
@@ -207,7 +216,7 @@ impl NextSteps<'_> {
 /// Returns the `awari plan` command for an `awari run` command.
 fn planning(run: &str) -> String {
     // Options that `plan` does not have.
-    const OF_RUNS_ONLY: [&str; 3] = ["--progress", "--io", "--log"];
+    const OF_RUNS_ONLY: [&str; 4] = ["--progress", "--io", "--log", "--attempts"];
     let mut words = Vec::new();
     let mut rest = run.split(' ');
     while let Some(word) = rest.next() {

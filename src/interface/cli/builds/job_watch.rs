@@ -1,0 +1,98 @@
+//! The watch over the ranks of a job, which ends this process when one of them is lost.
+
+use crate::builds::job_role::JobMember;
+use crate::error::{CliError, Result};
+use crate::text::terminal::say;
+use disk::{Io, RealDisk};
+use pipeline::{Event, Exit, Observer};
+use stages::distributed::{JobLeader, LostRank, RankWatch, Roster};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The job of which this process is rank 0.
+pub(crate) struct LedJob {
+    leader: Arc<JobLeader>,
+    roster: Roster,
+    watch: OnceLock<RankWatch>,
+}
+
+impl LedJob {
+    /// Starts to lead a job.
+    pub(crate) fn new(member: JobMember) -> Result<LedJob> {
+        let leader = Arc::new(JobLeader::new(member.communicator).map_err(CliError::Thread)?);
+        Ok(LedJob { leader, roster: member.roster, watch: OnceLock::new() })
+    }
+
+    pub(crate) fn leader(&self) -> &Arc<JobLeader> {
+        &self.leader
+    }
+
+    /// Starts the watch over the other ranks, in a directory that is not claimed yet.
+    pub(crate) fn watch(&self, directory: &Path) -> Result<&RankWatch> {
+        let started = watch(directory, self.roster.clone(), 0)?;
+        Ok(self.watch.get_or_init(|| started))
+    }
+
+    /// Ends the job on all ranks. The watch ends last, so that a rank that is lost meanwhile is noticed.
+    pub(crate) fn end(self) {
+        let LedJob { leader, watch, .. } = self;
+        leader.dismiss();
+        drop(leader);
+        drop(watch);
+    }
+}
+
+/// Starts the watch of a rank over the others.
+pub(crate) fn watch(directory: &Path, roster: Roster, rank: usize) -> Result<RankWatch> {
+    // A disk of its own: the rings of the other may be full of reads.
+    let disk = RealDisk::new(Io::Plain)?;
+    RankWatch::start(disk, directory, roster, rank, move |lost| end(lost, rank)).map_err(CliError::Thread)
+}
+
+/// Ends this process at once, because a rank was lost: the communicator cannot be relied on to end.
+fn end(lost: &LostRank, rank: usize) {
+    let message = format!("{lost}; the job ends with {}, and finished work is kept", Exit::Stopped.code());
+    tracing::error!(shown = true, "{message}");
+    if lost.is_reported_by(rank) {
+        say(format_args!("awari: {message}: the same command resumes"));
+    }
+    signal_hook::low_level::exit(i32::from(Exit::Stopped.code()));
+}
+
+/// An observer with which rank 0 notes in its sign of life what it does.
+pub(crate) struct WatchObserver<'a> {
+    watch: &'a RankWatch,
+    inner: &'a dyn Observer,
+}
+
+impl<'a> WatchObserver<'a> {
+    /// Notes events for `watch`, and forwards all of them.
+    pub(crate) fn new(watch: &'a RankWatch, inner: &'a dyn Observer) -> WatchObserver<'a> {
+        WatchObserver { watch, inner }
+    }
+}
+
+impl Observer for WatchObserver<'_> {
+    fn notice(&self, event: &Event) {
+        let note = |activity: &str| self.watch.note(activity);
+        match event {
+            // The run holds the lock of the directory from here on.
+            Event::RunStarted { .. } => {
+                if let Err(error) = self.watch.claim() {
+                    tracing::warn!("ranks do not watch each other: {error}");
+                }
+                note("to plan");
+            }
+            Event::StageStarted { stage, .. } => note(&stage.to_string()),
+            Event::StageDone { stage, .. } => note(&format!("to plan after {stage}")),
+            Event::RunEnded { .. } => note("to end the run"),
+            _ => {}
+        }
+        self.inner.notice(event);
+    }
+
+    fn interval(&self) -> Duration {
+        self.inner.interval()
+    }
+}
