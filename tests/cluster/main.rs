@@ -4,4 +4,6 @@
 
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "mpi")]
+mod slurm;
 mod threads;

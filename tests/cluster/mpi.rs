@@ -18,10 +18,10 @@ const KILLS: u64 = 10;
 /// Time after which a job counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A manifest and its run directory.
-struct MpiBuild {
+pub(super) struct MpiBuild {
     directory: tempfile::TempDir,
     positions: &'static str,
     method: &'static str,
@@ -31,7 +31,7 @@ struct MpiBuild {
 }
 
 impl MpiBuild {
-    fn new(positions: &'static str, method: &'static str, stones: u32) -> MpiBuild {
+    pub(super) fn new(positions: &'static str, method: &'static str, stones: u32) -> MpiBuild {
         MpiBuild { directory: tempfile::tempdir().unwrap(), positions, method, stones, snapshot: "10 min" }
     }
 
@@ -40,7 +40,7 @@ impl MpiBuild {
         MpiBuild { snapshot: "0 s", ..self }
     }
 
-    fn run(&self) -> PathBuf {
+    pub(super) fn run(&self) -> PathBuf {
         self.directory.path().join("run")
     }
 
@@ -57,8 +57,8 @@ impl MpiBuild {
         command
     }
 
-    /// Adds the arguments of the run, after the launcher's.
-    fn add_arguments(&self, command: &mut Command) {
+    /// Writes the manifest, and returns its path.
+    pub(super) fn write_manifest(&self) -> PathBuf {
         let manifest = self.directory.path().join("manifest.toml");
         let text = format!(
             "[game]\npositions = \"{}\"\n[build]\nstones = \"0..{}\"\nmethod = \"{}\"\nthreads = 1\nsnapshot = \"{}\"\n\
@@ -66,18 +66,23 @@ impl MpiBuild {
             self.positions, self.stones, self.method, self.snapshot
         );
         fs::write(&manifest, text).unwrap();
-        command.arg("run").arg(manifest).arg("--dir").arg(self.run()).args(["--progress", "none"]);
+        manifest
+    }
+
+    /// Adds the arguments of the run, after the launcher's.
+    fn add_arguments(&self, command: &mut Command) {
+        command.arg("run").arg(self.write_manifest()).arg("--dir").arg(self.run()).args(["--progress", "none"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     }
 
     /// Runs to the end, and returns the files.
-    fn finish(&self, ranks: Option<usize>) -> Files {
+    pub(super) fn finish(&self, ranks: Option<usize>) -> Files {
         let output = ended(self.command(ranks).spawn().unwrap());
         assert!(output.status.success(), "{ranks:?} ranks: {}", stderr_of(&output));
         self.files()
     }
 
-    fn files(&self) -> Files {
+    pub(super) fn files(&self) -> Files {
         let mut files = Files::new();
         let planes = (0..=self.stones).map(|stones| format!("planes/{stones:02}"));
         for folder in stages::kinds::folders().into_iter().map(str::to_owned).chain(planes) {
@@ -90,14 +95,16 @@ impl MpiBuild {
     }
 
     /// Returns the processes of this job, found by their command lines.
-    fn ranks(&self) -> Vec<u32> {
+    pub(super) fn ranks(&self) -> Vec<u32> {
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().map_while(Result::ok) {
             let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let Ok(words) = fs::read(entry.path().join("cmdline")) else { continue };
             let mut words = words.split(|&byte| byte == 0);
             let is_awari = words.next() == Some(awari().as_bytes());
-            if is_awari && words.any(|word| word == self.run().to_str().unwrap().as_bytes()) {
+            let run = self.run();
+            let run = run.to_str().unwrap().as_bytes();
+            if is_awari && words.any(|word| word.strip_prefix(b"--dir=").unwrap_or(word) == run) {
                 found.push(process);
             }
         }
@@ -125,7 +132,7 @@ fn ended_within(child: Child, patience: Duration) -> Result<Output, Output> {
     if hangs { Err(output) } else { Ok(output) }
 }
 
-fn stderr_of(output: &Output) -> String {
+pub(super) fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -134,7 +141,7 @@ fn signal_group(leader: u32, name: &str) -> bool {
     kill(&format!("-{leader}"), name)
 }
 
-fn signal(process: u32, name: &str) -> bool {
+pub(super) fn signal(process: u32, name: &str) -> bool {
     kill(&process.to_string(), name)
 }
 

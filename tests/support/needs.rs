@@ -50,6 +50,8 @@ pub enum Need {
     Mpirun,
     /// Root, MPICH and the tools of network namespaces.
     Namespaces,
+    /// Root, Slurm with its daemons, and MUNGE.
+    Slurm,
     /// Root, a mount namespace and an ext4 file system on a loop device.
     LoopDevice,
 }
@@ -84,7 +86,7 @@ impl Need {
     ];
 
     /// The needs of the tests that the feature `mpi` adds.
-    pub const OF_MPI: [Need; 2] = [Need::Mpirun, Need::Namespaces];
+    pub const OF_MPI: [Need; 3] = [Need::Mpirun, Need::Namespaces, Need::Slurm];
 
     /// The tests that are skipped without it.
     pub fn tests(self) -> &'static str {
@@ -106,6 +108,7 @@ impl Need {
             Need::Hangup => "hostile (limits::a_closed_terminal_stops_a_run)",
             Need::Mpirun => "cluster (mpi) and mpi-messaging (launched)",
             Need::Namespaces => "cluster (mpi::ranks_in_namespaces_build_the_files_of_one_machine)",
+            Need::Slurm => "cluster (slurm)",
             Need::LoopDevice => "hostile (unreadable_sectors)",
         }
     }
@@ -139,6 +142,11 @@ impl Need {
             Need::Namespaces => {
                 let script = crate::root().join("tests/cluster/namespaces/run.sh");
                 fails(script, &["--check"]).map(|_| "root, iproute2, ethtool, Python and MPICH are needed".to_owned())
+            }
+            Need::Slurm => {
+                let check =
+                    "test \"$(id -u)\" = 0 && slurmctld -V && slurmd -V && command -v srun && command -v munged";
+                fails("sh", &["-c", check]).map(|_| "root, slurmctld, slurmd, srun and munged are needed".to_owned())
             }
             Need::LoopDevice => {
                 let check = "set -e; filefrag -V; findmnt -V; directory=$(mktemp -d); trap 'rm -rf $directory' EXIT
