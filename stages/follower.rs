@@ -10,7 +10,7 @@ use planner::{BuildPlan, Settings};
 use std::sync::atomic::AtomicBool;
 
 /// Executes the orders of rank 0 until the last one. `settings` are those of the manifest, or an error of reading it; `note`
-/// gets what the rank does, whenever that changes.
+/// gets the stage that the rank begins, and `None` when it waits for an order.
 ///
 /// # Errors
 /// If communication with the other ranks fails.
@@ -19,15 +19,15 @@ pub fn follow(
     disk: &dyn Disk,
     communicator: &mut dyn Communicator,
     stop: &AtomicBool,
-    note: &dyn Fn(&str),
+    note: &dyn Fn(Option<&str>),
 ) -> Result<(), StageError> {
     let plan = settings.map(|settings| BuildPlan::new(settings.clone().with_ranks(communicator.size())));
     let rank = plan.map(|plan| FollowerRank::new(plan, disk, stop));
     loop {
-        note("to wait for rank 0");
+        note(None);
         let order = communicator.broadcast(0, None).map_err(StageError::failed)?;
         let JobOrder::Stage(order) = JobOrder::decode(&order).map_err(StageError::failed)? else { return Ok(()) };
-        note(&order.to_string());
+        note(Some(&order.to_string()));
         let followed = match &rank {
             Ok(rank) => {
                 let pool = thread_pool(rank.build.settings().threads).map_err(StageError::no_threads)?;

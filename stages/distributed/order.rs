@@ -70,7 +70,7 @@ impl fmt::Display for StageOrder {
         let numbers = Some("stones").iter().chain(&bound).filter_map(number);
         let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
         f.write_str(&self.kind)?;
-        if numbers.is_empty() { Ok(()) } else { write!(f, ":{}", numbers.join(",")) }
+        if numbers.is_empty() { Ok(()) } else { write!(f, ":{}", numbers.join(":")) }
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     fn orders_have_the_names_of_their_stages() {
         let name =
             |task: &str| StageOrder { kind: "any".to_owned(), task: serde_json::from_str(task).unwrap() }.to_string();
-        assert_eq!(name(r#"{"bound":3,"stones":24}"#), "any:24,3");
+        assert_eq!(name(r#"{"bound":3,"stones":24}"#), "any:24:3");
         assert_eq!(name(r#"{"bound":0,"stones":24}"#), "any:24");
         assert_eq!(name(r#"{"stones":24}"#), "any:24");
         assert_eq!(name("[]"), "any");

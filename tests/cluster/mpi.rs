@@ -349,6 +349,37 @@ fn a_job_obeys_a_stop_request() {
     panic!("no job takes long enough to be stopped");
 }
 
+/// One stage by three ranks of a build of two, and the logs of both jobs.
+#[test]
+#[ignore = "slow tier: jobs of processes"]
+fn a_stage_is_rerun_by_all_ranks() {
+    if !Need::Mpirun.is_met() {
+        return;
+    }
+    let build = MpiBuild::new("all", "two-bit", 9);
+    build.finish(Some(2));
+    let rerun = |scratch: Option<&str>| {
+        let mut command = mpirun();
+        command.args(["-n", "3", awari(), "stage"]).arg(build.write_manifest()).arg("process:9:3");
+        command.arg("--dir").arg(build.run()).args(["--progress", "none"]);
+        command.args(scratch.map(|name| format!("--scratch={}", build.directory.path().join(name).display())));
+        ended(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let output = rerun(Some("again"));
+    assert!(output.status.success(), "{}", stderr_of(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains(" identical "), "{output:?}");
+    assert!(stderr_of(&rerun(None)).contains("give --scratch DIR"));
+
+    let logs = Command::new(awari()).args(["status", "--logs", "--dir"]).arg(build.run()).output().unwrap();
+    let logs = String::from_utf8_lossy(&logs.stdout).into_owned();
+    let times: Vec<&str> = logs.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert!(times.is_sorted(), "{logs}");
+    assert!(
+        logs.contains(" 1 rank-0001: INFO process:9:3 begins") && logs.contains(" 0 run: INFO process:9:3: "),
+        "{logs}"
+    );
+}
+
 #[test]
 #[ignore = "slow tier: jobs of processes"]
 fn an_error_is_reported_once() {

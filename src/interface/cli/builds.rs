@@ -8,6 +8,7 @@ pub(crate) mod job_role;
 pub(crate) mod job_table;
 pub(crate) mod job_watch;
 pub(crate) mod logs;
+pub(crate) mod merged_logs;
 pub(crate) mod method_table;
 pub(crate) mod observed_run;
 pub(crate) mod plan;

@@ -78,6 +78,9 @@ pub(crate) enum CliError {
     #[cfg_attr(not(feature = "mpi"), expect(dead_code, reason = "there is no job without MPI"))]
     #[error("mixed releases in one job: {0}; nothing was done")]
     MixedReleases(CommunicationError),
+    /// Ranks of a job cannot share a temporary directory.
+    #[error("a stage by several ranks needs a directory that all of them see: give --scratch DIR")]
+    NoSharedScratch,
     /// The communication of a job failed.
     #[error(transparent)]
     Ranks(#[from] CommunicationError),
@@ -318,6 +321,7 @@ impl CliError {
             | CliError::GamesTooLong(_)
             | CliError::TwoDirectories(_)
             | CliError::OneRank { .. }
+            | CliError::NoSharedScratch
             | CliError::OtherPositions { .. }
             | CliError::OtherRules { .. }
             | CliError::EngineRules { .. }

@@ -70,15 +70,15 @@ fn run() -> Result<Exit> {
             return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
         }
     };
-    // All ranks of a job take part in a run; rank 0 alone executes the other commands.
-    let is_for_all = matches!(arguments.command, Command::Run(_));
+    // All ranks of a job take part in a run or a stage; rank 0 alone executes the other commands.
+    let is_for_all = matches!(arguments.command, Command::Run(_) | Command::Stage(_));
     if let Some(rank) = messaging::launched_rank().filter(|&rank| rank > 0 && !is_for_all) {
         text::terminal::say(format_args!(
-            "awari: rank {rank} is idle: only `awari run` uses all ranks, rank 0 alone executes other commands"
+            "awari: rank {rank} is idle: only `awari run` and `awari stage` use all ranks, rank 0 alone executes other commands"
         ));
         return Ok(Exit::Done);
     }
-    if is_for_all || matches!(arguments.command, Command::Stage(_)) {
+    if is_for_all {
         heap::exit_with(Exit::StageFailed.code());
     }
     if let Some(kernel) = arguments.kernel {

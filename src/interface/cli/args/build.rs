@@ -160,6 +160,7 @@ Examples:
   awari status --dir runs/quickstart
   awari status --dir runs/quickstart --json > status.json
   awari status --dir runs/small --watch
+  awari status --dir runs/small --logs | grep ' 3 rank'
 
 Writes nothing, so it can be used while a run is active, also from another machine that shares the directory.")]
 pub(crate) struct StatusArgs {
@@ -169,6 +170,9 @@ pub(crate) struct StatusArgs {
     /// Refresh every second until the run ends; if no run is active, wait for one to begin
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Show the logs of all ranks instead, merged by time, each line with its rank and the file
+    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    pub(crate) logs: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,12 +1,17 @@
-//! The watch over the ranks of a job, which ends this process when one of them is lost.
+//! The ranks of a job: the one that leads, those that follow, and the watch that ends all when one of them is lost.
 
+use crate::args::ManifestArgs;
 use crate::builds::job_role::JobMember;
+use crate::builds::logs;
+use crate::builds::request::ResolvedBuild;
 use crate::error::{CliError, Result};
 use crate::text::terminal::say;
 use disk::{Io, RealDisk};
 use pipeline::{Event, Exit, Observer};
 use stages::distributed::{JobLeader, LostRank, RankWatch, Roster};
+use std::cell::Cell;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -43,8 +48,51 @@ impl LedJob {
     }
 }
 
+/// Takes part in a run or a stage that rank 0 leads, in a directory, by default that of the manifest. Prints nothing, but writes
+/// the log of the rank.
+pub(crate) fn follow(
+    manifest: &ManifestArgs,
+    io: Io,
+    directory: Option<&Path>,
+    member: JobMember,
+    stop: &AtomicBool,
+) -> Result<Exit> {
+    let JobMember { mut communicator, roster } = member;
+    let rank = communicator.rank();
+    let disk = RealDisk::new(io)?;
+    let request = ResolvedBuild::read(&disk, manifest);
+    let settings = request.as_ref().map(ResolvedBuild::settings).map_err(ToString::to_string);
+    if let Ok(settings) = &settings {
+        disk.set_threads(settings.threads);
+    }
+    // Without a manifest the rank leaves with the first order.
+    let directory = settings.as_ref().ok().map(|settings| directory.unwrap_or(&settings.dir));
+    let watch = directory.map(|directory| watch(directory, roster, rank)).transpose()?;
+    let is_logged = Cell::new(false);
+    let note = |stage: Option<&str>| {
+        watch.iter().for_each(|watch| watch.note(stage.unwrap_or("to wait for rank 0")));
+        // Before the first order, rank 0 may not have the lock of the directory.
+        if let (Some(_), Some(directory), false) =
+            (stage, directory, is_logged.replace(stage.is_some() || is_logged.get()))
+        {
+            logs::open_rank(&disk, directory, rank);
+        }
+        match stage {
+            Some(stage) => tracing::info!("{stage} begins"),
+            None => tracing::info!("waits for rank 0"),
+        }
+    };
+    let done = stages::follow(settings.clone(), &disk, &mut *communicator, stop, &note);
+    drop(communicator);
+    drop(watch);
+    done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
+    // Only rank 0 exits with the outcome of the run: some launchers kill all ranks when one fails, before rank 0 could
+    // print the reason.
+    Ok(Exit::Done)
+}
+
 /// Starts the watch of a rank over the others.
-pub(crate) fn watch(directory: &Path, roster: Roster, rank: usize) -> Result<RankWatch> {
+fn watch(directory: &Path, roster: Roster, rank: usize) -> Result<RankWatch> {
     // A disk of its own: the rings of the other may be full of reads.
     let disk = RealDisk::new(Io::Plain)?;
     RankWatch::start(disk, directory, roster, rank, move |lost| end(lost, rank)).map_err(CliError::Thread)

@@ -1,6 +1,7 @@
 //! Logs: `tracing` events of libraries, as warnings on stderr and in a file for each stage.
 //!
-//! `logs/STAGE.log` in the run directory holds every attempt at a stage, `logs/run.log` the events between stages.
+//! `logs/STAGE.log` in the run directory holds every attempt at a stage, `logs/run.log` the events between stages, and
+//! `logs/rank-NNNN.log` those of another rank than 0 of a job.
 //! Logs are for people: nothing reads them, they are not synced, and a run continues if they cannot be written.
 
 use crate::builds::progress::StagePace;
@@ -22,6 +23,9 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// The beginning of the name of the log of a rank other than 0.
+pub(crate) const RANK_LOG: &str = "rank-";
+
 /// The open log file. A process has at most one, because it has one run.
 static OPEN: Mutex<Option<Box<dyn OutputFile>>> = Mutex::new(None);
 
@@ -41,6 +45,12 @@ pub(crate) fn path(dir: &Path, stage: Option<&pipeline::StageName>) -> PathBuf {
 fn log_name(stage: &pipeline::StageName) -> String {
     let parameters = stage.parameters().iter().map(|parameter| format!("-{parameter:02}"));
     std::iter::once(stage.kind().to_owned()).chain(parameters).collect()
+}
+
+/// Opens the log of a rank other than 0, which writes all its events to one file.
+pub(crate) fn open_rank(disk: &RealDisk, dir: &Path, rank: usize) {
+    let output = disk.append(&log_path(dir, &format!("{RANK_LOG}{rank:04}"))).ok();
+    *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = output;
 }
 
 /// An observer that opens the log of each stage and writes the events of the run to it.

@@ -3,8 +3,8 @@
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::books::book_summary::BookSummary;
 use crate::builds::codecs;
-use crate::builds::job_role::{JobMember, JobRole};
-use crate::builds::job_watch::{LedJob, WatchObserver, watch};
+use crate::builds::job_role::JobRole;
+use crate::builds::job_watch::{LedJob, WatchObserver, follow};
 use crate::builds::logs::{self, LogObserver};
 use crate::builds::progress::{ProgressDisplay, exit_of};
 use crate::builds::request::{ResolvedBuild, refuse_job};
@@ -43,30 +43,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
             job.end();
             done
         }
-        JobRole::Other(member) => follow(args, member, &stop),
+        JobRole::Other(member) => follow(&args.manifest, args.io, None, member, &stop),
     }
-}
-
-/// Takes part in a run that rank 0 leads. Prints nothing.
-fn follow(args: &RunArgs, member: JobMember, stop: &AtomicBool) -> Result<Exit> {
-    let JobMember { mut communicator, roster } = member;
-    let rank = communicator.rank();
-    let disk = RealDisk::new(args.io)?;
-    let request = ResolvedBuild::read(&disk, &args.manifest);
-    let settings = request.as_ref().map(ResolvedBuild::settings).map_err(ToString::to_string);
-    if let Ok(settings) = &settings {
-        disk.set_threads(settings.threads);
-    }
-    // Without a manifest the rank leaves with the first order.
-    let watch = settings.as_ref().ok().map(|settings| watch(&settings.dir, roster, rank)).transpose()?;
-    let note = |activity: &str| watch.iter().for_each(|watch| watch.note(activity));
-    let done = stages::follow(settings, &disk, &mut *communicator, stop, &note);
-    drop(communicator);
-    drop(watch);
-    done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
-    // Only rank 0 exits with the outcome of the run: some launchers kill all ranks when one fails, before rank 0 could
-    // print the reason.
-    Ok(Exit::Done)
 }
 
 fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit> {

@@ -1,8 +1,10 @@
 //! `awari stage`: reruns one stage in a scratch directory.
 
 use crate::args::StageArgs;
+use crate::builds::job_role::JobRole;
+use crate::builds::job_watch::{LedJob, WatchObserver, follow};
 use crate::builds::progress::{ProgressDisplay, exit_of};
-use crate::builds::request::ResolvedBuild;
+use crate::builds::request::{ResolvedBuild, refuse_job};
 use crate::error::{CliError, Result};
 use crate::signals;
 use crate::text::output::print;
@@ -11,23 +13,48 @@ use crate::text::shell::command_line;
 use crate::text::terminal::say;
 use disk::RealDisk;
 use pipeline::orchestrator::{OutputComparison, ScratchDirectory, StageOutput, StageRerun};
-use pipeline::{Exit, Orchestrator, PipelineError, StageName};
+use pipeline::{Exit, Observer, Orchestrator, PipelineError, StageName};
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(args: &StageArgs) -> Result<Exit> {
+    let is_first = messaging::launched_rank().unwrap_or(0) == 0;
+    let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
+    match JobRole::of_this_process()? {
+        JobRole::Alone => rerun(args, None, &stop),
+        JobRole::First(member) => {
+            let job = LedJob::new(member)?;
+            let done = rerun(args, Some(&job), &stop);
+            job.end();
+            done
+        }
+        JobRole::Other(member) => follow(&args.manifest, args.io, args.scratch.as_deref(), member, &stop),
+    }
+}
+
+fn rerun(args: &StageArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit> {
     let disk = RealDisk::new(args.io)?;
-    let request = ResolvedBuild::read(&disk, &args.manifest)?;
+    let mut request = ResolvedBuild::read(&disk, &args.manifest)?;
     disk.set_threads(request.settings().threads);
     let dir = request.dir();
     let scratch = match &args.scratch {
         Some(scratch) => ScratchDirectory::Directory(scratch.clone()),
+        None if job.is_some() => return Err(CliError::NoSharedScratch),
         None => ScratchDirectory::Temporary(std::env::temp_dir()),
     };
-    let stop = signals::stop_flag()?;
+    let mut watch = None;
+    if let (Some(job), Some(scratch)) = (job, &args.scratch) {
+        refuse_job(request.settings())?;
+        request = request.led(Arc::clone(job.leader()));
+        watch = Some(job.watch(scratch)?);
+    }
     let shown = ProgressDisplay::new(args.progress);
+    let watched = watch.map(|watch| WatchObserver::new(watch, &shown));
+    let observer = watched.as_ref().map_or(&shown as &dyn Observer, |watched| watched);
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(None));
-    let single = orchestrator.observer(&shown).stop(&stop).single(&args.stage, &scratch);
+    let single = orchestrator.observer(observer).stop(stop).single(&args.stage, &scratch);
     let is_shown = shown.end();
     let single = single.map_err(|error| match error {
         PipelineError::InputMissing(missing) => {

@@ -2,6 +2,7 @@
 
 use crate::args::StatusArgs;
 use crate::books::book_summary::BookSummary;
+use crate::builds::merged_logs;
 use crate::builds::observed_run::{ObservedRun, observe};
 use crate::builds::progress::StagePace;
 use crate::builds::rank_traffic;
@@ -29,6 +30,9 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit> {
     let dir = &args.dir;
     if args.watch {
         return watch::run(&disk, dir, args.json);
+    }
+    if args.logs {
+        return merged_logs::show(&disk, dir);
     }
     let seen = observe(&disk, dir)?;
     let ObservedRun { request, status } = &seen;
