@@ -160,7 +160,7 @@ Examples:
   awari status --dir runs/quickstart
   awari status --dir runs/quickstart --json > status.json
   awari status --dir runs/small --watch
-  awari status --dir runs/small --logs | grep ' 3 rank'
+  awari status --dir runs/small --logs | tail -20
 
 Writes nothing, so it can be used while a run is active, also from another machine that shares the directory.")]
 pub(crate) struct StatusArgs {
