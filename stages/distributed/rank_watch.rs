@@ -283,12 +283,12 @@ impl Drop for RankWatch {
 /// The thread of a watch.
 struct Watcher {
     times: WatchTimes,
-    peers: Vec<Peer>,
+    peers: Vec<WatchedRank>,
     shared: Arc<Shared>,
 }
 
 /// A watched rank.
-struct Peer {
+struct WatchedRank {
     rank: usize,
     /// Whether its signs are read. Otherwise only its process is looked up.
     is_read: bool,
@@ -300,12 +300,17 @@ struct Peer {
 }
 
 /// Returns the ranks that a rank watches.
-fn peers(roster: &Roster, rank: usize) -> Vec<Peer> {
+fn peers(roster: &Roster, rank: usize) -> Vec<WatchedRank> {
     let is_read = |of: usize| rank == 0 || of == 0;
     let is_here = |of: usize| roster.of(of).process.state() != ProcessState::Unknown;
     let others = (0..roster.ranks()).filter(|&of| of != rank && (is_read(of) || is_here(of)));
-    let peer =
-        |of| Peer { rank: of, is_read: is_read(of), sign: None, silence: Duration::ZERO, stopped: Duration::ZERO };
+    let peer = |of| WatchedRank {
+        rank: of,
+        is_read: is_read(of),
+        sign: None,
+        silence: Duration::ZERO,
+        stopped: Duration::ZERO,
+    };
     others.map(peer).collect()
 }
 
@@ -368,7 +373,7 @@ impl Watcher {
     }
 }
 
-impl Peer {
+impl WatchedRank {
     /// Returns how the rank, or one that it has found, was lost, given the state of its process and its current sign.
     fn judge(
         &mut self,
@@ -492,7 +497,8 @@ mod tests {
     }
 
     fn judge(rounds: &[(ProcessState, Option<RankSign>)]) -> Option<Loss> {
-        let mut peer = Peer { rank: 1, is_read: true, sign: None, silence: Duration::ZERO, stopped: Duration::ZERO };
+        let mut peer =
+            WatchedRank { rank: 1, is_read: true, sign: None, silence: Duration::ZERO, stopped: Duration::ZERO };
         let judged =
             |(state, sign): &(ProcessState, Option<RankSign>)| peer.judge(&TIMES, TIMES.round, *state, sign.clone());
         rounds.iter().find_map(judged)

@@ -9,7 +9,7 @@ use std::process::Command;
 use tests::needs::{Need, python};
 use tests::root;
 
-/// Environment variable with the number of random games, 100,000 by default.
+/// Environment variable with the number of random games, 5,000 by default.
 const GAMES_VARIABLE: &str = "AWARI_TEST_GAMES";
 
 /// Plies after which OpenSpiel ends a game.
@@ -132,7 +132,7 @@ fn random_games_agree_with_open_spiel() {
     }
     let script = root().join("tests/solvers/openspiel_oware.py");
     let seed = std::env::var(tests::SEED_VARIABLE).unwrap_or_else(|_| "2".to_owned());
-    let games: usize = std::env::var(GAMES_VARIABLE).map_or(100_000, |games| games.parse().expect("a number of games"));
+    let games: usize = std::env::var(GAMES_VARIABLE).map_or(5_000, |games| games.parse().expect("a number of games"));
     let out = Command::new(python()).arg(script).args([&games.to_string(), &seed]).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let text = String::from_utf8(out.stdout).unwrap();
