@@ -12,30 +12,29 @@ use tests::torture::{DisturbedBuild, FaultClass, FaultRuns, artifacts};
 
 const DIRECTORY: &str = "run";
 
-/// Every class of faults by every method: what `torture` does with thousands of cases.
-fn faults_cost_only_work_since_a_snapshot(cases: u64) {
-    let report = FaultRuns::new(1, cases).run();
+/// A case of every class of faults by every method: what `torture` does with thousands of cases.
+fn faults_cost_only_work_since_a_snapshot(seed: u64) {
+    let report = FaultRuns::new(seed, 1).run();
     println!("{}", report.table(comfy_table::presets::NOTHING));
     assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
     assert_eq!(report.classes.len(), FaultClass::all().len());
     for (class, tally) in &report.classes {
         assert!(tally.faults * 10 >= tally.cases * 9 && tally.resumed > 0, "{class:?}: {tally:?}");
     }
-    // A few cases may miss the snapshots of a method.
-    let mut unused = report.methods.iter().filter(|(_, tally)| tally.from_snapshots == 0);
-    let unused_max = if cases < 60 { 1 } else { 0 };
-    assert!(unused.clone().count() <= unused_max, "{:?}", unused.next());
+    // So few cases may miss the snapshots of a method.
+    let unused: Vec<_> = report.methods.iter().filter(|(_, tally)| tally.from_snapshots == 0).collect();
+    assert!(unused.len() <= 1, "{unused:?}");
 }
 
 #[test]
 fn some_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(9);
+    faults_cost_only_work_since_a_snapshot(1);
 }
 
 #[test]
-#[ignore = "slow tier: hundreds of builds"]
-fn many_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(60);
+#[ignore = "slow tier: builds with other faults"]
+fn other_faults_cost_only_work_since_a_snapshot() {
+    faults_cost_only_work_since_a_snapshot(2);
 }
 
 fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
@@ -113,8 +112,8 @@ fn bits_lost_while_a_snapshot_is_written_stop_the_stage() {
         DisturbedBuild::new(&build).run(&disk).unwrap();
         let (expected, operations) = (artifacts(&disk), disk.operations_among(among));
         assert!(operations > 500, "{operations} {operation}s: the bits fit the cache");
-        for number in 0..40 {
-            let first = (2 * number + 1) * operations / 80;
+        for number in 0..16 {
+            let first = (2 * number + 1) * operations / 32;
             let disk = MemoryDisk::new();
             disk.fail(PlannedFault { among, first, count: 1, fault: Fault::Io });
             match DisturbedBuild::new(&build).run(&disk) {
@@ -259,9 +258,9 @@ fn a_sweep_on_disk_resumes_after_a_kill() {
     assert!(artifacts(&disk) == expected);
     let operations = disk.operations();
     let mut from_snapshots = 0;
-    for case in 0..12 {
+    for case in 0..6 {
         let disk = before();
-        disk.die_at(operations * case / 12 + case % 7);
+        disk.die_at(operations * case / 6 + case % 7);
         build.run(&disk).unwrap_err();
         match case % 3 {
             0 => disk.kill(),
@@ -272,7 +271,7 @@ fn a_sweep_on_disk_resumes_after_a_kill() {
         from_snapshots += u64::from(resumed.any(|resumed| resumed.as_f64() == 1.0));
         assert!(artifacts(&disk) == expected, "case {case}");
     }
-    assert!(from_snapshots > 4, "{from_snapshots} cases resumed from the file");
+    assert!(from_snapshots > 2, "{from_snapshots} cases resumed from the file");
 }
 
 /// A failing or full drive ends the run with the name of the file, and the next run resumes.

@@ -147,8 +147,8 @@ fn changed_files() {
 #[test]
 #[ignore = "slow tier: thousands of runs"]
 fn changed_files_by_small_steps() {
-    flipped_bytes(1709);
-    truncated_files(1201);
+    flipped_bytes(4003);
+    truncated_files(3001);
     lengthened_files(1);
     lost_or_zeroed_files(1);
     swapped_files(1);
