@@ -64,7 +64,7 @@ Exit codes:
    14  a stage failed; finished work is kept
    15  --frozen forbids rebuilding, or --replace is needed
    16  something is damaged or wrong
-   75  stopped on request, or a rank of a job was lost; the same command resumes
+   75  stopped, or a rank was lost; the same command resumes
   130  stopped at once by a second signal"
 )]
 pub(crate) struct CommandLine {
