@@ -209,7 +209,11 @@ impl EngineProcess {
         patience: Patience<'_>,
         mut others: impl FnMut(&mut EngineProcess, &str),
     ) -> Result<(), NoReply> {
-        self.send(command, patience)?;
+        match self.send(command, patience) {
+            // What the guard printed before it ended says why.
+            Err(NoReply::Fault(EngineFault::Crash(_))) | Ok(()) => {}
+            Err(other) => return Err(other),
+        }
         let until = Instant::now() + patience.stall;
         loop {
             let line = self.line(until, patience)?;
