@@ -3,7 +3,7 @@
 
 use crate::build_context::BuildContext;
 use crate::declaration;
-use crate::distributed::{RankResult, TeamFile, TeamWriter, agree, is_shared};
+use crate::distributed::{RankResult, TeamFile, TeamWriter, agree};
 use crate::kind::{Declaration, FamilyContent, FileFamily, StageKind, is_numbered};
 use crate::opening::OpeningSolver;
 use crate::{files, opening};
@@ -98,18 +98,9 @@ impl<'d> DatabaseWriter<'d> {
     /// Begins to write with the other ranks.
     pub(crate) fn begin(output: &DatabaseOutput<'d, '_>, communicator: &mut dyn Communicator) -> RankResult<Self> {
         let DatabaseOutput { settings, disk, index, path, scratch, opening_capture } = *output;
-        let (kind, stones) = (FileKind::Database, index.stones());
-        let file = TeamFile {
-            disk,
-            path,
-            identity: files::identity(settings.rules.name, settings.set, kind, stones),
-            shape: files::shape(index, kind),
-            range: files::range(kind, stones),
-            codec: settings.codec,
-            scratch,
-            is_shared: is_shared(settings, stones, communicator.size()),
-        };
-        let writer = file.begin(communicator)?;
+        let format = (FileKind::Database, settings.codec);
+        let file = TeamFile::of_values((disk, path), settings, index, format, communicator.size());
+        let writer = TeamFile { scratch, ..file }.begin(communicator)?;
         let opening = OpeningSolver::new(settings.rules, index, opening_capture);
         Ok(DatabaseWriter {
             opening,

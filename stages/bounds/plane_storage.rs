@@ -101,7 +101,7 @@ pub(super) struct PagedWords {
 }
 
 impl PagedWords {
-    /// Creates the words of a file of zeros, with pages and a cache of so many bytes.
+    /// Wraps a file of zeros, which is cached in `cache_bytes` bytes of pages.
     pub(super) fn new(file: Box<dyn ScratchFile>, page_bytes: usize, cache_bytes: u64) -> PagedWords {
         PagedWords { cache: PageCache::new(file, page_bytes, cache_bytes) }
     }

@@ -695,7 +695,7 @@ impl UnitGroup {
         first..first + self.words.len()
     }
 
-    /// Returns those of consecutive groups that have some of `words`, each of which has so many planes.
+    /// Returns the consecutive groups that overlap `words`. `words` counts those of all `planes` planes of a group.
     pub(crate) fn overlapping<'g>(groups: &'g [UnitGroup], words: &Range<usize>, planes: usize) -> &'g [UnitGroup] {
         let first = groups.partition_point(|group| group.words.end * planes <= words.start);
         let end = groups.partition_point(|group| group.words.start * planes < words.end);

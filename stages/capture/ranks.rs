@@ -3,7 +3,7 @@
 
 use super::{KIND, SmallerFiles};
 use crate::build_context::BuildContext;
-use crate::distributed::{JobLeader, RankResult, ReadTask, TeamFile, agree, is_shared};
+use crate::distributed::{JobLeader, RankResult, ReadTask, TeamFile, agree};
 use crate::files;
 use crate::team::{self, TeamMember};
 use game::{Index, Score, Slab};
@@ -48,18 +48,9 @@ pub(super) fn capture_part(
         Ok((path, SmallerFiles::open(settings, disk, smaller.iter().cloned(), &cache, |_, _| None, 0)?))
     });
     let (path, smaller) = agree(communicator, opened)?;
-    let (kind, stones, ranks) = (files::capture_kind(&settings.rules), index.stones(), communicator.size());
-    let file = TeamFile {
-        disk,
-        path,
-        identity: files::identity(settings.rules.name, settings.set, kind, stones),
-        shape: files::shape(index, kind),
-        range: files::range(kind, stones),
-        codec: settings.intermediates.captures_codec(),
-        scratch: settings.scratch.as_deref(),
-        is_shared: is_shared(settings, stones, ranks),
-    };
-    let mut writer = file.begin(communicator)?;
+    let (kind, ranks) = (files::capture_kind(&settings.rules), communicator.size());
+    let format = (kind, settings.intermediates.captures_codec());
+    let mut writer = TeamFile::of_values((disk, path), settings, index, format, ranks).begin(communicator)?;
     let ranges = writer.positions_of_all().to_vec();
     let partition = CapturePartition::new(index.slabs(), ranks);
     let (rank, tables) = (communicator.rank(), build.tables());

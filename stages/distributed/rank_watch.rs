@@ -7,7 +7,7 @@
 //!
 //! Signs are compared with their predecessors, never with a clock of another machine. Only time in which the reader made
 //! its own rounds counts as silence of another rank: a job that was suspended as a whole, or whose file system hangs, goes
-//! on. Nobody else uses the signs, but `awari status` shows them. They stay until the next job of the directory.
+//! on. Besides the watch, only `awari status` reads the signs. They stay until the next job of the directory.
 
 use super::roster::Roster;
 use disk::{Disk, DiskError, ProcessIdentity, ProcessState, threads};

@@ -5,10 +5,13 @@
 //! file gets its final name when all parts are durable. A rank whose disk fails ends the stage.
 
 use super::agreement::{RankResult, agree};
+use super::job::is_shared;
 use crate::files;
 use disk::{Digest, Disk, Edge, Joint, Region, Spool, edges_of};
+use game::Index;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{StageError, StageResult as Result};
+use planner::Settings;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use store::{Codec, Division, FileKind, Identity, PartPlace, PartWriter, Shape, StoreError, ValueRange, Writer};
@@ -54,7 +57,28 @@ struct TeamPart<'a> {
     known: Option<(Vec<u64>, Option<Joint<'a>>)>,
 }
 
-impl<'d> TeamFile<'d, '_> {
+impl<'d, 'a> TeamFile<'d, 'a> {
+    /// Returns the file of a value for each position of an index, which a number of ranks write.
+    pub(crate) fn of_values(
+        (disk, path): (&'d dyn Disk, &'a Path),
+        settings: &'a Settings,
+        index: &Index,
+        (kind, codec): (FileKind, Codec),
+        ranks: usize,
+    ) -> TeamFile<'d, 'a> {
+        let stones = index.stones();
+        TeamFile {
+            disk,
+            path,
+            identity: files::identity(settings.rules.name, settings.set, kind, stones),
+            shape: files::shape(index, kind),
+            range: files::range(kind, stones),
+            codec,
+            scratch: settings.scratch.as_deref(),
+            is_shared: is_shared(settings, stones, ranks),
+        }
+    }
+
     /// Begins to write with the other ranks.
     pub(crate) fn begin(self, communicator: &mut dyn Communicator) -> RankResult<TeamWriter<'d>> {
         let TeamFile { disk, path, ref identity, ref shape, range, codec, .. } = self;

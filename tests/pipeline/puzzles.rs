@@ -5,7 +5,7 @@ use tests::directory::TestDirectory;
 
 const STONES: u8 = 7;
 
-/// So many that each position of 7 stones is tried.
+/// Number of puzzles asked for: enough that every position of 7 stones is tried.
 const RANGES: usize = 1000;
 
 /// Returns the line of a position, if it is a puzzle by the plain rules.

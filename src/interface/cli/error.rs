@@ -70,7 +70,7 @@ pub(crate) enum CliError {
     #[error(
         "the launcher started {started} processes, but MPI has {}: they do not find each other, and each would build \
          everything alone; nothing was done (use the launcher of {library}; with Slurm, say how ranks find each other: \
-         `srun --mpi=pmi2` or `--mpi=pmix`, of which `srun --mpi=list` shows what there is)",
+         `srun --mpi=pmi2` or `--mpi=pmix`; `srun --mpi=list` lists those of the site)",
         plural(*ranks, "rank")
     )]
     StrangerRanks { started: u64, ranks: u64, library: String },

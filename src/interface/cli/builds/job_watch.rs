@@ -1,10 +1,11 @@
 //! The ranks of a job: the one that leads, those that follow, and the watch that ends all when one of them is lost.
 
 use crate::args::ManifestArgs;
-use crate::builds::job_role::JobMember;
+use crate::builds::job_role::{JobMember, JobRole};
 use crate::builds::logs;
 use crate::builds::request::ResolvedBuild;
 use crate::error::{CliError, Result};
+use crate::signals;
 use crate::text::terminal::say;
 use disk::{Io, RealDisk};
 use pipeline::{Event, Exit, Observer};
@@ -48,9 +49,31 @@ impl LedJob {
     }
 }
 
+/// Runs `lead` if this process is alone, or rank 0 of a job; otherwise takes part in what rank 0 leads.
+pub(crate) fn run_in_role(
+    manifest: &ManifestArgs,
+    io: Io,
+    directory: Option<&Path>,
+    lead: impl FnOnce(Option<&LedJob>, &AtomicBool) -> Result<Exit>,
+) -> Result<Exit> {
+    // Signals are caught before joining the job, which takes a while. Only rank 0 prints.
+    let is_first = messaging::launched_rank().unwrap_or(0) == 0;
+    let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
+    match JobRole::of_this_process()? {
+        JobRole::Alone => lead(None, &stop),
+        JobRole::First(member) => {
+            let job = LedJob::new(member)?;
+            let done = lead(Some(&job), &stop);
+            job.end();
+            done
+        }
+        JobRole::Other(member) => follow(manifest, io, directory, member, &stop),
+    }
+}
+
 /// Takes part in a run or a stage that rank 0 leads, in a directory, by default that of the manifest. Prints nothing, but writes
 /// the log of the rank.
-pub(crate) fn follow(
+fn follow(
     manifest: &ManifestArgs,
     io: Io,
     directory: Option<&Path>,

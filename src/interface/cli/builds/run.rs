@@ -3,8 +3,7 @@
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::books::book_summary::BookSummary;
 use crate::builds::codecs;
-use crate::builds::job_role::JobRole;
-use crate::builds::job_watch::{LedJob, WatchObserver, follow};
+use crate::builds::job_watch::{LedJob, WatchObserver, run_in_role};
 use crate::builds::logs::{self, LogObserver};
 use crate::builds::progress::{ProgressDisplay, exit_of};
 use crate::builds::request::{ResolvedBuild, refuse_job};
@@ -12,7 +11,6 @@ use crate::builds::summary::DatabaseSummary;
 use crate::error::{CliError, Result};
 use crate::files::databases::library;
 use crate::files::stats::recorded;
-use crate::signals;
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::shell::command_line;
@@ -32,19 +30,7 @@ use std::sync::atomic::AtomicBool;
 const EXAMPLE: [u32; 12] = [0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0];
 
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
-    // Signals are caught before joining the job, which takes a while. Only rank 0 prints.
-    let is_first = messaging::launched_rank().unwrap_or(0) == 0;
-    let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
-    match JobRole::of_this_process()? {
-        JobRole::Alone => build(args, None, &stop),
-        JobRole::First(member) => {
-            let job = LedJob::new(member)?;
-            let done = build(args, Some(&job), &stop);
-            job.end();
-            done
-        }
-        JobRole::Other(member) => follow(&args.manifest, args.io, None, member, &stop),
-    }
+    run_in_role(&args.manifest, args.io, None, |job, stop| build(args, job, stop))
 }
 
 fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit> {

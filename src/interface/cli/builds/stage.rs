@@ -1,12 +1,10 @@
 //! `awari stage`: reruns one stage in a scratch directory.
 
 use crate::args::StageArgs;
-use crate::builds::job_role::JobRole;
-use crate::builds::job_watch::{LedJob, WatchObserver, follow};
+use crate::builds::job_watch::{LedJob, WatchObserver, run_in_role};
 use crate::builds::progress::{ProgressDisplay, exit_of};
 use crate::builds::request::{ResolvedBuild, refuse_job};
 use crate::error::{CliError, Result};
-use crate::signals;
 use crate::text::output::print;
 use crate::text::quantity;
 use crate::text::shell::command_line;
@@ -20,18 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub(crate) fn run(args: &StageArgs) -> Result<Exit> {
-    let is_first = messaging::launched_rank().unwrap_or(0) == 0;
-    let stop = if is_first { signals::stop_flag()? } else { signals::quiet_stop_flag()? };
-    match JobRole::of_this_process()? {
-        JobRole::Alone => rerun(args, None, &stop),
-        JobRole::First(member) => {
-            let job = LedJob::new(member)?;
-            let done = rerun(args, Some(&job), &stop);
-            job.end();
-            done
-        }
-        JobRole::Other(member) => follow(&args.manifest, args.io, args.scratch.as_deref(), member, &stop),
-    }
+    run_in_role(&args.manifest, args.io, args.scratch.as_deref(), |job, stop| rerun(args, job, stop))
 }
 
 fn rerun(args: &StageArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit> {
