@@ -24,6 +24,7 @@ impl From<JobError> for RankFailure {
         match error {
             JobError::Stopped => RankFailure::Agreed(StageError::Stopped),
             JobError::Inconsistent => RankFailure::Agreed(StageError::failed(error)),
+            JobError::Communication(error) => error.into(),
             error => RankFailure::Isolated(StageError::failed(error)),
         }
     }

@@ -135,6 +135,7 @@ fn sign_path(directory: &Path, rank: usize) -> PathBuf {
 
 /// The watch of one rank. Dropping it says that the rank has left properly: do so after the communicator is dropped.
 pub struct RankWatch {
+    times: WatchTimes,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -240,7 +241,7 @@ impl RankWatch {
             }
         };
         let thread = threads::spawn(Builder::new().name("watch".to_owned()), watch)?;
-        Ok(RankWatch { shared, thread: Some(thread) })
+        Ok(RankWatch { times, shared, thread: Some(thread) })
     }
 
     /// Begins to give signs in the run directory. Called by rank 0, once it holds the lock of the directory. The others see
@@ -266,6 +267,16 @@ impl RankWatch {
         let mut state = self.shared.lock();
         activity.clone_into(&mut state.activity);
         state.since = now;
+    }
+
+    /// Waits until the watch has found a lost rank, for as long as that can take. Call it when communication fails: mostly
+    /// because a rank has died, which the library for messages may notice first, but cannot name.
+    pub fn wait_for_loss(&self) {
+        let now = || self.shared.disk.clock().steady();
+        let end = now() + self.times.silence + 3 * self.times.round;
+        while now() < end && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            std::thread::sleep(self.times.round / 10);
+        }
     }
 }
 

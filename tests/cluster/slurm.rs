@@ -184,12 +184,22 @@ impl<'a> SlurmJob<'a> {
         })
     }
 
-    /// Waits until the job says that it lost a rank.
-    fn wait_for_message(&self, rank: usize, process: &ProcessIdentity) {
+    /// Ends processes, of which the last is a rank, and waits until the job says that it lost that rank. If a stage ends
+    /// just then, the signal by which Slurm ends the other ranks comes first, and the job says that it was stopped.
+    fn lose(&self, processes: &[u32], rank: usize, process: &ProcessIdentity) {
+        let before = self.printed().len();
+        for &killed in processes.iter().chain([&process.pid]) {
+            assert!(signal(killed, "KILL"));
+        }
         let message = format!("rank {rank} (process {} on {}) died", process.pid, process.host);
         let end = Instant::now() + NOTICE;
-        while !self.printed().contains(&message) {
-            assert!(Instant::now() < end, "the others do not notice it: {}", self.printed());
+        loop {
+            let printed = self.printed();
+            let new = printed.get(before..).unwrap_or_default();
+            if new.contains(&message) || new.contains("to resume:") {
+                return;
+            }
+            assert!(Instant::now() < end, "the others do not notice it: {printed}");
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -236,18 +246,14 @@ fn jobs_survive_limits_and_kills() {
     let build = MpiBuild::new("all", "sweep", 14);
     let job = SlurmJob::submit(&slurm, &build, NODES, |script| script);
     let process = job.process_after(8, 1);
-    assert!(signal(process.pid, "KILL"));
-    job.wait_for_message(1, &process);
+    job.lose(&[], 1, &process);
     slurm.wait_for_restart(&job, 1);
 
     // A node that goes down, with its daemon and its part of the step.
     let (first, process) = (job.process_after(10, 0), job.process_after(10, 2));
     let node = variable(process.pid, "SLURMD_NODENAME");
     let daemon: u32 = fs::read_to_string(slurm.path(&format!("{node}.pid"))).unwrap().trim().parse().unwrap();
-    for killed in [daemon, parent(process.pid), process.pid] {
-        assert!(signal(killed, "KILL"));
-    }
-    job.wait_for_message(2, &process);
+    job.lose(&[daemon, parent(process.pid)], 2, &process);
     wait("rank 0 is left behind", || (first.state() == ProcessState::Ended).then_some(()));
 
     // The limit.

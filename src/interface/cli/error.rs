@@ -86,13 +86,18 @@ pub(crate) enum CliError {
     Ranks(#[from] CommunicationError),
     /// A rank of a job failed.
     #[error("rank {rank}: {error}")]
-    Rank { rank: usize, error: Box<StageError> },
+    Rank {
+        rank: usize,
+        #[source]
+        error: Box<StageError>,
+    },
     /// An error of the pipeline.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
     /// A run ended early.
     #[error("{error}{}", lines(next))]
     Run {
+        #[source]
         error: Box<PipelineError>,
         /// Advice on what to do next.
         next: Vec<String>,

@@ -8,9 +8,12 @@ use crate::error::{CliError, Result};
 use crate::signals;
 use crate::text::terminal::say;
 use disk::{Io, RealDisk};
+use messaging::CommunicationError;
 use pipeline::{Event, Exit, Observer};
 use stages::distributed::{JobLeader, LostRank, RankWatch, Roster};
 use std::cell::Cell;
+use std::error::Error;
+use std::iter::successors;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -64,6 +67,9 @@ pub(crate) fn run_in_role(
         JobRole::First(member) => {
             let job = LedJob::new(member)?;
             let done = lead(Some(&job), &stop);
+            if let (Err(error), Some(watch)) = (&done, job.watch.get()) {
+                wait_for_loss_after(error, watch);
+            }
             job.end();
             done
         }
@@ -106,6 +112,9 @@ fn follow(
         }
     };
     let done = stages::follow(settings.clone(), &disk, &mut *communicator, stop, &note);
+    if let (Err(error), Some(watch)) = (&done, &watch) {
+        wait_for_loss_after(error, watch);
+    }
     drop(communicator);
     drop(watch);
     done.map_err(|error| CliError::Rank { rank, error: Box::new(error) })?;
@@ -119,6 +128,17 @@ fn watch(directory: &Path, roster: Roster, rank: usize) -> Result<RankWatch> {
     // A disk of its own: the rings of the other may be full of reads.
     let disk = RealDisk::new(Io::Plain)?;
     RankWatch::start(disk, directory, roster, rank, move |lost| end(lost, rank)).map_err(CliError::Thread)
+}
+
+/// If communication failed, waits for the watch to find the rank that was lost, and to end this process.
+fn wait_for_loss_after(error: &(dyn Error + 'static), watch: &RankWatch) {
+    let failed = |error: &(dyn Error + 'static)| {
+        matches!(error.downcast_ref(), Some(CommunicationError::Library { .. } | CommunicationError::Silent { .. }))
+    };
+    if successors(Some(error), |&error| error.source()).any(failed) {
+        tracing::warn!("communication failed: {error}; waits to see whether a rank was lost");
+        watch.wait_for_loss();
+    }
 }
 
 /// Ends this process at once, because a rank was lost: the communicator cannot be relied on to end.
