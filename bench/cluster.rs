@@ -17,9 +17,10 @@ use game::{Index, PositionSet, Score};
 use messaging::{Communicator, MessageTraffic, NetworkFaults, ThreadCommunicator};
 use solvers::bounds::BitKernel;
 use solvers::bounds::distributed as by_ranks;
+use solvers::counting::Distribution;
 use solvers::counting::distributed::{RankValues, counting};
 use solvers::distributed::{ScoreShare, collect};
-use solvers::sweep::distributed::{DistributedSweepReport, RankScores, ScorePartition, sweep};
+use solvers::sweep::distributed::{RankScores, ScorePartition, SweepReport, sweep};
 use solvers::{Bytes, Kernel, Tables};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ struct ClusterArguments {
 
 /// Measurements and scores of a rank.
 struct RankResult {
-    report: DistributedSweepReport,
+    report: SweepReport,
     sweep_seconds: f64,
     scores: Vec<Score>,
     held: u64,
@@ -111,7 +112,7 @@ fn main() {
             format!("{swept:.2}"),
             format!("{:.1}", cpu / positions * 1e9),
             format!("{:.2}", seconds - swept),
-            report.supersteps.to_string(),
+            report.passes.to_string(),
             format!("{:.1}", report.recomputed as f64 / positions),
             format!("{:.2}", report.changed as f64 / positions),
             format!("{:.2}", sent / positions),
@@ -189,8 +190,8 @@ fn counted(
     );
     for &ranks in &arguments.ranks {
         let run = |end: &mut dyn Communicator| {
-            let mut values =
-                RankValues::zeroed(index, ranks, end.rank(), threads).expect("there is memory for the values");
+            let mut values = RankValues::zeroed(index, ranks, end.rank(), Distribution::new(threads))
+                .expect("there is memory for the values");
             let mut captures = Bytes::zeroed(values.values().len()).expect("there is memory for the captures");
             let mut rest = &mut captures[..];
             for run in values.runs() {

@@ -7,9 +7,11 @@
 
 use bench::{Largest, timed};
 use clap::Parser;
-use game::PositionSet;
-use solvers::Bytes;
-use solvers::counting::{BATCH, Distribution, counting};
+use game::{PositionSet, Score};
+use messaging::Alone;
+use solvers::counting::{BATCH, Distribution, RankValues, counting};
+use solvers::distributed::collect;
+use std::ops::ControlFlow;
 
 /// Counts one database on several numbers of processors.
 #[derive(Parser)]
@@ -39,13 +41,20 @@ fn table(arguments: &CombiningArguments) {
     let mut table =
         bench::table("processors|seconds|M/s of CPU|updates|messages|combining|messages/s|MB|supersteps", 0);
     for processors in [1, 2, 4, 8] {
-        let mut values = Bytes::zeroed(scores.len()).expect("there is memory for the scores");
         let distribution = Distribution { batch, ..Distribution::new(processors) };
-        let (report, seconds, cpu) =
-            timed(|| counting(&tables, &index, &captures, &mut values, distribution, &(), &mut |_| {}));
+        let values = RankValues::zeroed(&index, 1, 0, distribution);
+        let mut values = values.expect("there is memory for the scores");
+        let (report, seconds, cpu) = timed(|| counting(&tables, &index, &captures, &mut values, &mut Alone, &()));
         let report = report.expect("no observer stops it");
-        assert!(values[..] == scores[..], "{processors} processors");
-        let total = report.total();
+        let mut counted = Vec::new();
+        let mut sink = |run: &[Score]| {
+            counted.extend_from_slice(run);
+            ControlFlow::Continue(())
+        };
+        let all = 0..index.slab_positions();
+        collect(&values, std::slice::from_ref(&all), &mut Alone, &mut sink).expect("there is no other rank");
+        assert!(counted == scores, "{processors} processors");
+        let total = report.total;
         table.add_row([
             processors.to_string(),
             format!("{seconds:.3}"),

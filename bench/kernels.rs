@@ -3,7 +3,9 @@
 use bench::{Largest, captures};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use game::PositionSet;
-use solvers::{Kernel, ScoreRows, sweep};
+use messaging::Alone;
+use solvers::sweep::{RankScores, sweep};
+use solvers::{Kernel, ScoreRows};
 
 /// Stones: a database that fits in the third-level cache of most machines.
 const STONES: u32 = 14;
@@ -24,11 +26,14 @@ fn parts(criterion: &mut Criterion) {
     });
     for kernel in Kernel::available() {
         group.bench_function(format!("sweep {kernel:?}"), |bencher| {
-            let zeros = || ScoreRows::zeroed(&index).expect("there is memory");
-            let sweep = |mut values: ScoreRows| {
-                pool.install(|| sweep::sweep(&tables, &index, &best, &mut values, kernel, &(), &mut |_| {}))
+            let zeros = || {
+                let rows = ScoreRows::zeroed(&index).expect("there is memory");
+                RankScores::alone(&tables, &index, rows)
+            };
+            let sweep = |mut values: RankScores| {
+                pool.install(|| sweep(&tables, &index, &best, &mut values, kernel, &mut Alone, &()))
                     .expect("no observer stops it");
-                assert!(values.to_vec() == scores);
+                assert!(values.rows().to_vec() == scores);
             };
             bencher.iter_batched(zeros, sweep, BatchSize::PerIteration);
         });

@@ -106,9 +106,7 @@ pub fn captures(tables: &Tables, index: &Index, smaller: &Solved) -> Bytes {
 /// # Panics
 /// When there is not enough memory.
 pub fn swept(tables: &Tables, index: &Index, captures: &Bytes) -> (ScoreRows, sweep::SweepReport) {
-    let mut scores = ScoreRows::zeroed(index).expect("there is memory for the scores");
-    let report = sweep::sweep(tables, index, captures, &mut scores, Kernel::detect(), &(), &mut |_| {});
-    (scores, report.expect("no observer stops it"))
+    sweep::solve(tables, index, captures, Kernel::detect()).expect("there is memory for the scores")
 }
 
 /// Builds the databases of 0 to `stones` stones in memory on the threads of the current pool.

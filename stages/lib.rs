@@ -38,6 +38,7 @@ mod puzzles;
 mod snapshot_timer;
 mod solver;
 mod solver_progress;
+mod solving;
 mod stage_cache;
 mod stats;
 mod sweep;

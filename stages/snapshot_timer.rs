@@ -57,6 +57,11 @@ impl<'a> SnapshotTimer<'a> {
 
     /// Saves a snapshot of a stage that was asked to stop, if it is worth the time.
     pub(crate) fn save_at_stop(&self, save: impl FnOnce() -> Result<()>) -> Result<()> {
-        if self.elapsed() >= WORTH_A_SNAPSHOT { save() } else { Ok(()) }
+        if self.is_worth_a_snapshot() { save() } else { Ok(()) }
+    }
+
+    /// Whether a stage that was asked to stop should save a snapshot.
+    pub(crate) fn is_worth_a_snapshot(&self) -> bool {
+        self.elapsed() >= WORTH_A_SNAPSHOT
     }
 }

@@ -1,7 +1,7 @@
 //! Bounds on the numbers that messages between ranks may have.
 
 /// Upper bound on the ranks of a job.
-pub(super) const RANKS_MAX: usize = 1 << 16;
+pub(crate) const RANKS_MAX: usize = 1 << 16;
 
 /// Upper bound on the logical processors of a rank.
-pub(super) const PROCESSORS_MAX: usize = 1 << 16;
+pub(crate) const PROCESSORS_MAX: usize = 1 << 16;

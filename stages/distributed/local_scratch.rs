@@ -19,31 +19,31 @@ const NAME_DIGITS: usize = 16;
 
 /// Subdirectory of a run in the scratch directory of each rank, and the fingerprint of the stage that uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LocalScratch {
+pub(crate) struct LocalScratch {
     name: String,
     fingerprint: Digest,
 }
 
 impl LocalScratch {
     /// Returns the subdirectory for a stage that makes a database.
-    pub(super) fn new(context: &StageContext, database: &Path) -> LocalScratch {
+    pub(crate) fn new(context: &StageContext, database: &Path) -> LocalScratch {
         let name = name_of(context.disk(), database.parent().unwrap_or(database));
         LocalScratch { name, fingerprint: context.snapshots().fingerprint() }
     }
 
     /// Returns the name of the subdirectory.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Whether the name is that of a subdirectory, not a path.
-    pub(super) fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         let digits = self.name.strip_prefix(RUN).unwrap_or_default();
         digits.len() == NAME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
     }
 
     /// Empties the directory of this rank of files of other stages, and returns it. Succeeds on all ranks or on none.
-    pub(super) fn claim<'a>(
+    pub(crate) fn claim<'a>(
         &self,
         settings: &Settings,
         disk: &'a dyn Disk,

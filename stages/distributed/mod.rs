@@ -8,31 +8,27 @@
 //! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.
 //! * [`roster`] and [`rank_watch`]: which processes the ranks are, and that they still exist.
 //! * [`team_file`]: a file of which each rank writes a part.
-//! * [`solve`]: scores by sweep or counting, with snapshots on a local disk if there is one ([`local_scratch`]).
+//! * [`local_scratch`]: a directory on the local disk of each rank.
 
 mod agreement;
-mod counting_snapshots;
 mod job;
 mod leases;
-mod limits;
+pub(crate) mod limits;
 mod local_scratch;
 pub(crate) mod message;
 mod order;
 mod rank_load;
 mod rank_watch;
 mod roster;
-mod solve;
-mod solve_task;
 mod team_file;
 
 pub(crate) use agreement::{RankFailure, RankResult, agree};
 pub use job::JobLeader;
 pub(crate) use job::is_shared;
 pub(crate) use leases::{LeaseAnswer, LeaseResult, Leases};
-pub(crate) use local_scratch::name_of;
+pub(crate) use local_scratch::{LocalScratch, name_of};
 pub(crate) use order::{DatabaseTask, JobOrder, ReadTask, StageOrder, StageTask};
 pub(crate) use rank_load::{LoadMeter, RankLoads};
 pub use rank_watch::{LostRank, RankSign, RankWatch, SignedEnd};
 pub use roster::{RankIdentity, Roster};
-pub(crate) use solve::{follow as follow_solver, run as solve};
 pub(crate) use team_file::{TeamFile, TeamWriter};

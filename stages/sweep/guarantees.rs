@@ -4,7 +4,6 @@
 //! All is in memory, two bytes a position for bounds and two for captures. Between passes the stage saves a snapshot of
 //! both bounds; any that narrowing has reached are a start.
 
-use super::{PASSES_MAX, PassLimit};
 use crate::build_context::BuildContext;
 use crate::files;
 use crate::opening::{self, OpeningSolver};
@@ -15,7 +14,6 @@ use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use solvers::sweep::{BoundCaptures, Guarantees};
 use solvers::{Bytes, Kernel};
-use std::sync::atomic::{AtomicU64, Ordering};
 use store::{Codec, FileKind};
 
 const SNAPSHOT: &str = "bounds";
@@ -28,22 +26,20 @@ pub(super) fn run(build: &BuildContext, stones: u32, context: &StageContext) -> 
     let snapshot = BoundsSnapshot { build, index: &index, context };
     let (mut bounds, mut resumed) = snapshot.read()?;
     let mut timer = SnapshotTimer::start(context);
-    let watch = SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
+    let watch = SolverProgress::passes(context, index.slab_positions(), index.slab_positions()).limited(resumed);
     let captures = BoundCaptures { low: &low, high: &high };
-    let mut solve = |bounds: &mut Guarantees, limited: &PassLimit| {
-        bounds.sweep(&build.tables(), &index, captures, Kernel::detect(), limited, &mut |bounds| {
-            limited.passes.fetch_sub(1, Ordering::Relaxed);
+    let mut solve = |bounds: &mut Guarantees| {
+        bounds.sweep(&build.tables(), &index, captures, Kernel::detect(), &watch, &mut |bounds| {
             timer.save_if_due(format_args!("sweep:{stones}"), || snapshot.write(bounds));
         })
     };
-    let passes = if resumed { PASSES_MAX } else { u64::MAX };
-    let limited = PassLimit { watch: &watch, passes: AtomicU64::new(passes) };
-    let mut solved = solve(&mut bounds, &limited);
-    if solved.is_err() && limited.is_over() {
+    let mut solved = solve(&mut bounds);
+    if solved.is_err() && watch.limit.is_over() {
         tracing::warn!("ignoring the snapshot of sweep:{stones}, which does not converge");
         bounds = Guarantees::widest(&index).map_err(StageError::failed)?;
         resumed = false;
-        solved = solve(&mut bounds, &PassLimit { watch: &watch, passes: AtomicU64::new(u64::MAX) });
+        watch.limit.lift();
+        solved = solve(&mut bounds);
     }
     let Ok(report) = solved else {
         timer.save_at_stop(|| snapshot.write(&bounds))?;

@@ -7,7 +7,7 @@ use game::{Board, Illegal, Index, Orientation, Pit, PositionSet, Rules, Score};
 use pipeline::{Manifest, Orchestrator, RunOptions};
 use planner::{Method, Settings, schema};
 use solvers::capture::InMemory;
-use solvers::{Bytes, Kernel, ScoreRows, Tables, capture, sweep};
+use solvers::{Bytes, Kernel, Tables, capture, sweep};
 use stages::Awari;
 use std::path::{Path, PathBuf};
 use tests::Random;
@@ -59,8 +59,7 @@ fn swept(rules: Rules, set: PositionSet, stones: u32, kernel: Kernel) -> Vec<Vec
         let smaller = InMemory::new(set, databases.iter().map(Vec::as_slice));
         let mut best = Bytes::zeroed(index.positions() as usize).unwrap();
         capture::capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
-        let mut scores = ScoreRows::zeroed(&index).unwrap();
-        sweep::sweep(&tables, &index, &best, &mut scores, kernel, &(), &mut |_| {}).unwrap();
+        let (scores, _) = sweep::solve(&tables, &index, &best, kernel).unwrap();
         databases.push(scores.to_vec());
     }
     databases

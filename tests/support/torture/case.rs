@@ -287,7 +287,9 @@ impl<'a> Trial<'a> {
         }
         let is_whole = |files: &BTreeSet<String>| {
             let has = |name: &str| files.contains(name);
-            has("fingerprint") && (has("scores") || has("counts") || (has("wins") && has("candidates")))
+            // Of one rank.
+            let solves = |file: &String| file == "part-0-of-1" || file.starts_with("counts-");
+            has("fingerprint") && (files.iter().any(solves) || (has("wins") && has("candidates")))
         };
         files.into_iter().filter(|(_, files)| is_whole(files)).map(|(stage, _)| stage).collect()
     }

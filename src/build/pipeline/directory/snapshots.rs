@@ -64,6 +64,11 @@ impl<'a> Snapshots<'a> {
         self.interval
     }
 
+    /// Returns the directory of the snapshots, which may not exist.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Returns the directory with the snapshots of an earlier attempt at the same result, if there was one.
     pub fn saved(&self) -> Option<&Path> {
         self.exists.then_some(self.directory.as_path())

@@ -19,13 +19,12 @@
 //! updates its parents twice.)
 
 pub mod distributed;
-mod memory;
 pub(crate) mod partition;
 mod pending;
 mod processor;
 mod unmoves;
 
-pub use memory::{CountingError, CountingReport, counting};
+pub use distributed::{CountingReport, RankValues, counting};
 
 use processor::ActiveProcessor;
 
@@ -116,7 +115,7 @@ pub fn memory_bytes(index_stones: u32, set: game::PositionSet, processors: usize
         .map(|mover| u64::from(game::Halves::count(mover)) * u64::from(set.opponent_halves(index_stones - mover)))
         .max()
         .unwrap_or(0);
-    // A bit a position, and one for 64 of them; at the end, instead, a copy of one slab.
+    // A bit a position, and one for 64 of them; at the end, instead, rows that are collected, of one slab at most.
     let bits = set.slab_positions(index_stones) / 8 * 65 / 64;
     largest.max(bits) + processors as u64 * processor::QUEUES_BYTES
 }

@@ -3,6 +3,8 @@
 //! A unit is a run of positions, of a size that depends on their number alone. Units are assigned in an order shuffled
 //! by a hash: the paper found that any regular pattern makes some processors wait for others.
 
+use std::ops::Range;
+
 /// Most bits of a place in a unit: 64 Ki positions.
 const UNIT_BITS_MAX: u32 = 16;
 /// Least bits of a place in a unit: the 64 positions of a word of pending bits.
@@ -88,12 +90,19 @@ impl UnitPartition {
         1 << self.bits
     }
 
-    /// Distributes the units of an array to the processors.
-    pub(crate) fn split<U>(&self, units: impl Iterator<Item = U>) -> Vec<Vec<U>> {
-        let mut placed: Vec<Vec<Option<U>>> =
-            self.starts.iter().map(|starts| starts.iter().map(|_| None).collect()).collect();
-        for (unit, owner) in units.zip(&self.owners) {
-            placed[owner.processor as usize][owner.place as usize] = Some(unit);
+    /// Iterates over the first positions of all units, ascending.
+    pub(crate) fn all_starts(&self) -> impl Iterator<Item = u64> + use<> {
+        let bits = self.bits;
+        (0..self.owners.len() as u64).map(move |unit| unit << bits)
+    }
+
+    /// Distributes the units of some processors, each with its first position, to these processors.
+    pub(crate) fn split<U>(&self, processors: Range<usize>, units: impl Iterator<Item = (u64, U)>) -> Vec<Vec<U>> {
+        let places = |processor: usize| self.starts[processor].iter().map(|_| None).collect();
+        let mut placed: Vec<Vec<Option<U>>> = processors.clone().map(places).collect();
+        for (start, unit) in units {
+            let owner = &self.owners[(start >> self.bits) as usize];
+            placed[owner.processor as usize - processors.start][owner.place as usize] = Some(unit);
         }
         let every = |unit: Option<_>| unit.expect("every place of a processor has a unit");
         placed.into_iter().map(|units| units.into_iter().map(every).collect()).collect()
@@ -118,7 +127,8 @@ mod tests {
             for processors in [1, 2, 3, 8] {
                 let partition = UnitPartition::new(positions, processors);
                 let mut values = vec![0; positions as usize];
-                let mut parts = partition.split(values.chunks_mut(partition.unit()));
+                let units = partition.all_starts().zip(values.chunks_mut(partition.unit()));
+                let mut parts = partition.split(0..processors, units);
                 let parts_positions: Vec<u64> =
                     (0..processors).map(|processor| partition.positions(processor)).collect();
                 assert_eq!(parts_positions.iter().sum::<u64>(), positions);

@@ -7,36 +7,20 @@ pub use collect::{BAND_POSITIONS, RowBand, ScoreShare, collect};
 
 pub use collect::fits;
 
-use crate::EndedPass;
+use crate::DriverObserver;
 use messaging::CommunicationError;
 use std::io;
-use std::ops::ControlFlow;
 
-/// Observer of one rank of a job. If one rank wants to stop or take a checkpoint, all ranks do.
-pub trait JobObserver<P>: Sync {
-    /// Reports, between supersteps, the positions that all ranks have recomputed
-    /// ([`sweep`](crate::sweep::distributed::sweep)) or decided ([`counting`](crate::counting::distributed::counting)).
-    /// `Break` stops the job.
-    fn advance(&self, done: u64) -> ControlFlow<()>;
-
-    /// Reports the end of a pass of all ranks, for drivers that repeat passes until one changes nothing.
-    fn end_pass(&self, _pass: EndedPass) {}
-
-    /// Reports the start of a bound, for drivers that go from `bounds` down to 1.
-    fn begin_bound(&self, _bound: u32, _bounds: u32) {}
-
+/// Observer of one rank of a job, and what saves its state. If one rank wants to stop or take a checkpoint, all ranks do.
+pub trait JobObserver<P>: DriverObserver {
     /// Whether a checkpoint is due.
     fn is_due(&self) -> bool;
 
-    /// Takes a checkpoint of this rank.
+    /// Takes a checkpoint of this rank: when one is due, and when the job is stopped.
     fn checkpoint(&self, part: &P);
 }
 
 impl<P> JobObserver<P> for () {
-    fn advance(&self, _: u64) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
     fn is_due(&self) -> bool {
         false
     }

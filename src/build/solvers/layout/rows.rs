@@ -25,7 +25,7 @@ pub struct ScoreRows {
 }
 
 /// Location of the rows of a slab in an array.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlabRows {
     /// Offset of the first row.
     pub(crate) offset: usize,

@@ -52,12 +52,6 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    /// Covers all of a slab.
-    pub(crate) fn all(slab: &Slab) -> Own {
-        let (rows, chunks_end) = (0..slab.mover_halves as usize, chunks(slab.opponent_halves));
-        Own { rows, chunks_end, chunks: 0..0, rows_end: 0 }
-    }
-
     #[inline(always)]
     pub(crate) fn has(&self, row: usize, chunk: usize) -> bool {
         self.rows.contains(&row) && chunk < self.chunks_end || row < self.rows_end && self.chunks.contains(&chunk)

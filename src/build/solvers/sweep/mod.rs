@@ -20,20 +20,22 @@ pub mod distributed;
 mod guarantees;
 mod marked;
 mod marks;
-mod memory;
 mod pair;
 mod tile;
 
+pub use distributed::{RankScores, SweepReport, sweep};
 pub use guarantees::{BoundCaptures, Guarantees};
-pub use memory::{SweepReport, sweep};
 
-use crate::kernels::scores::{ChildScores, SlabWork};
+use crate::huge_pages::Bytes;
+use crate::kernels::scores::{ChildScores, Kernel, SlabWork};
 use crate::kernels::tables::Tables;
-use crate::layout::rows::{SlabRows, row_bytes};
-use game::Slab;
+use crate::layout::rows::{ScoreRows, SlabRows, row_bytes};
 use game::sow::SowClass;
+use game::{Index, Slab};
 use marks::Marks;
+use messaging::Alone;
 use pair::SlabPair;
+use std::io;
 
 /// Passes are full while more than one in this many positions changes.
 pub(crate) const MARK_BELOW: u64 = 30;
@@ -49,6 +51,16 @@ impl PassCounts {
     pub(crate) fn add(self, other: PassCounts) -> PassCounts {
         PassCounts { recomputed: self.recomputed + other.recomputed, changed: self.changed + other.changed }
     }
+}
+
+/// Solves a database on this machine, without an observer, from its best captures (`MoverMajor`, see [`crate::capture`]).
+///
+/// # Errors
+/// If there is not enough memory.
+pub fn solve(tables: &Tables, index: &Index, captures: &Bytes, kernel: Kernel) -> io::Result<(ScoreRows, SweepReport)> {
+    let mut scores = RankScores::alone(tables, index, ScoreRows::zeroed(index)?);
+    let swept = sweep(tables, index, captures, &mut scores, kernel, &mut Alone, &());
+    Ok((scores.into_rows(), swept.expect("nothing stops it, and there is no message to lose")))
 }
 
 /// Bytes of the scores and marks of a database that is being solved.

@@ -116,13 +116,8 @@ struct ColumnShare<'t> {
 }
 
 impl<'a> Tiles<'a> {
-    /// Creates the tiles of all halves of these pairs.
-    pub(crate) fn new(pairs: &'a [SlabPair<'a>], kernel: Kernel) -> Tiles<'a> {
-        Tiles::of(pairs, kernel, |pair| 0..pair.row_chunks())
-    }
-
     /// Creates the tiles of a range of halves of each pair, in chunks.
-    pub(crate) fn of(pairs: &'a [SlabPair<'a>], kernel: Kernel, ranks: impl Fn(&SlabPair) -> Range<usize>) -> Self {
+    pub(crate) fn new(pairs: &'a [SlabPair<'a>], kernel: Kernel, ranks: impl Fn(&SlabPair) -> Range<usize>) -> Self {
         let threads = rayon::current_num_threads();
         // A single thread needs no barriers, and one tile at a time stays in its cache.
         let most = if threads == 1 { 1 } else { threads * BLOCKS_PER_THREAD };

@@ -1,5 +1,5 @@
-//! The method *counting* distributed over the ranks of a job (Bal & Allis 1995): the logical processors of
-//! [`crate::counting`], with the same number on every rank.
+//! The driver of the method *counting*, by the ranks of a job (Bal & Allis 1995): the logical processors of
+//! [`crate::counting`], with the same number on every rank. A machine alone is a job of one rank.
 //!
 //! A rank holds the positions of its processors, their captures, and queues of bounded size. In each superstep a rank
 //! sends the updates of all its processors to each other rank in one message. Then all ranks vote: a bound ends with a
@@ -24,10 +24,12 @@ use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
 
-/// The values of a rank: those of its processors one after the other, each unit by unit.
+/// The values of a rank, unit by unit: those of a machine alone in the order of positions, those of a rank of several by
+/// processor.
 #[derive(Debug)]
 pub struct RankValues {
     partition: UnitPartition,
+    distribution: Distribution,
     rank: usize,
     ranks: usize,
     slabs: Vec<Slab>,
@@ -38,7 +40,7 @@ pub struct RankValues {
 
 /// Work done by a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DistributedCountingReport {
+pub struct CountingReport {
     /// Number of exchanges of queues.
     pub supersteps: u64,
     /// Logical processors of all ranks.
@@ -53,7 +55,7 @@ pub struct DistributedCountingReport {
     pub traffic: messaging::MessageTraffic,
 }
 
-impl DistributedCountingReport {
+impl CountingReport {
     /// The paper's combining factor: updates sent from rank to rank by message; none without messages.
     pub fn combining(&self) -> Option<f64> {
         (self.messages > 0).then(|| self.sent as f64 / self.messages as f64)
@@ -61,26 +63,29 @@ impl DistributedCountingReport {
 }
 
 impl RankValues {
-    /// Allocates the values of `rank` among `ranks` ranks with `processors` processors each, or more if a part would
-    /// have more than 2^31 positions; all 0.
+    /// Allocates the values of `rank` among `ranks` ranks, each with the processors of `distribution`, or more if a part
+    /// would have more than 2^31 positions; all 0.
     ///
     /// # Panics
-    /// If there is no such rank, or `processors` is 0.
-    pub fn zeroed(index: &Index, ranks: usize, rank: usize, processors: usize) -> io::Result<RankValues> {
-        assert!(rank < ranks && processors > 0, "rank {rank} of {ranks}, {processors} processors");
-        let slabs = index.slabs().to_vec();
-        let partition = partitioned(index, ranks, processors);
+    /// If there is no such rank, there is no processor, or messages have no room.
+    pub fn zeroed(index: &Index, ranks: usize, rank: usize, distribution: Distribution) -> io::Result<RankValues> {
+        assert!(rank < ranks, "rank {rank} of {ranks}");
+        assert!(distribution.processors > 0 && distribution.batch > 0, "{distribution:?}");
+        let partition = partitioned(index, ranks, distribution.processors);
         let each = partition.processors() / ranks;
-        let mut end = 0;
-        let mut offset = |&start: &u64| {
+        let own = rank * each..(rank + 1) * each;
+        let (mut end, mut offsets) = (0, vec![Vec::new(); each]);
+        let order = order(&partition, ranks, own.clone());
+        let units = order.map(|start| {
             let offset = end;
             end += partition.length(start) as usize;
-            offset
-        };
-        let own = rank * each..(rank + 1) * each;
-        let offsets = own.map(|processor| partition.starts(processor).iter().map(&mut offset).collect()).collect();
-        let values = Bytes::zeroed(end)?;
-        Ok(RankValues { partition, rank, ranks, slabs, offsets, values })
+            (start, offset)
+        });
+        for (processor, units) in offsets.iter_mut().zip(partition.split(own, units)) {
+            *processor = units;
+        }
+        let (slabs, values) = (index.slabs().to_vec(), Bytes::zeroed(end)?);
+        Ok(RankValues { partition, distribution, rank, ranks, slabs, offsets, values })
     }
 
     /// The rank.
@@ -111,8 +116,8 @@ impl RankValues {
 
     /// Iterates over the positions of the rank (`MoverMajor`), in its order.
     pub fn runs(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let starts = self.own().flat_map(|processor| self.partition.starts(processor));
-        starts.map(|&start| start..start + self.partition.length(start))
+        let starts = order(&self.partition, self.ranks, self.own());
+        starts.map(|start| start..start + self.partition.length(start))
     }
 
     /// Processors of each rank.
@@ -155,11 +160,18 @@ impl RankValues {
 pub fn runs(index: &Index, ranks: usize, processors: usize) -> Vec<Vec<Range<u64>>> {
     assert!(ranks > 0 && processors > 0, "{ranks} ranks, {processors} processors");
     let partition = partitioned(index, ranks, processors);
-    let run = |&start: &u64| start..start + partition.length(start);
+    let run = |start: u64| start..start + partition.length(start);
     let each = partition.processors() / ranks;
-    let of_rank =
-        |rank| (rank * each..(rank + 1) * each).flat_map(|processor| partition.starts(processor)).map(run).collect();
+    let of_rank = |rank| order(&partition, ranks, rank * each..(rank + 1) * each).map(run).collect();
     (0..ranks).map(of_rank).collect()
+}
+
+/// Iterates over the first positions of the units of a rank with some processors, in the order of its values.
+fn order(partition: &UnitPartition, ranks: usize, processors: Range<usize>) -> Box<dyn Iterator<Item = u64> + '_> {
+    match ranks {
+        1 => Box::new(partition.all_starts()),
+        _ => Box::new(processors.flat_map(|processor| partition.starts(processor)).copied()),
+    }
 }
 
 /// Returns the processors of each rank when `processors` are requested: more if a part would have more than 2^31
@@ -234,12 +246,12 @@ pub fn counting(
     rank_values: &mut RankValues,
     communicator: &mut dyn Communicator,
     watch: &dyn JobObserver<RankValues>,
-) -> Result<DistributedCountingReport, JobError> {
+) -> Result<CountingReport, JobError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(rank_values.slabs == index.slabs() && captures.len() == rank_values.values.len());
     assert!((rank_values.rank, rank_values.ranks) == (communicator.rank(), communicator.size()));
     let before = communicator.traffic();
-    let distribution = Distribution::new(rank_values.partition.processors());
+    let distribution = Distribution { processors: rank_values.partition.processors(), ..rank_values.distribution };
     let processors = rank_values.own().map(|me| Processor::new(&rank_values.partition, me, distribution)).collect();
     let mut member = CountingRank {
         tables,
@@ -248,7 +260,7 @@ pub fn counting(
         processors,
         communicator,
         decided: 0,
-        report: DistributedCountingReport::default(),
+        report: CountingReport::default(),
     };
     let first = member.restore(rank_values)?;
     for bound in (1..=first).rev() {
@@ -261,7 +273,7 @@ pub fn counting(
     let report = member.report(rank_values)?;
     let undecided = -(index.stones() as i8);
     rank_values.values.par_iter_mut().filter(|value| **value < undecided).for_each(|value| *value = 0);
-    Ok(DistributedCountingReport { traffic: communicator.traffic().since(&before), ..report })
+    Ok(CountingReport { traffic: communicator.traffic().since(&before), ..report })
 }
 
 /// Driver of one rank.
@@ -274,7 +286,7 @@ struct CountingRank<'a> {
     /// Decided positions of all ranks, as of the last superstep.
     decided: u64,
     /// Counts of this rank so far.
-    report: DistributedCountingReport,
+    report: CountingReport,
 }
 
 /// Numbers of updates that a rank exchanged.
@@ -317,7 +329,7 @@ impl CountingRank<'_> {
                 part.notify(&work);
             });
             let exchanged = route.exchange(&work, &mut parts, Flush::Idle, &mut **communicator)?;
-            let wants_stop = u64::from(watch.advance(*known).is_break());
+            let wants_stop = u64::from(watch.advance(*known, index.slab_positions()).is_break());
             let decided = parts.iter().map(ActiveProcessor::decided).sum();
             let busy = parts.iter().filter(|part| !part.is_idle()).count() as u64;
             let wrong = parts.iter().filter(|part| part.is_inconsistent()).count() as u64;
@@ -350,7 +362,7 @@ impl CountingRank<'_> {
     }
 
     /// Sums the counts of all ranks.
-    fn report(&mut self, rank_values: &RankValues) -> Result<DistributedCountingReport, JobError> {
+    fn report(&mut self, rank_values: &RankValues) -> Result<CountingReport, JobError> {
         let own = self.processors.iter().fold(UpdateCounts::default(), |sum, one| sum.add(one.traffic()));
         let UpdateCounts { positions, decided, kept, sent, received, messages } = own;
         let mine = [positions, decided, kept, sent, received, messages, self.report.sent, self.report.messages];
@@ -364,7 +376,7 @@ impl CountingRank<'_> {
             messages: all[5],
         };
         let processors = rank_values.partition.processors() as u64;
-        Ok(DistributedCountingReport { processors, total, sent: all[6], messages: all[7], ..self.report })
+        Ok(CountingReport { processors, total, sent: all[6], messages: all[7], ..self.report })
     }
 }
 
@@ -377,19 +389,18 @@ fn parts<'v>(
     rank_values: &'v mut RankValues,
     bound: i8,
 ) -> (ProcessorInputs<'v>, Vec<ActiveProcessor<'v>>) {
-    let (partition, first) = (&rank_values.partition, rank_values.rank * rank_values.offsets.len());
+    let (partition, own) = (&rank_values.partition, rank_values.own());
     let (mut values, mut captures) = (&mut rank_values.values[..], &captures[..]);
-    let part = |(at, processor): (usize, &'v mut Processor)| {
-        let lengths = partition.starts(first + at).iter().map(|&start| partition.length(start) as usize);
-        let (units, of_units) = lengths
-            .map(|length| {
-                let unit = values.split_off_mut(..length).expect("the values have all units");
-                (unit, captures.split_off(..length).expect("there are captures of all units"))
-            })
-            .unzip();
-        ActiveProcessor::new(processor, units, of_units)
-    };
-    let parts = processors.iter_mut().enumerate().map(part).collect();
+    let units = order(partition, rank_values.ranks, own.clone()).map(|start| {
+        let length = partition.length(start) as usize;
+        let unit = values.split_off_mut(..length).expect("the values have all units");
+        (start, (unit, captures.split_off(..length).expect("there are captures of all units")))
+    });
+    let parts = processors.iter_mut().zip(partition.split(own, units)).map(|(processor, units)| {
+        let (units, captures) = units.into_iter().unzip();
+        ActiveProcessor::new(processor, units, captures)
+    });
+    let parts = parts.collect();
     (ProcessorInputs { tables, index, partition, bound }, parts)
 }
 
@@ -398,7 +409,7 @@ struct QueueRoute<'a> {
     rank: usize,
     ranks: usize,
     each: usize,
-    report: &'a mut DistributedCountingReport,
+    report: &'a mut CountingReport,
 }
 
 impl QueueRoute<'_> {

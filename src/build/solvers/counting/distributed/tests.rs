@@ -1,10 +1,11 @@
 //! Jobs of in-process ranks, with and without injected network faults.
 
 use super::*;
+use crate::DriverObserver;
 use crate::distributed::collect;
 use crate::sweep::distributed::tests::{alone, collected, concatenated, job, ranges, whole_captures};
 use game::{PositionSet, Rules, Score};
-use messaging::NetworkFaults;
+use messaging::{Alone, NetworkFaults};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,8 +29,8 @@ fn solved(
     whole: &[i8],
     end: &mut dyn Communicator,
     processors: usize,
-) -> (Vec<Score>, DistributedCountingReport) {
-    let mut rank_values = RankValues::zeroed(index, end.size(), end.rank(), processors).unwrap();
+) -> (Vec<Score>, CountingReport) {
+    let mut rank_values = RankValues::zeroed(index, end.size(), end.rank(), Distribution::new(processors)).unwrap();
     let captures = captures(&rank_values, whole);
     let report = counting(tables, index, &captures, &mut rank_values, end, &()).unwrap();
     (collected(&rank_values, index, end), report)
@@ -65,14 +66,9 @@ fn any_number_of_ranks(awari_stones_max: u32) {
                 let scores = concatenated(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == expected[stones as usize], "{stones} stones, {set}, by {ranks} ranks");
                 // The counts of the logical processors are those on one machine.
-                let mut values = Bytes::zeroed(index.slab_positions() as usize).unwrap();
-                let distribution = Distribution::new(ranks * processors);
-                let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
-                let local =
-                    crate::counting::counting(&tables, &index, &whole, &mut values, distribution, &(), &mut |_| {});
-                let local = local.unwrap();
+                let (_, local) = solved(&tables, &index, &whole, &mut Alone, ranks * processors);
                 for (_, report) in &found {
-                    assert_eq!((report.supersteps, report.total), (local.supersteps, local.total()));
+                    assert_eq!((report.supersteps, report.total), (local.supersteps, local.total));
                     assert_eq!(report.processors, (ranks * processors) as u64);
                     assert!(report.sent <= report.total.sent && report.messages <= report.sent);
                     let between = report.supersteps * (ranks * (ranks - 1)) as u64;
@@ -109,15 +105,17 @@ struct StopAtBound<'a> {
     kept: &'a Mutex<Vec<Vec<i8>>>,
 }
 
-impl JobObserver<RankValues> for StopAtBound<'_> {
-    fn advance(&self, _: u64) -> ControlFlow<()> {
+impl DriverObserver for StopAtBound<'_> {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
         if self.calls.fetch_add(1, Relaxed) >= self.stop_at {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     }
+}
 
+impl JobObserver<RankValues> for StopAtBound<'_> {
     fn is_due(&self) -> bool {
         self.is_due
     }
@@ -144,7 +142,7 @@ fn a_stopped_job_resumes() {
             let left = kept.lock().unwrap().clone();
             let found = job(RANKS, 2, NetworkFaults::none(), |end| {
                 let rank = end.rank();
-                let mut rank_values = RankValues::zeroed(&index, RANKS, rank, 2).unwrap();
+                let mut rank_values = RankValues::zeroed(&index, RANKS, rank, Distribution::new(2)).unwrap();
                 if !left[rank].is_empty() {
                     rank_values.values_mut().copy_from_slice(&left[rank]);
                 }
@@ -185,7 +183,7 @@ fn a_checkpoint_between_bounds_is_enough() {
     let run = |left: &[Vec<i8>]| {
         job(RANKS, 1, NetworkFaults::none(), |end| {
             let rank = end.rank();
-            let mut rank_values = RankValues::zeroed(&index, RANKS, rank, 1).unwrap();
+            let mut rank_values = RankValues::zeroed(&index, RANKS, rank, Distribution::new(1)).unwrap();
             if let Some(left) = left.get(rank) {
                 rank_values.values_mut().copy_from_slice(left);
             }
@@ -209,7 +207,7 @@ fn a_foreign_checkpoint_is_detected_on_every_rank() {
     let expected = alone(Rules::AWARI, set, stones);
     let whole = whole_captures(&tables, &index, &expected[..stones as usize]);
     let found = job(3, 1, NetworkFaults::none(), |end| {
-        let mut rank_values = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
+        let mut rank_values = RankValues::zeroed(&index, 3, end.rank(), Distribution::new(1)).unwrap();
         // No child of any position is left.
         rank_values.values_mut().fill(-(stones as i8) - 1);
         let captures = captures(&rank_values, &whole);
@@ -226,7 +224,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
         if end.rank() == 1 {
             return true;
         }
-        let mut rank_values = RankValues::zeroed(&index, 3, end.rank(), 1).unwrap();
+        let mut rank_values = RankValues::zeroed(&index, 3, end.rank(), Distribution::new(1)).unwrap();
         let captures = Bytes::zeroed(rank_values.values().len()).unwrap();
         let solved = counting(&tables, &index, &captures, &mut rank_values, end, &());
         matches!(solved, Err(JobError::Communication(_)))
@@ -238,7 +236,7 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
 fn malformed_messages_are_refused() {
     let (set, stones) = (PositionSet::All, 5);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
-    let mut rank_values = RankValues::zeroed(&index, 2, 0, 1).unwrap();
+    let mut rank_values = RankValues::zeroed(&index, 2, 0, Distribution::new(1)).unwrap();
     let captures = Bytes::zeroed(rank_values.values().len()).unwrap();
     let positions = rank_values.values().len() as u32;
     let mut processors = vec![Processor::new(&rank_values.partition, 0, Distribution::new(2))];
@@ -266,7 +264,7 @@ fn malformed_messages_are_refused() {
 fn a_sink_may_stop_a_collection() {
     let index = Index::new(8, PositionSet::All);
     let took = job(3, 1, NetworkFaults::none(), |end| {
-        let rank_values = RankValues::zeroed(&index, 3, end.rank(), 2).unwrap();
+        let rank_values = RankValues::zeroed(&index, 3, end.rank(), Distribution::new(2)).unwrap();
         let mut runs = 0;
         let mut sink = |_: &[Score]| {
             runs += 1;

@@ -90,8 +90,7 @@ fn known(rules: Rules, set: PositionSet, stones_max: u32) -> Vec<KnownDatabase> 
         let mut best = Bytes::zeroed(index.slab_positions() as usize).unwrap();
         let smaller = InMemory::new(set, all.iter().map(|known| &known.scores[..]));
         capture::capture_into(&tables, &index, &smaller, &(), &mut best, &mut |_| Ok(())).unwrap();
-        let mut scores = crate::ScoreRows::zeroed(&index).unwrap();
-        sweep::sweep(&tables, &index, &best, &mut scores, Kernel::detect(), &(), &mut |_| {}).unwrap();
+        let (scores, _) = sweep::solve(&tables, &index, &best, Kernel::detect()).unwrap();
         all.push(KnownDatabase { rules, index, captures: best.to_vec(), scores: scores.to_vec() });
     }
     all

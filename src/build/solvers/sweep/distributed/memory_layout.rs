@@ -74,9 +74,13 @@ pub(super) struct NeededSlab {
 }
 
 impl NeededSlab {
-    /// Computes the needs of a rank.
-    pub(super) fn of(needs: &Needs, partition: &ScorePartition, rank: usize) -> NeededSlab {
+    /// Computes the needs of a rank. A machine alone has all it needs.
+    pub(super) fn of(needs: Option<&Needs>, partition: &ScorePartition, rank: usize) -> NeededSlab {
         let slabs = partition.slabs();
+        let Some(needs) = needs else {
+            let rows = slabs.iter().map(|slab| vec![0; words(slab)]).collect();
+            return NeededSlab { rank, rows, chunks: vec![0..0; slabs.len()] };
+        };
         let rows = slabs.iter().enumerate().map(|(at, slab)| {
             let mut rows = vec![0u64; words(slab)];
             (0..slab.opponent_halves as usize)
@@ -99,8 +103,14 @@ impl NeededSlab {
         places.captures_touched(partition, self.rank, |bytes| captures.touch(&bytes));
         let own = (0..slabs.len()).map(|slab| partition.own(self.rank, slab));
         let marks_bytes = Marks::own_bytes(slabs, own)
-            + PendingChanges::bytes(&partition.patches(self.rank))
-            + if ranks > 1 { Needs::bytes(partition) + Subscribers::bytes(slabs) } else { 0 };
+            + match ranks {
+                1 => 0,
+                _ => {
+                    PendingChanges::bytes(&partition.patches(self.rank))
+                        + Needs::bytes(partition)
+                        + Subscribers::bytes(slabs)
+                }
+            };
         MemoryLayout {
             positions: partition.positions(self.rank),
             foreign: if ranks > 1 { self.foreign(partition) } else { 0 },
@@ -318,8 +328,9 @@ mod tests {
                         let hull = needed.chunks[at].clone();
                         for row in 0..slab.opponent_halves as usize {
                             let own = partition.columns(rank, at, row);
+                            let needs = part.needs.as_ref().unwrap();
                             let is_needed =
-                                |column: usize| part.needs.has_row(rank, at, row) || hull.contains(&(column / CHUNK));
+                                |column: usize| needs.has_row(rank, at, row) || hull.contains(&(column / CHUNK));
                             foreign += (0..slab.mover_halves as usize)
                                 .filter(|&column| !own.contains(&column) && is_needed(column))
                                 .count() as u64;

@@ -1,6 +1,6 @@
-//! The method *sweep* distributed over the ranks of a job.
+//! The driver of the method *sweep* in memory, by the ranks of a job. A machine alone is a job of one rank.
 //!
-//! Each rank sweeps its partition (`partition.rs`) as one machine would, see [`crate::sweep`]. Changed scores that
+//! Each rank sweeps its partition (`partition.rs`), see [`crate::sweep`]. Changed scores that
 //! other ranks read are combined into one message for each (`changes.rs`). A *superstep* is one pass of all ranks over
 //! their partitions, in phases: the changes of one phase are sent while the next one is computed. It ends with a vote,
 //! which decides the next pass of all ranks.
@@ -18,12 +18,13 @@ mod subscribers;
 pub(crate) mod tests;
 
 pub use memory_layout::{MemoryLayout, memory_layouts};
-pub use part::{RankCaptures, RankScores};
+pub use part::RankScores;
 pub use partition::ScorePartition;
 
 use crate::EndedPass;
 use crate::distributed::varint::Malformed;
 use crate::distributed::{JobError, JobObserver};
+use crate::huge_pages::Bytes;
 use crate::kernels::apply::ChangedColumn;
 use crate::kernels::cpu;
 use crate::kernels::scores::Kernel;
@@ -63,11 +64,14 @@ const MESSAGE_WORDS: usize = 1 << 14;
 /// Bytes before a change message: slab and length.
 const MESSAGE_HEAD_BYTES: usize = 5;
 
+/// Times that a position is recomputed, in databases of more than a few stones.
+const USUAL_PASSES: u64 = 14;
+
 /// Work done by a job, of all ranks together but for the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DistributedSweepReport {
-    /// Supersteps until nothing changed.
-    pub supersteps: u64,
+pub struct SweepReport {
+    /// Passes over the database until nothing changed.
+    pub passes: u64,
     /// Positions recomputed, in whole chunks of 64 columns.
     pub recomputed: u64,
     /// Number of changed scores.
@@ -77,7 +81,8 @@ pub struct DistributedSweepReport {
 }
 
 /// Solves the database of `index` together with the other ranks, from the captures that [`RankScores::captures`] made
-/// of `part`. The scores of `part` are zeros or a checkpoint.
+/// of `part`. The scores of `part` are zeros or a checkpoint: any mixture of scores of different times. A machine alone
+/// stops within a pass, a rank of several at its end.
 ///
 /// # Panics
 /// If the captures are not those of `part`, `part` is of another rank or database than the job, or the tables serve
@@ -85,12 +90,12 @@ pub struct DistributedSweepReport {
 pub fn sweep(
     tables: &Tables,
     index: &Index,
-    captures: &RankCaptures,
+    captures: &Bytes,
     part: &mut RankScores,
     kernel: Kernel,
     communicator: &mut dyn Communicator,
     watch: &dyn JobObserver<RankScores>,
-) -> Result<DistributedSweepReport, JobError> {
+) -> Result<SweepReport, JobError> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
     assert!(Kernel::available().any(|available| available == kernel), "this processor has no {kernel:?}");
     let (partition, rank) = (part.partition(), part.rank());
@@ -102,7 +107,7 @@ pub fn sweep(
     let pairs = pairs(tables, slabs, captures_of, places.each_ref().map(|places| &places[..]));
     let ranks_of = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
     let own: Vec<_> = (0..slabs.len()).map(|slab| partition.own(rank, slab)).collect();
-    let tiles = Tiles::of(&pairs, kernel, ranks_of);
+    let tiles = Tiles::new(&pairs, kernel, ranks_of);
     let before = communicator.traffic();
     let phases = phases(index.slab_positions(), partition.ranks()) as usize;
     let mut job = RankSweep {
@@ -112,8 +117,10 @@ pub fn sweep(
         phases,
         waves: in_phases(&tiles, phases),
         tiles,
-        changes: PendingChanges::none(slabs, |slab| partition.chunks_sent(rank, slab)),
-        subscribers: Subscribers::new(tables, partition, rank, part.first_mirrored()),
+        outgoing: (partition.ranks() > 1).then(|| OutgoingChanges {
+            changes: PendingChanges::none(slabs, |slab| partition.chunks_sent(rank, slab)),
+            subscribers: Subscribers::new(tables, partition, rank, part.first_mirrored()),
+        }),
         marked: MarkedPasses {
             tables,
             stones: index.stones(),
@@ -124,8 +131,11 @@ pub fn sweep(
         part,
         communicator,
         spare: Vec::new(),
+        watch,
+        positions: index.slab_positions(),
     };
-    let mut report = job.run(index.slab_positions(), watch)?;
+    // The other threads of a machine alone spin for the next wave from beginning to end, those of a rank while it computes.
+    let mut report = if job.outgoing.is_none() { with_spinning_pool(|| job.run())? } else { job.run()? };
     report.traffic = job.communicator.traffic().since(&before);
     Ok(report)
 }
@@ -153,6 +163,14 @@ impl Superstep {
     }
 }
 
+/// Work of this rank in a superstep.
+struct SuperstepCounts {
+    /// Positions that all ranks recomputed before.
+    before: u64,
+    counts: PassCounts,
+    wants_stop: bool,
+}
+
 /// Driver of one rank.
 struct RankSweep<'a, 'c> {
     slabs: &'a [Slab],
@@ -165,30 +183,48 @@ struct RankSweep<'a, 'c> {
     /// By phase, its waves of tiles.
     waves: Vec<Range<usize>>,
     marked: MarkedPasses<'a>,
-    /// Changes not sent yet.
-    changes: PendingChanges,
-    subscribers: Subscribers<'a>,
+    /// What other ranks, and the mirror of this one, are told; `None` alone.
+    outgoing: Option<OutgoingChanges<'a>>,
     part: &'a mut RankScores,
     communicator: &'c mut dyn Communicator,
     /// Buffers of processed messages, for reuse: their pages are already committed.
     spare: Vec<Vec<u8>>,
+    watch: &'a dyn JobObserver<RankScores>,
+    /// Positions of the database.
+    positions: u64,
+}
+
+/// Changes not sent yet, and those who read them.
+struct OutgoingChanges<'a> {
+    changes: PendingChanges,
+    subscribers: Subscribers<'a>,
+}
+
+impl OutgoingChanges<'_> {
+    fn add(&self, slab: &Slab, change: &ChangedColumn) {
+        let (slab, row, chunk) = (slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK);
+        if self.subscribers.is_any(slab, row, chunk) {
+            self.changes.add(slab, row, chunk, change.rows);
+        }
+    }
 }
 
 impl RankSweep<'_, '_> {
-    fn run(&mut self, positions: u64, watch: &dyn JobObserver<RankScores>) -> Result<DistributedSweepReport, JobError> {
-        let mut report = DistributedSweepReport::default();
-        let mut pass = if self.part.is_fresh { Superstep::Full } else { Superstep::Announce };
+    fn run(&mut self) -> Result<SweepReport, JobError> {
+        let watch = self.watch;
+        let mut report = SweepReport::default();
+        let mut pass =
+            if self.part.is_fresh || self.outgoing.is_none() { Superstep::Full } else { Superstep::Announce };
         self.part.is_fresh = false;
         loop {
-            let done = self.superstep(pass)?;
-            let (wants_stop, is_due) = (watch.advance(report.recomputed).is_break(), watch.is_due());
+            let (done, wants_stop) = self.superstep(pass, &report)?;
             let is_new = u64::from(pass == Superstep::Announce);
-            let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(is_due), is_new];
+            let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(watch.is_due()), is_new];
             let all = self.communicator.sum(&vote)?;
             let (changed, wants_stop, is_due) = (all[1], all[2] != 0, all[3] != 0);
             report.recomputed += all[0];
             report.changed += changed;
-            report.supersteps += 1;
+            report.passes += 1;
             if wants_stop || is_due {
                 watch.checkpoint(self.part);
             }
@@ -200,7 +236,7 @@ impl RankSweep<'_, '_> {
                 Superstep::Announce => Superstep::Full,
                 // Ranks that started from zeros wait for those that started from a checkpoint.
                 Superstep::Full if all[4] != 0 => Superstep::Full,
-                Superstep::Full if changed * MARK_BELOW < positions => Superstep::FullMarking,
+                Superstep::Full if changed * MARK_BELOW < self.positions => Superstep::FullMarking,
                 Superstep::Full => Superstep::Full,
                 _ if changed == 0 => return Ok(report),
                 _ => Superstep::Marked,
@@ -209,9 +245,10 @@ impl RankSweep<'_, '_> {
         }
     }
 
-    /// Runs one pass of all ranks over their partitions.
-    fn superstep(&mut self, pass: Superstep) -> Result<PassCounts, JobError> {
-        let mut done = PassCounts::default();
+    /// Runs one pass of all ranks over their partitions, after those of `before`. Returns whether the observer wants to
+    /// stop; a machine alone then leaves the pass.
+    fn superstep(&mut self, pass: Superstep, before: &SweepReport) -> Result<(PassCounts, bool), JobError> {
+        let mut done = SuperstepCounts { before: before.recomputed, counts: PassCounts::default(), wants_stop: false };
         // In other passes all ranks process the same slabs at a time, since slabs take different time.
         let behind = match pass {
             Superstep::Full | Superstep::FullMarking => self.communicator.size() - 1 - self.communicator.rank(),
@@ -220,79 +257,100 @@ impl RankSweep<'_, '_> {
         let lag = LAG * behind % self.phases;
         for step in 0..self.phases {
             let phase = (step + self.phases - lag) % self.phases;
-            let (now, patches) = match pass {
-                Superstep::Full | Superstep::FullMarking => self.waves(phase, pass),
-                Superstep::Announce | Superstep::Marked => self.pairs(phase, pass),
+            let patches = match pass {
+                Superstep::Full | Superstep::FullMarking => self.waves(phase, pass, &mut done),
+                Superstep::Announce | Superstep::Marked => self.pairs(phase, pass, &mut done),
             };
-            done = done.add(now);
-            if self.part.partition().ranks() > 1 {
+            if self.outgoing.is_some() {
                 self.send_changes(&patches, pass)?;
                 if step >= SLACK {
                     self.receive(pass)?;
                 }
+            } else if done.wants_stop {
+                break;
             }
         }
-        if self.part.partition().ranks() > 1 {
+        if self.outgoing.is_some() {
             for _ in 0..SLACK.min(self.phases) {
                 self.receive(pass)?;
             }
         }
-        Ok(done)
+        Ok((done.counts, done.wants_stop))
+    }
+
+    /// Adds the counts of a step of a superstep. Returns whether to leave the superstep.
+    fn count(&self, done: &mut SuperstepCounts, now: PassCounts) -> bool {
+        done.counts = done.counts.add(now);
+        // The other ranks have done about as much.
+        let recomputed = done.before + done.counts.recomputed * self.communicator.size() as u64;
+        let expected = (self.positions * USUAL_PASSES).max(recomputed);
+        done.wants_stop |= self.watch.advance(recomputed, expected).is_break();
+        done.wants_stop && self.outgoing.is_none()
     }
 
     /// Runs a phase of a full pass, and returns the patches that it may have changed.
-    fn waves(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
-        let RankSweep { tiles, waves, marked, changes, subscribers, part, communicator, .. } = self;
-        let is_alone = communicator.size() == 1;
-        let notify = |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| {
-            if pass == Superstep::FullMarking {
-                marked.mark_parents(slab, change, Some(again));
-            }
-            if !is_alone {
-                add(changes, subscribers, slab, change);
-            }
-        };
-        let is_told = !is_alone || pass == Superstep::FullMarking;
-        let mut done = PassCounts::default();
+    fn waves(&mut self, phase: usize, pass: Superstep, done: &mut SuperstepCounts) -> Vec<SlabPatch> {
+        let is_marking = pass == Superstep::FullMarking;
         let mut patches = Vec::new();
-        for wave in waves[phase].clone() {
-            done = done.add(with_spinning_pool(|| {
-                tiles.wave(wave, pass == Superstep::FullMarking, &mut part.rows, is_told.then_some(&notify))
-            }));
-            patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
+        for wave in self.waves[phase].clone() {
+            let RankSweep { tiles, marked, outgoing, part, .. } = self;
+            let notify = |slab: &Slab, change: &ChangedColumn, again: &SlabRegion| {
+                if is_marking {
+                    marked.mark_parents(slab, change, Some(again));
+                }
+                if let Some(outgoing) = &outgoing {
+                    outgoing.add(slab, change);
+                }
+            };
+            let is_told = is_marking || outgoing.is_some();
+            let mut work = || tiles.wave(wave, is_marking, &mut part.rows, is_told.then_some(&notify));
+            let now = if outgoing.is_none() { work() } else { with_spinning_pool(work) };
+            if outgoing.is_some() {
+                patches.extend(tiles.tiles(wave).flat_map(|(pair, tile)| patches_of(pair, &tile)));
+            }
             // Errors show up when messages are received.
-            let _ = communicator.poll();
+            let _ = self.communicator.poll();
+            if self.count(done, now) {
+                break;
+            }
         }
-        (done, patches)
+        patches
     }
 
     /// Runs a phase of another pass, and returns the patches that it may have changed.
-    fn pairs(&mut self, phase: usize, pass: Superstep) -> (PassCounts, Vec<SlabPatch>) {
-        let RankSweep { marked, changes, subscribers, pairs, part, communicator, phases, .. } = self;
-        let is_alone = communicator.size() == 1;
-        let notify = |slab: &Slab, change: &ChangedColumn| {
-            if !is_alone {
-                add(changes, subscribers, slab, change);
-            }
-        };
-        let mut done = PassCounts::default();
+    fn pairs(&mut self, phase: usize, pass: Superstep, done: &mut SuperstepCounts) -> Vec<SlabPatch> {
+        let pairs = self.pairs;
         let mut patches = Vec::new();
-        for pair in &pairs[share(pairs.len(), phase, *phases)] {
-            if pass == Superstep::Marked {
-                done = done.add(with_spinning_pool(|| marked.pair(pair, &mut part.rows, notify)));
+        for pair in &pairs[share(pairs.len(), phase, self.phases)] {
+            let RankSweep { marked, outgoing, part, .. } = self;
+            let notify = |slab: &Slab, change: &ChangedColumn| {
+                if let Some(outgoing) = &outgoing {
+                    outgoing.add(slab, change);
+                }
+            };
+            let now = match pass {
+                Superstep::Marked if outgoing.is_none() => marked.pair(pair, &mut part.rows, notify),
+                Superstep::Marked => with_spinning_pool(|| marked.pair(pair, &mut part.rows, notify)),
+                _ => PassCounts::default(),
+            };
+            if outgoing.is_some() {
+                let slabs = [pair.high.slab.mover_stones as usize, pair.low.slab.mover_stones as usize];
+                let slabs = &slabs[..if pair.is_one() { 1 } else { 2 }];
+                patches.extend(slabs.iter().flat_map(|&slab| self.patches[slab].iter().cloned()));
             }
-            let slabs = [pair.high.slab.mover_stones as usize, pair.low.slab.mover_stones as usize];
-            let slabs = &slabs[..if pair.is_one() { 1 } else { 2 }];
-            patches.extend(slabs.iter().flat_map(|&slab| self.patches[slab].iter().cloned()));
-            let _ = communicator.poll();
+            let _ = self.communicator.poll();
+            if self.count(done, now) {
+                break;
+            }
         }
-        (done, patches)
+        patches
     }
 
     /// Sends the changes in some patches, or all nonzero scores, to their subscribers, including the mirror of this
     /// rank.
     fn send_changes(&mut self, patches: &[SlabPatch], pass: Superstep) -> Result<()> {
-        let RankSweep { slabs, changes, subscribers, marked, part, communicator, spare, .. } = self;
+        let RankSweep { slabs, outgoing, marked, part, communicator, spare, .. } = self;
+        let Some(OutgoingChanges { changes, subscribers }) = outgoing else { return Ok(()) };
         let (ranks, mine, kernel) = (communicator.size(), communicator.rank(), marked.kernel);
         let pieces: Vec<_> = patches.iter().flat_map(SlabPatch::pieces).collect();
         let change_messages = pieces.par_iter().map(|piece| {
@@ -391,6 +449,7 @@ impl RankSweep<'_, '_> {
         let RankSweep { slabs, marked, part, communicator, .. } = self;
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
         let RankScores { needs, rows, .. } = &mut **part;
+        let Some(needs) = needs else { return Ok(()) };
         let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| SlabCopy { bytes, rows });
         let of_slab = |(slab, main)| KeptSlab { slab, main, mirror: None };
         let mut kept: Vec<_> = slabs.iter().zip(arrays.by_ref()).map(of_slab).collect();
@@ -510,13 +569,6 @@ fn changed(row: usize, chunk: usize, columns: u64) -> ChangedColumn {
 fn not_zero(scores: &[i8]) -> u64 {
     let scores: &[i8; CHUNK] = scores.first_chunk().expect("rows are padded");
     scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
-}
-
-fn add(changes: &PendingChanges, subscribers: &Subscribers, slab: &Slab, change: &ChangedColumn) {
-    let (slab, row, chunk) = (slab.mover_stones as usize, change.column as usize, change.first_row / CHUNK);
-    if subscribers.is_any(slab, row, chunk) {
-        changes.add(slab, row, chunk, change.rows);
-    }
 }
 
 /// Distributes the waves of a pass over phases with about equal numbers of positions.

@@ -11,7 +11,7 @@ use crate::distributed::{RowBand, ScoreShare, fits};
 use crate::huge_pages::Bytes;
 use crate::kernels::tables::{Tables, halves_of};
 use crate::layout::rows::{ScoreRows, SlabRows};
-use game::Slab;
+use game::{Index, Slab};
 use messaging::Result;
 use std::io;
 use std::ops::Range;
@@ -25,7 +25,8 @@ const BATCH_POSITIONS: usize = 1 << 22;
 pub struct RankScores {
     partition: Arc<ScorePartition>,
     rank: usize,
-    pub(super) needs: Needs,
+    /// The needs of all ranks, if there are several.
+    pub(super) needs: Option<Needs>,
     /// The slabs, then the mirror.
     pub(super) rows: ScoreRows,
     /// By the mover's stones.
@@ -43,11 +44,48 @@ impl RankScores {
     /// If there is no such rank, or the tables serve fewer stones.
     pub fn zeroed(tables: &Tables, partition: Arc<ScorePartition>, rank: usize) -> io::Result<RankScores> {
         assert!(rank < partition.ranks(), "no more ranks than there are");
-        let needs = Needs::new(tables, &partition);
-        let places = RankPlaces::new(&partition, rank, |slab| needs.chunks(rank, slab));
+        let needs = (partition.ranks() > 1).then(|| Needs::new(tables, &partition));
+        let places =
+            RankPlaces::new(&partition, rank, |slab| needs.as_ref().map_or(0..0, |needs| needs.chunks(rank, slab)));
         let rows = ScoreRows::sparse(places.rows, places.rows_bytes)?;
         let (captures, captures_bytes) = (places.captures, places.captures_bytes);
         Ok(RankScores { partition, rank, needs, rows, captures, captures_bytes, is_fresh: true })
+    }
+
+    /// Takes the scores of a whole database, zeros or a checkpoint, for a machine alone.
+    ///
+    /// # Panics
+    /// If the rows are of another database, or the tables serve fewer stones.
+    pub fn alone(tables: &Tables, index: &Index, rows: ScoreRows) -> RankScores {
+        let partition = ScorePartition::new(tables, index.slabs(), 1);
+        let places = RankPlaces::new(&partition, 0, |_| 0..0);
+        assert!(rows.slabs() == places.rows, "rows of the database");
+        let (captures, captures_bytes) = (places.captures, places.captures_bytes);
+        RankScores {
+            partition: Arc::new(partition),
+            rank: 0,
+            needs: None,
+            rows,
+            captures,
+            captures_bytes,
+            is_fresh: true,
+        }
+    }
+
+    /// The rows of the scores. On a machine alone they are those of the whole database.
+    pub fn rows(&self) -> &ScoreRows {
+        &self.rows
+    }
+
+    /// Returns the rows of the scores, for reuse.
+    pub fn into_rows(self) -> ScoreRows {
+        self.rows
+    }
+
+    /// Forgets all scores.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.is_fresh = true;
     }
 
     /// The partition of the database.
@@ -67,7 +105,7 @@ impl RankScores {
 
     /// The memory layout of the rank.
     pub fn memory_layout(&self) -> MemoryLayout {
-        NeededSlab::of(&self.needs, &self.partition, self.rank).memory_layout(&self.partition)
+        NeededSlab::of(self.needs.as_ref(), &self.partition, self.rank).memory_layout(&self.partition)
     }
 
     /// Whether no checkpoint was taken over.
@@ -133,14 +171,14 @@ impl RankScores {
     }
 
     /// Reads the best captures of the positions that the rank recomputes, for [`sweep`](super::sweep). `read` reads
-    /// ranges of positions, `MoverMajor` in canonical order.
+    /// ranges of positions, `MoverMajor` in canonical order. On a machine alone these are the captures of the database.
     ///
     /// # Errors
     /// If addresses cannot be allocated; the first error of `read`.
     pub fn captures<E: From<io::Error>>(
         &self,
         mut read: impl FnMut(Range<u64>, &mut [i8]) -> Result<(), E>,
-    ) -> Result<RankCaptures, E> {
+    ) -> Result<Bytes, E> {
         let mut captures = Bytes::sparse(self.captures_bytes)?;
         let mut batch = Vec::new();
         for (at, slab) in self.partition.slabs().iter().enumerate() {
@@ -162,14 +200,14 @@ impl RankScores {
                 }
             }
         }
-        Ok(RankCaptures(captures))
+        Ok(captures)
     }
 
     /// Returns the captures of a slab and their stride.
-    pub(super) fn captures_of<'c>(&self, captures: &'c RankCaptures, slab: usize) -> (&'c [i8], usize) {
-        assert_eq!(captures.0.len(), self.captures_bytes, "captures of this part");
+    pub(super) fn captures_of<'c>(&self, captures: &'c Bytes, slab: usize) -> (&'c [i8], usize) {
+        assert_eq!(captures.len(), self.captures_bytes, "captures of this part");
         let place = self.captures[slab];
-        (&captures.0.padded()[place.offset..], place.stride)
+        (&captures.padded()[place.offset..], place.stride)
     }
 
     /// Returns the locations of the scores that moves lead to: from slabs whose mover has the larger half, and from
@@ -193,10 +231,6 @@ impl RankScores {
         Some(self.rows.slabs()[self.partition.slabs().len() + at])
     }
 }
-
-/// The best captures of the positions that a rank recomputes.
-#[derive(Debug)]
-pub struct RankCaptures(Bytes);
 
 /// Cuts rows of some width into ranges of about [`BATCH_POSITIONS`].
 fn in_batches(rows: &Range<usize>, width: usize) -> impl Iterator<Item = Range<usize>> + use<> {

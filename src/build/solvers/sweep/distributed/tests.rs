@@ -1,9 +1,9 @@
 //! Jobs of in-process ranks, with and without injected network faults.
 
-use super::{DistributedSweepReport, RankCaptures, RankScores, ScorePartition, sweep};
+use super::{RankScores, ScorePartition, SweepReport, sweep};
 use crate::capture::{InMemory, capture_into};
 use crate::distributed::{JobError, JobObserver, ScoreShare, collect};
-use crate::{Bytes, Kernel, ScoreRows, Tables};
+use crate::{Bytes, DriverObserver, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};
 use std::ops::{ControlFlow, Range};
@@ -17,8 +17,7 @@ pub(crate) fn alone(rules: Rules, set: PositionSet, stones: u32) -> Vec<Vec<Scor
     for stones in 0..=stones {
         let index = Index::new(stones, set);
         let best = whole_captures(&tables, &index, &databases);
-        let mut rows = ScoreRows::zeroed(&index).unwrap();
-        crate::sweep::sweep(&tables, &index, &best, &mut rows, Kernel::detect(), &(), &mut |_| {}).unwrap();
+        let (rows, _) = crate::sweep::solve(&tables, &index, &best, Kernel::detect()).unwrap();
         databases.push(rows.to_vec());
     }
     databases
@@ -54,7 +53,7 @@ pub(crate) fn whole_captures(tables: &Tables, index: &Index, smaller: &[Vec<Scor
 }
 
 /// Computes the captures of a rank.
-fn captures(tables: &Tables, index: &Index, part: &RankScores, smaller: &[Vec<Score>]) -> RankCaptures {
+fn captures(tables: &Tables, index: &Index, part: &RankScores, smaller: &[Vec<Score>]) -> Bytes {
     let best = whole_captures(tables, index, smaller);
     let read = |positions: Range<u64>, out: &mut [Score]| {
         out.copy_from_slice(&best[positions.start as usize..positions.end as usize]);
@@ -75,7 +74,7 @@ fn solved(
     smaller: &[Vec<Score>],
     end: &mut dyn Communicator,
     kernel: Kernel,
-) -> (Vec<Score>, DistributedSweepReport) {
+) -> (Vec<Score>, SweepReport) {
     let index = Index::new(stones, tables.set());
     let mut part = part(tables, &index, end.size(), end.rank());
     let captures = captures(tables, &index, &part, smaller);
@@ -132,7 +131,7 @@ fn any_number_of_ranks_makes_the_databases_of_one_machine() {
                 let index = Index::new(stones, set);
                 let scores = concatenated(&index, found.iter().map(|(scores, _)| scores));
                 assert!(scores == *expected, "{stones} stones, {set}, by {ranks} ranks");
-                let together = |report: &DistributedSweepReport| (report.supersteps, report.recomputed, report.changed);
+                let together = |report: &SweepReport| (report.passes, report.recomputed, report.changed);
                 assert!(found.iter().all(|(_, report)| together(report) == together(&found[0].1)));
             }
         }
@@ -159,11 +158,13 @@ struct CheckpointAlways<'a> {
     taken: AtomicU64,
 }
 
-impl JobObserver<RankScores> for CheckpointAlways<'_> {
-    fn advance(&self, recomputed: u64) -> ControlFlow<()> {
+impl DriverObserver for CheckpointAlways<'_> {
+    fn advance(&self, recomputed: u64, _: u64) -> ControlFlow<()> {
         if recomputed >= self.stop_at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
 
+impl JobObserver<RankScores> for CheckpointAlways<'_> {
     fn is_due(&self) -> bool {
         true
     }

@@ -1,9 +1,8 @@
 //! The task to solve a database by sweep or counting.
 
 use super::counting_snapshots::ResumePlan;
-use super::limits::PROCESSORS_MAX;
-use super::local_scratch::LocalScratch;
-use super::order::{DatabaseTask, StageTask};
+use crate::distributed::limits::PROCESSORS_MAX;
+use crate::distributed::{DatabaseTask, LocalScratch, StageTask};
 use game::Score;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -11,10 +10,11 @@ use std::path::PathBuf;
 /// A database to solve and write: its captures, its snapshots, and how a snapshot of counting is resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SolveTask {
-    pub(super) by: DistributedMethod,
+    pub(super) by: SolvingMethod,
     pub(super) stones: u32,
     pub(super) captures: PathBuf,
     pub(super) database: PathBuf,
+    /// Directory of snapshots; `None` if solving again is faster than saving.
     pub(super) snapshots: Option<PathBuf>,
     pub(super) counts: Option<ResumePlan>,
     pub(super) scratch: Option<LocalScratch>,
@@ -22,9 +22,9 @@ pub(crate) struct SolveTask {
     pub(super) opening_capture: Option<Score>,
 }
 
-/// A method that all ranks run together.
+/// A method that solves a database in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum DistributedMethod {
+pub(crate) enum SolvingMethod {
     Sweep,
     /// Counting with a number of logical processors for each rank.
     Counting {
@@ -41,8 +41,8 @@ impl DatabaseTask for SolveTask {
 impl StageTask for SolveTask {
     fn is_valid(&self) -> bool {
         let is_method = match self.by {
-            DistributedMethod::Sweep => true,
-            DistributedMethod::Counting { processors } => (1..=PROCESSORS_MAX).contains(&processors),
+            SolvingMethod::Sweep => true,
+            SolvingMethod::Counting { processors } => (1..=PROCESSORS_MAX).contains(&processors),
         };
         is_method
             && self.stones <= game::STONES_MAX

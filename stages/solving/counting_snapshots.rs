@@ -1,4 +1,4 @@
-//! Snapshots of `counting` by all ranks, taken at a moment without updates in flight.
+//! Snapshots of `counting`, which all ranks take at the same moment, without updates in flight.
 //!
 //! A *set* has a file for each rank, `counts-SINCE-PROCESS-NUMBER-RANK-of-RANKS-by-PROCESSORS`: the start of the job,
 //! the process of its leader, the number of the set in that job, and the distribution of the database. Counts of
@@ -7,9 +7,8 @@
 //! removes a file of its own once the next set is complete, so a complete set exists unless writes fail. Units of
 //! positions do not depend on the distribution, so any number of ranks can resume.
 
-use super::agreement::{RankResult, agree};
-use super::limits::{PROCESSORS_MAX, RANKS_MAX};
-use super::message;
+use crate::distributed::limits::{PROCESSORS_MAX, RANKS_MAX};
+use crate::distributed::{RankResult, agree, message};
 use crate::files::{self, CountsFormat};
 use disk::{Disk, DiskError, clock, is_leftover};
 use game::Index;
@@ -192,7 +191,13 @@ impl SnapshotSeries {
     }
 
     /// Saves the counts of this rank. All ranks call it between the same two supersteps.
-    pub(super) fn save(&self, disk: &dyn Disk, directory: &Path, format: &CountsFormat, rank_values: &RankValues) {
+    pub(super) fn save(
+        &self,
+        disk: &dyn Disk,
+        directory: &Path,
+        format: &CountsFormat,
+        rank_values: &RankValues,
+    ) -> store::Result<()> {
         let number = self.next.fetch_add(1, Relaxed);
         let (ranks, processors) = (rank_values.ranks(), rank_values.processors());
         let set = |number| SnapshotSet { source: self.plan.own, number, ranks, processors };
@@ -205,11 +210,9 @@ impl SnapshotSeries {
         let values = if rank_values.values().is_empty() { &[0] } else { rank_values.values() };
         let written = shape(values.len() as u64).and_then(|shape| format.write(disk, &path, &shape, values));
         self.failed.store(written.is_err(), Relaxed);
-        match written {
-            Ok(()) => tracing::info!("snapshot {number} of rank {}", rank_values.rank()),
-            // Without a snapshot a crash costs more time, which is no reason to lose the work.
-            Err(error) => tracing::warn!("ignoring snapshot {number}: {error}"),
-        }
+        written?;
+        tracing::info!("snapshot {number} of rank {}", rank_values.rank());
+        Ok(())
     }
 
     /// Removes files that the last complete set, the one before `number`, replaces.
@@ -286,6 +289,7 @@ mod tests {
     use super::*;
     use disk::MemoryDisk;
     use game::PositionSet;
+    use solvers::counting::Distribution;
 
     const DIRECTORY: &str = "snapshots/counting-9";
 
@@ -299,7 +303,7 @@ mod tests {
     }
 
     fn rank_values(index: &Index, ranks: usize, rank: usize, processors: usize) -> RankValues {
-        let mut rank_values = RankValues::zeroed(index, ranks, rank, processors).unwrap();
+        let mut rank_values = RankValues::zeroed(index, ranks, rank, Distribution::new(processors)).unwrap();
         let positions: Vec<u64> = rank_values.runs().flatten().collect();
         rank_values.values_mut().iter_mut().zip(positions).for_each(|(to, position)| *to = value(position));
         rank_values
@@ -324,20 +328,20 @@ mod tests {
             let disk = MemoryDisk::new();
             for rank in 0..ranks {
                 let series = SnapshotSeries::new(plan(5, None));
-                series.save(&disk, directory, &format, &rank_values(&index, ranks, rank, processors));
+                series.save(&disk, directory, &format, &rank_values(&index, ranks, rank, processors)).unwrap();
             }
             let found = ResumePlan::lead(&disk, directory).unwrap();
             let saved = found.saved.unwrap();
             assert_eq!((saved.number, saved.ranks, saved.processors), (0, ranks, processors));
             for (ranks, processors) in [(1, 1), (2, 1), (2, 3), (4, 2)] {
                 for rank in 0..ranks {
-                    let mut found = RankValues::zeroed(&index, ranks, rank, processors).unwrap();
+                    let mut found = RankValues::zeroed(&index, ranks, rank, Distribution::new(processors)).unwrap();
                     let series = SnapshotSeries::new(plan(6, Some(saved)));
                     assert!(series.restore(&disk, directory, &format, &index, &mut found).unwrap());
                     assert!(found.values() == rank_values(&index, ranks, rank, processors).values());
                 }
             }
-            let mut nothing = RankValues::zeroed(&index, 1, 0, 1).unwrap();
+            let mut nothing = RankValues::zeroed(&index, 1, 0, Distribution::new(1)).unwrap();
             assert!(
                 !SnapshotSeries::new(plan(6, None)).restore(&disk, directory, &format, &index, &mut nothing).unwrap()
             );
@@ -355,7 +359,7 @@ mod tests {
             let series: Vec<SnapshotSeries> = (0..RANKS).map(|_| SnapshotSeries::new(plan(since, saved))).collect();
             for number in 0..4 {
                 for (rank, series) in series.iter().enumerate() {
-                    series.save(&disk, directory, &format, &rank_values(&index, RANKS, rank, 1));
+                    series.save(&disk, directory, &format, &rank_values(&index, RANKS, rank, 1)).unwrap();
                     let whole = ResumePlan::lead(&copy(&disk), directory).unwrap().saved;
                     let latest =
                         SnapshotSet { source: CountingJob { since, process: 7 }, number, ranks: RANKS, processors: 1 };
@@ -376,8 +380,8 @@ mod tests {
         let index = Index::new(7, PositionSet::All);
         let format = CountsFormat::new("awari", &index);
         let (disk, directory) = (MemoryDisk::new(), Path::new(DIRECTORY));
-        SnapshotSeries::new(plan(5, None)).save(&disk, directory, &format, &rank_values(&index, 2, 0, 1));
-        SnapshotSeries::new(plan(6, None)).save(&disk, directory, &format, &rank_values(&index, 2, 1, 1));
+        SnapshotSeries::new(plan(5, None)).save(&disk, directory, &format, &rank_values(&index, 2, 0, 1)).unwrap();
+        SnapshotSeries::new(plan(6, None)).save(&disk, directory, &format, &rank_values(&index, 2, 1, 1)).unwrap();
         disk.put(&directory.join(".counts-1.tmp-12"), b"half");
         disk.put(&directory.join("fingerprint"), b"of something");
         assert_eq!(ResumePlan::lead(&disk, directory).unwrap().saved, None);
@@ -386,12 +390,9 @@ mod tests {
         let other = Index::new(7, PositionSet::REACHABLE);
         for (damaged, index) in [(true, &index), (false, &other)] {
             let set = SnapshotSet { source: CountingJob { since: 5, process: 7 }, number: 0, ranks: 1, processors: 1 };
-            SnapshotSeries::new(plan(5, None)).save(
-                &disk,
-                directory,
-                &format,
-                &rank_values(&Index::new(7, PositionSet::All), 1, 0, 1),
-            );
+            SnapshotSeries::new(plan(5, None))
+                .save(&disk, directory, &format, &rank_values(&Index::new(7, PositionSet::All), 1, 0, 1))
+                .unwrap();
             if damaged {
                 let path = set.file(directory, 0);
                 let mut bytes = disk.peek(&path).unwrap();
@@ -400,7 +401,7 @@ mod tests {
                 disk.put(&path, &bytes);
             }
             let series = SnapshotSeries::new(plan(6, Some(set)));
-            let mut found = RankValues::zeroed(index, 2, 0, 1).unwrap();
+            let mut found = RankValues::zeroed(index, 2, 0, Distribution::new(1)).unwrap();
             assert!(!series.restore(&disk, directory, &CountsFormat::new("awari", index), index, &mut found).unwrap());
         }
     }
@@ -421,12 +422,9 @@ mod tests {
                 for since in [5, 6] {
                     for rank in 0..ranks - usize::from(is_newer_torn && since == 6) {
                         let rank_values = rank_values(&index, ranks, rank, 1);
-                        SnapshotSeries::new(plan(since, None)).save(
-                            &disks[rank % machines],
-                            directory,
-                            &format,
-                            &rank_values,
-                        );
+                        SnapshotSeries::new(plan(since, None))
+                            .save(&disks[rank % machines], directory, &format, &rank_values)
+                            .unwrap();
                     }
                 }
                 let ends = messaging::ThreadCommunicator::job(back, messaging::NetworkFaults::none());
