@@ -14,6 +14,20 @@
 //!   header alone is complete.
 //! * Only the holder of the directory's lock writes to it; where locks fail, only the latest run does (module
 //!   `journal::fence`). Planning, status and single stages only read.
+//!
+//! # Overview of types
+//!
+//! * **What is wanted.** A [`Manifest`] has values for the keys of a [`Schema`], or [`Diagnostic`]s that point into its text.
+//!   A [`Work`] turns them into a [`Graph`] of [`StageSpec`]s and [`ArtifactSpec`]s, and runs a stage.
+//! * **What is there.** [`Directory`] is a run directory under its lock. [`journal::Contents`] are the records of its journal,
+//!   [`journal::JournalState`] what they come to, [`journal::History`] what happened in order. An [`Inspection`] tells what a
+//!   file says of itself.
+//! * **What is to do.** A [`Plan`] lists the stages to run, each with a [`Reason`], and those that are up to date.
+//! * **Running.** An [`Orchestrator`] runs a plan by [`RunOptions`] and returns a [`RunSummary`]. It gives each stage a
+//!   [`StageContext`], with its paths, [`StageProgress`], [`Snapshots`] and stop flag, and gets a [`StageReport`] or
+//!   [`StageError`]. An [`Observer`] sees [`Event`]s; [`status::Status`] is what another process sees.
+//! * **Limits.** A [`Budget`] of memory, the [`Cost`] of a stage, the [`Space`] on disk, [`preflight::Resources`].
+//! * **Ends.** A [`PipelineError`] has an [`Exit`] code.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
