@@ -45,6 +45,20 @@ pub struct Hardware {
     pub operations: f64,
     /// Network to other machines of its kind.
     pub network: Network,
+    /// File system of the run directory of a job.
+    pub shared: SharedDisk,
+}
+
+/// File system that all machines of a job share. What is not known is the sum of the disks of all machines: a file system
+/// made of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SharedDisk {
+    /// Free space in bytes.
+    pub bytes: Option<u64>,
+    /// Sequential read rate of all machines together, in bytes a second.
+    pub read: Option<f64>,
+    /// The same for writing.
+    pub write: Option<f64>,
 }
 
 /// Network of a job with one machine per rank.
@@ -87,6 +101,7 @@ impl Hardware {
         write: 0.9e9,
         operations: 12_000.0,
         network: Network { bandwidth: 2.0e9, latency: 20e-6 },
+        shared: SharedDisk { bytes: None, read: None, write: None },
     };
 
     /// Names of known machines, accepted in place of a file.
@@ -144,7 +159,7 @@ impl Hardware {
                 "100",
                 "Speed of random memory accesses in percent of the reference; the method counting depends on it.",
             ))
-            .table("disk", "The disk of the run directory.")
+            .table("disk", "The disk of the run directory; of a job, the local disk of each machine.")
             .key(ManifestKey::required("disk.free", ValueType::Size, "Free space on the disk of the run directory."))
             .key(
                 ManifestKey::required("disk.read", ValueType::Size, "Bytes read a second, sequentially.")
@@ -158,6 +173,25 @@ impl Hardware {
                 "disk.operations",
                 ValueType::Integer(1, 1_000_000_000),
                 "Random reads or writes of 16 KiB a second, with requests from all cores.",
+            ))
+            .table("shared", "The file system of the run directory of a job.")
+            .key(ManifestKey::new(
+                "shared.free",
+                ValueType::Size,
+                "0 B",
+                "Free space of all machines together; 0 is the sum of their disks, of which the file system is then made.",
+            ))
+            .key(ManifestKey::new(
+                "shared.read",
+                ValueType::Size,
+                "0 B",
+                "Bytes read a second by all machines together; 0 is the sum of their disks.",
+            ))
+            .key(ManifestKey::new(
+                "shared.write",
+                ValueType::Size,
+                "0 B",
+                "Bytes written a second by all machines together; 0 is the sum of their disks.",
             ))
             .table("network", "The network between such machines, each with a rank of a job.")
             .key(
@@ -190,6 +224,7 @@ impl Hardware {
 
     /// Returns the machine that a file of this [`schema`](Hardware::schema) describes.
     pub fn of_manifest(file: &Manifest) -> Hardware {
+        let shared = |key: &str| Some(file.size(key).bytes()).filter(|&bytes| bytes > 0);
         Hardware {
             cores: file.integer("machine.cores") as usize,
             core_speed: file.integer("machine.core_speed") as f64 / 100.0,
@@ -202,6 +237,11 @@ impl Hardware {
             network: Network {
                 bandwidth: file.size("network.bandwidth").bytes() as f64,
                 latency: file.integer("network.latency") as f64 / 1e6,
+            },
+            shared: SharedDisk {
+                bytes: shared("shared.free"),
+                read: shared("shared.read").map(|bytes| bytes as f64),
+                write: shared("shared.write").map(|bytes| bytes as f64),
             },
         }
     }
@@ -270,12 +310,16 @@ mod tests {
             write: 2e9,
             operations: 1e5,
             network: Network { bandwidth: 1.25e9, latency: 20e-6 },
+            shared: SharedDisk::default(),
         };
         assert_eq!(Hardware::of_manifest(&file), expected);
-        let text = format!("{FILE}\n[network]\nbandwidth = \"12 GB\"\nlatency = 3\n");
+        let text = format!(
+            "{FILE}\n[network]\nbandwidth = \"12 GB\"\nlatency = 3\n\n[shared]\nfree = \"9 TiB\"\nwrite = \"7 GB\"\n"
+        );
         let file = Manifest::parse(&text, "m.toml", &Hardware::schema(), &[]).unwrap();
         let network = Network { bandwidth: 12e9, latency: 3e-6 };
-        assert_eq!(Hardware::of_manifest(&file), Hardware { network, ..expected });
+        let shared = SharedDisk { bytes: Some(9 << 40), read: None, write: Some(7e9) };
+        assert_eq!(Hardware::of_manifest(&file), Hardware { network, shared, ..expected });
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use book::BookRequest;
 pub use cost::{CostModel, Rates};
 pub use database::{BuildPlan, DatabasePlan, MethodPrediction};
 pub use file_size::database_bytes;
-pub use hardware::{Hardware, Limit, Network};
+pub use hardware::{Hardware, Limit, Network, SharedDisk};
 pub use job::{JobLimit, JobPlanner, JobPrediction};
 pub use load::Load;
 pub use memory::{CaptureMemory, SEEDS_GROUP_WORDS, StageMemory};

@@ -23,6 +23,12 @@ pub(crate) struct JsonMachine {
     operations_a_second: f64,
     network_bytes_a_second: f64,
     network_latency_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_disk_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_read_bytes_a_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_write_bytes_a_second: Option<f64>,
 }
 
 impl JsonMachine {
@@ -38,6 +44,9 @@ impl JsonMachine {
             operations_a_second: hardware.operations,
             network_bytes_a_second: hardware.network.bandwidth,
             network_latency_seconds: hardware.network.latency,
+            shared_disk_bytes: hardware.shared.bytes,
+            shared_read_bytes_a_second: hardware.shared.read,
+            shared_write_bytes_a_second: hardware.shared.write,
         }
     }
 }
