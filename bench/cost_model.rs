@@ -19,8 +19,8 @@ use messaging::{Communicator, NetworkFaults, ThreadCommunicator};
 use pipeline::journal::{Contents, JournalState, Measured};
 use pipeline::{Budget, Manifest, StageName, directory};
 use planner::{
-    CostModel, DatabasePlan, Hardware, JobPlanner, JobPrediction, Load, Method, MethodPrediction, Network, Ramp, Rates,
-    Settings, StageClass, schema,
+    CostModel, DatabasePlan, Hardware, JobPlanner, Load, Method, MethodPrediction, Network, Ramp, Rates, Settings,
+    StageClass, SweepJob, schema,
 };
 use solvers::sweep::distributed::{RankScores, ScorePartition, sweep};
 use solvers::{Bytes, Kernel, Tables};
@@ -322,7 +322,7 @@ impl JobInput {
     }
 
     /// Returns the prediction for ranks that share this machine, and its processor time.
-    fn predicted(&self, ranks: usize, speed: f64, network: Network) -> (JobPrediction, f64) {
+    fn predicted(&self, ranks: usize, speed: f64, network: Network) -> (SweepJob, f64) {
         let overrides =
             [("build.stones", format!("\"0..{}\"", self.stones)), ("build.memory", "\"16 GiB\"".to_owned())];
         let mut settings = Settings::new(&manifest(&overrides));
@@ -367,8 +367,7 @@ fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
         let (of, cpu_seconds) = larger.predicted(ranks, speed, MEMORY);
         let taken = &taken[&(stones, ranks)];
         let run = format!("{ranks} rank(s), {stones} stones");
-        let sweeping = of.seconds - of.collect_seconds;
-        verdict.add(&run, "time", [sweeping, taken.seconds], seconds);
+        verdict.add(&run, "time", [of.seconds, taken.seconds], seconds);
         verdict.add(&run, "processors", [cpu_seconds, taken.cpu_seconds], seconds);
         verdict.add(&run, "scores and captures", [taken.planned_bytes as f64, taken.held_bytes], mebibytes);
         if ranks > 1 {
@@ -382,7 +381,7 @@ fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
         let taken = swept(larger, 2, &NetworkFaults { delay: delays, ..NetworkFaults::none() });
         let (of, _) = larger.predicted(2, speed, Network { latency: delay * 1e-3, ..MEMORY });
         let run = format!("2 rank(s), {stones} stones, {delay:.0} ms away");
-        verdict.add(&run, "time", [of.seconds - of.collect_seconds, taken.seconds], seconds);
+        verdict.add(&run, "time", [of.seconds, taken.seconds], seconds);
     }
 }
 

@@ -3,7 +3,7 @@
 use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use messaging::{NetworkFaults, ThreadCommunicator};
 use pipeline::{Manifest, Orchestrator, PipelineError, RunOptions};
-use planner::{Settings, schema};
+use planner::{JobPlanner, Settings, StageClass, schema};
 use stages::{Awari, follow, kinds};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -238,6 +238,37 @@ fn ranks_build_the_bounds_of_one_machine() {
             assert_eq!(counters["ranks"].as_f64(), ranks as f64);
             assert!(counters["bytes_sent"].as_f64() > 0.0 && counters["work_most_by_mean"].as_f64() >= 1.0);
             same(&files(&disk), &expected, &format!("{method}, {positions}, {ranks} ranks"));
+        }
+    }
+}
+
+/// The plan of a job says how many bytes its ranks send: within a quarter in each kind of stage that sends much.
+#[test]
+fn ranks_send_what_is_planned() {
+    const STONES: u32 = 12;
+    for (method, ranks) in [("sweep", 3), ("counting", 3), ("two-bit", 4), ("one-bit", 2), ("one-bit-dual", 3)] {
+        let settings = settings("all", STONES, method);
+        let disk = MemoryDisk::new();
+        let ran =
+            led_with(NetworkFaults::none(), options(), &settings, &disk, ranks, |_| Ok(settings.clone())).unwrap().ran;
+        let mut sent: BTreeMap<StageClass, f64> = BTreeMap::new();
+        for ran in ran.iter().filter(|ran| ran.stage.parameters()[0] == STONES) {
+            let class = kinds::class(&ran.stage, method.parse().unwrap()).unwrap();
+            let bytes = ran.measured.report.counters.get("bytes_sent").map_or(0.0, |sent| sent.as_f64());
+            *sent.entry(class).or_default() += bytes;
+        }
+        let planned = settings.clone().with_ranks(ranks);
+        let jobs = JobPlanner::new(&planned).by_each_method(STONES);
+        let job = jobs.iter().find(|job| job.method.word() == method).unwrap();
+        for (class, measured) in sent {
+            let predicted = job.stage(class).unwrap().sent_bytes;
+            println!("{method}, {ranks} ranks, {class:?}: {predicted:.0} bytes for {measured:.0}");
+            if measured > 500_000.0 {
+                assert!(
+                    (0.75..1.25).contains(&(predicted / measured)),
+                    "{method}, {class:?}: {predicted} for {measured}"
+                );
+            }
         }
     }
 }

@@ -110,12 +110,17 @@ fn a_method_table_shows_what_a_job_takes() {
     let json = |ranks: u32| plan(ranks, "--json").json();
     let (alone, four) = (json(1), json(4));
     assert_eq!((&four["ranks"], &four["hardware"]["network_bytes_a_second"]), (&4.into(), &5e9.into()));
-    let of = |plan: &Value, stones: usize, what: &str| plan["databases"][stones][what].as_f64().unwrap();
     assert_eq!(four["databases"].as_array().unwrap().len(), 18);
-    assert_eq!((of(&alone, 17, "sent_bytes"), of(&alone, 17, "messages")), (0.0, 0.0));
-    assert!(of(&four, 17, "sent_bytes") > of(&four, 17, "positions"));
-    assert!(of(&four, 17, "memory_bytes") < of(&alone, 17, "memory_bytes"));
-    assert!(of(&four, 17, "work_seconds") < of(&alone, 17, "work_seconds"));
+    for (number, method) in ["counting", "sweep", "two-bit", "one-bit", "one-bit-dual"].into_iter().enumerate() {
+        let of = |plan: &Value| plan["databases"][17]["predictions"][number].clone();
+        let (alone, four) = (of(&alone), of(&four));
+        let number = |plan: &Value, what: &str| plan[what].as_f64().unwrap();
+        assert_eq!((&four["method"], number(&alone, "sent_bytes")), (&method.into(), 0.0));
+        assert!(number(&four, "sent_bytes") > 21_474_180.0, "{method}");
+        assert!(number(&four, "memory_bytes") < number(&alone, "memory_bytes"), "{method}");
+        assert!(number(&four["busy"], "cores") < number(&alone["busy"], "cores"), "{method}");
+        assert!(number(&four, "memory_bytes") <= number(&four, "memory_bytes_max"), "{method}");
+    }
     assert_eq!((&four["databases"][17]["fits"], &four["databases"][17]["stones"]), (&true.into(), &17.into()));
     let text = plan(4, "--memory '80 MiB'").out;
     for part in [
@@ -128,8 +133,6 @@ fn a_method_table_shows_what_a_job_takes() {
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
-    let needed = place.awari("plan m.toml --ranks 4").is(2).err;
-    assert!(needed.contains("--stones <A..B>") && !needed.contains("up-to"), "{needed}");
 }
 
 #[test]

@@ -178,6 +178,7 @@ pub(crate) fn shortened(command: &str) -> String {
         ("--stones 0..48 --ranks 64", "--stones 0..36 --ranks 64"),
         ("--stones 42..48 --ranks 64", "--stones 30..36 --ranks 64"),
         ("--stones 40..42 --ranks 64", "--stones 34..36 --ranks 64"),
+        ("awari.toml --ranks 72", "awari.toml --ranks 72 --set build.stones=0..30"),
         ("build.stones=0..15", "build.stones=0..12"),
         ("process:15:", "process:12:"),
         ("run manifests/book.toml", "run manifests/book.toml --set book.positions=1000 --set book.search=nodes=2000"),

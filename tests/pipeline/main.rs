@@ -10,6 +10,7 @@ mod golden;
 mod guide_commands;
 mod help_examples;
 mod inspection;
+mod job_plans;
 mod manual_tables;
 mod puzzles;
 mod refusals;

@@ -90,7 +90,7 @@ fn paths_that_are_not_manifests() {
     place.awari("run m.toml --until ''").is(2).says(&["the name of a stage is empty; "]);
     let unbuilt = place.awari("stage m.toml verify:3 --dir nosuch --set store.codec=raw").is(12);
     unbuilt.says(&["awari run m.toml --dir nosuch --until sweep:0 --set store.codec=raw"]);
-    let ranks = place.awari("plan --ranks 4 m.toml").is(2).says(&["--ranks needs --stones"]).err;
+    let ranks = place.awari("plan --ranks 4").is(2).says(&["MANIFEST"]).err;
     assert!(!ranks.contains("--up-to"), "{ranks}");
     place.awari("plan --ranks 2 --up-to 3").is(0);
     assert!(!place.awari("plan").is(2).err.contains("--up-to"));

@@ -59,7 +59,7 @@ const SAMPLE_BLOCK: f64 = 65_536.0;
 
 /// Nanoseconds of a miss of the page cache: a block read, often another written, and the copies. 1.9 µs at 17 stones,
 /// 3.4 at 18, 3.1 at 19, with 1 MiB.
-const MISS_NANOSECONDS: f64 = 3_000.0;
+pub(crate) const MISS_NANOSECONDS: f64 = 3_000.0;
 
 /// Misses of a pass, in blocks of the whole plane, by ln(1 / s) for a cache that holds the share s of the plane. At 22
 /// stones (`cargo bench -p bench --bench dual_index`) 5.7 at 1 %, 2.8 at 10 %, 1.8 at 20 %, 1.2 at 30 %, 0.5 at 50 %;

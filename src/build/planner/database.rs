@@ -265,10 +265,12 @@ impl Estimate<'_> {
                 let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Packed) };
                 (beside_snapshots(database, snapshots) + parts(codec, database), database)
             }
-            // No snapshot.
-            StageClass::Counting if ranks > 1 => (with_parts, database),
             // A snapshot has more values than scores: up to a byte a position.
-            StageClass::Counting => (beside_snapshots(database, SNAPSHOTS * file(Codec::Raw)), database),
+            StageClass::Counting => {
+                let is_elsewhere = ranks > 1 && scratch.is_some();
+                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Raw) };
+                (beside_snapshots(database, snapshots) + parts(codec, database), database)
+            }
             StageClass::Seeds => {
                 let seeds = expected(seeds_bytes(self.settings, stones));
                 (seeds + parts_of_planes(seeds), 0)

@@ -3,8 +3,10 @@
 //! All allocations that depend on `build.memory` go through this module: a stage allocates the sizes in its
 //! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
 
+use crate::stage_traffic::captures_read;
 use crate::{Method, Settings, StageClass};
 use game::Orientation;
+use solvers::bounds::distributed::{PlaneShare, keepers_bytes};
 use solvers::bounds::{PlaneLayout, PlaneSlab};
 use solvers::sweep::disk::DiskPlan;
 
@@ -71,6 +73,10 @@ pub(crate) const KEPT_SHARES_MAX: u64 = 5;
 /// Upper bound on the decision log of a rank for a bound, in shares of the plane: at most 2.8 at 14 stones, with 4
 /// ranks; with fewer stones the log is negligible.
 const NOTED_SHARES_MAX: u64 = 3;
+/// Memory of a rank for the planes that it merges.
+const MERGE_BYTES: u64 = 32 << 20;
+/// Decision log of a rank for a bound that decides many positions, in shares of its candidates.
+const NOTED_SHARES: f64 = 1.0;
 /// Memory of a rank for the band of a plane that it assembles, and for messages.
 const ASSEMBLED_BYTES: u64 = 12 << 20;
 
@@ -212,6 +218,48 @@ impl StageMemory {
     }
 }
 
+/// Returns the memory of one of several ranks in a stage of a class, expected rather than at most. `share` is what it owns and keeps of
+/// planes.
+pub(crate) fn rank_bytes(settings: &Settings, memory: &StageMemory, class: StageClass, share: &PlaneShare) -> u64 {
+    let StageMemory { stones, fixed_bytes, cache_bytes, .. } = *memory;
+    let ranks = settings.ranks as u64;
+    let positions = settings.set.positions(stones);
+    // It decodes a share of the smaller databases.
+    let smaller: u64 = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum();
+    let decoded = (smaller as f64 * captures_read(settings, stones)) as u64 / ranks;
+    let capturing = fixed_bytes + cache_bytes.min(decoded) + CAPTURE_BANDS_BYTES * 3 / 4;
+    match class {
+        StageClass::Capture => capturing,
+        // The allocator may keep what captures took.
+        StageClass::Seeds => capturing.max(fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones)),
+        StageClass::Merge => fixed_bytes + MERGE_BYTES,
+        StageClass::Verify => fixed_bytes + cache_bytes.min(positions / ranks),
+        StageClass::Stats => {
+            fixed_bytes + cache_bytes.min(positions / ranks) + memory.stats_stripe_bytes.min(positions / ranks)
+        }
+        _ if class.is_repeated() => capturing.max(rank_planes_bytes(settings, memory, share)),
+        _ => memory.peak_bytes(settings, class),
+    }
+}
+
+/// Returns the memory of one of several ranks that solves bounds.
+fn rank_planes_bytes(settings: &Settings, memory: &StageMemory, share: &PlaneShare) -> u64 {
+    let layouts = [Orientation::MoverMajor, Orientation::OpponentMajor]
+        .map(|orientation| PlaneLayout::of_slabs(&settings.set.slabs(memory.stones), orientation));
+    let noted_bytes = (share.candidates_bytes as f64 * NOTED_SHARES) as u64;
+    let rows_bytes = layouts[0].rows() as u64 * 8 + keepers_bytes(&layouts[1], settings.ranks);
+    // Of the rows that it writes.
+    let transposed_bytes = memory.transposed_bytes.min(memory.wins_plane_bytes / settings.ranks as u64);
+    let planes_bytes = match memory.method {
+        Method::TwoBit => share.candidates_bytes + share.wins_bytes,
+        Method::OneBit => share.wins_bytes,
+        Method::OneBitDual => memory.page_cache_bytes.min(share.wins_bytes),
+        Method::Counting | Method::Sweep => 0,
+    };
+    let workspace_bytes = memory.fixed_bytes + BOUNDS_BYTES + ASSEMBLED_BYTES + noted_bytes + rows_bytes;
+    workspace_bytes + transposed_bytes + planes_bytes
+}
+
 /// Memory that does not depend on the current database.
 pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
     game::binomial(settings.stones_max() + 6, 6) * TABLE_BYTES + process_bytes(settings)
@@ -290,7 +338,10 @@ impl Planes {
         let candidates_bytes = candidates.words() as u64 * 8;
         let noted_bytes = match settings.ranks as u64 {
             1 => 0,
-            ranks => ASSEMBLED_BYTES + candidates_bytes / ranks * NOTED_SHARES_MAX,
+            ranks => {
+                let keepers_bytes = keepers_bytes(&wins, settings.ranks);
+                ASSEMBLED_BYTES + keepers_bytes + candidates_bytes / ranks * NOTED_SHARES_MAX
+            }
         };
         let workspace_bytes = fixed_bytes + BOUNDS_BYTES + noted_bytes + candidates.rows() as u64 * 8;
         let left = settings.memory_bytes.saturating_sub(workspace_bytes);

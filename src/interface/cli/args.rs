@@ -95,15 +95,7 @@ impl CommandLine {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let matches = program.try_get_matches_from_mut(&words);
         let mut matches = matches.map_err(|error| with_directory_named(program, &words, error))?;
-        let arguments = CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(program))?;
-        match &arguments.command {
-            // Instead of the message of clap, which would show the hidden alias of --stones.
-            Command::Plan(plan) if plan.ranks.is_some() && plan.databases().is_none() => {
-                let plan = program.find_subcommand_mut("plan").expect("its arguments were read");
-                Err(plan.error(ErrorKind::MissingRequiredArgument, "--ranks needs --stones <A..B>"))
-            }
-            _ => Ok(arguments),
-        }
+        CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(program))
     }
 }
 

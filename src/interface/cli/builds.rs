@@ -4,6 +4,7 @@ pub(crate) mod codecs;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod gc;
+pub(crate) mod job_plan;
 pub(crate) mod job_role;
 pub(crate) mod job_table;
 pub(crate) mod job_watch;

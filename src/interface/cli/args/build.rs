@@ -112,11 +112,13 @@ Examples:
     --hardware manifests/hardware/server.toml
   awari plan --stones 0..48 --ranks 64 \\
     --hardware manifests/hardware/server.toml
+  awari plan manifests/awari.toml --ranks 72 \\
+    --hardware manifests/hardware/das2.toml
 
 With --hardware, threads and memory are those of that machine, unless --threads or --memory is given.")]
 pub(crate) struct PlanArgs {
     /// Path of the manifest
-    #[arg(value_name = "MANIFEST", required_unless_present_any = ["stones", "up_to", "ranks"])]
+    #[arg(value_name = "MANIFEST", required_unless_present_any = ["stones", "up_to"])]
     pub(crate) manifest: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
@@ -133,7 +135,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, allow_hyphen_values = true, value_name = "N", hide = true, conflicts_with_all = ["stones", "until", "force", "frozen", "replace", "check", "all"],
         value_parser = values::number::<u32>(0..=game::STONES_MAX.into()))]
     pub(crate) up_to: Option<u32>,
-    /// Show the time and memory of a job of N ranks that sweeps each database, with one such machine per rank
+    /// Plan a job of N ranks, with one such machine per rank
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(1..=4096))]
     pub(crate) ranks: Option<u16>,
     /// Exit with 10 if any stage is to run

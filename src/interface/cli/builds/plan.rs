@@ -3,7 +3,8 @@
 use crate::args::PlanArgs;
 use crate::builds::codecs;
 use crate::builds::doctor::nearest;
-use crate::builds::job_table::JobTable;
+use crate::builds::job_plan::{JobPlan, JsonJob};
+use crate::builds::job_table::{JobTable, job_heading};
 use crate::builds::method_table::{JsonMachine, JsonPrediction, MethodTable, heading, refusals};
 use crate::builds::request::{ResolvedBuild, refuse_job};
 use crate::error::Result;
@@ -29,6 +30,9 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
     let request = ResolvedBuild::read_to_plan(&disk, args)?;
     let (settings, dir) = (request.settings(), request.dir());
     let machine = args.hardware.as_deref().unwrap_or(THIS);
+    if settings.ranks > 1 {
+        refuse_job(settings)?;
+    }
     if let Some(stones) = args.databases() {
         // The free disk space of this machine is that of the run directory.
         let mut hardware = settings.hardware;
@@ -37,16 +41,14 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         }
         let settings = settings.clone().for_machine(hardware, settings.memory_bytes, settings.threads);
         match args.ranks {
-            Some(ranks) if ranks > 1 && !settings.rules.has_scores() => {
-                return refuse_job(&settings).map(|()| Exit::Done);
-            }
-            Some(ranks) => JobTable::new(&settings, stones, ranks.into()).show(machine, args.json)?,
+            Some(_) => JobTable::new(&settings, stones).show(machine, args.json)?,
             None => MethodTable::new(&settings, stones).show(machine, args.json)?,
         }
         return Ok(Exit::Done);
     }
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
     let plan = orchestrator.plan()?;
+    let job = args.ranks.is_some().then(|| JobPlan::new(request.work().plan()));
     if args.json {
         let methods =
             solved(&plan).into_iter().map(|stones| MethodChoice::new(request.work().plan(), stones)).collect();
@@ -55,7 +57,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
             counts: plan.stage_counts(),
             hardware: JsonMachine::new(&settings.hardware),
             methods,
+            job: job.as_ref().map(|job| job.json(&plan.steps)),
         })?;
+    } else if let Some(job) = &job {
+        print_text(&job_heading(machine, settings))?;
+        print_text(&format!("{}{}", job.text(&lines(&plan, args.all)), remarks(&plan)))?;
     } else {
         if args.hardware.is_some() {
             print_text(&heading(machine, settings))?;
@@ -95,6 +101,8 @@ struct JsonPlan<'a> {
     counts: StageCounts,
     hardware: JsonMachine,
     methods: Vec<MethodChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<JsonJob>,
 }
 
 /// The method of a database, and the predictions for all methods.
@@ -199,6 +207,12 @@ fn text(plan: &Plan, all: bool) -> String {
             Budget::show(prediction.disk_bytes),
         ));
     }
+    text + &remarks(plan)
+}
+
+/// Says what `run` does with files that are there.
+fn remarks(plan: &Plan) -> String {
+    let mut text = String::new();
     if !plan.adopted.is_empty() {
         let files = quantity::plural(plan.adopted.len() as u64, "file");
         text.push_str(&format!("`run` adopts {files} not in the journal (headers checked)\n"));

@@ -51,7 +51,9 @@ impl ResolvedBuild {
         if let Some(stones) = args.databases() {
             overrides.push(KeyOverride::option("--stones", "build.stones", format!("\"0..{}\"", stones.end())));
         }
+        let ranks = args.ranks.map_or(1, usize::from);
         let request = ResolvedBuild::parse(path, text, &overrides, |settings| {
+            let settings = settings.with_ranks(ranks);
             let Some(hardware) = hardware else { return settings };
             let is_given = |key: &str| overrides.iter().any(|one| one.key == key);
             let memory_bytes = if is_given("build.memory") { settings.memory_bytes } else { hardware.memory_bytes };

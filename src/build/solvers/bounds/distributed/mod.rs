@@ -15,6 +15,7 @@ mod log;
 mod memory;
 mod message;
 mod partition;
+mod share;
 #[cfg(test)]
 mod tests;
 mod wins;
@@ -22,6 +23,7 @@ mod wins;
 pub use collect::PlaneRun;
 pub use memory::solve_in_memory;
 pub use partition::RowPartition;
+pub use share::{PlaneShare, keepers_bytes, plane_shares};
 
 use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit, Solver, SolverError, UnitsInMemory, Wins};
 use crate::distributed::JobError;

@@ -1,0 +1,237 @@
+//! Bytes that the stages of a job exchange, read and write, of all ranks together.
+//!
+//! Each rank makes a part of every file. What it makes that from, it computes, reads from files of the run directory, or gets
+//! from other ranks. Compressed parts are kept in the rank's own directory until their places in the file are known.
+
+use crate::codec::CodecRates;
+use crate::file_size::{captures_bytes, database_bytes, packed_bits, planes_bytes, seeds_bytes};
+use crate::{DatabasePlan, Load, Method, Ramp, Settings, StageClass};
+use store::Codec;
+
+/// Updates that counting sends, if there are very many ranks, and bytes of each: 2.44 a position at 13 stones, 2.7 to 2.85 at
+/// 15 to 18.
+const UPDATES: f64 = 2.75;
+const UPDATE_BYTES: f64 = 4.0;
+
+/// Bytes sent while bounds are solved: for each position and each rank that keeps its row besides one.
+const WIN_BYTES: f64 = 0.95;
+
+/// Bytes sent when the planes of a bound are collected, for each position of which another rank writes the decision.
+const DECISION_BYTES: f64 = 0.55;
+
+/// Bytes of each part of a file that rank 0 writes for other ranks, so that no rank writes a part of a block of the disk: the
+/// mean of two edges.
+const EDGE_BYTES: f64 = (64 << 10) as f64;
+
+/// Bytes of the index of a file for each block, which rank 0 gets, and values of a block.
+const INDEX_BYTES: f64 = 24.0;
+const BLOCK_VALUES: f64 = 65_536.0;
+
+/// Bytes that each other rank exchanges with rank 0 in a stage: its task, votes, and what the rank did.
+const ORDER_BYTES: f64 = 1500.0;
+
+/// Positions lost, as a share of the files of planes that remain until the merge.
+const LOST_SHARE: f64 = 0.385;
+
+/// Times that the merge reads a file of planes: two ranks read what they both need.
+const MERGE_READS: f64 = 1.25;
+
+/// Supersteps of the bounds of a database on one machine, and additional ones with each doubling of the ranks as a share.
+const SUPERSTEPS: Ramp = Ramp::growing(77.0, 14, 10.5);
+const MORE_SUPERSTEPS: f64 = 0.23;
+
+/// Additional reads of the smaller databases for each rank, if they were one block, and how they fall with the blocks.
+const CAPTURE_READS: f64 = 2.5;
+const CAPTURE_BORDERS: f64 = -0.267;
+
+/// Planes of which ranks need rows of the other orientation are read as many times as the number of ranks to this power. Of
+/// seeds, while a bound is solved, more than all.
+const MORE_READS: f64 = 0.5;
+const PROCESS_READS: f64 = 1.6;
+
+/// Times that statistics read the database besides once, with 4 ranks, and its growth with the number of ranks, as a power.
+const STATS_READS: f64 = 1.0;
+const MORE_STATS_READS: f64 = 0.75;
+
+/// A rank keeps a compressed part in pieces, the last one in memory, and in files whose space is reserved at once.
+const PIECE_BYTES: f64 = (4 << 20) as f64;
+const SEGMENT_BYTES: f64 = (64 << 20) as f64;
+
+/// Snapshots at a time, if a stage takes longer than their interval: one stays until the next is durable.
+const SNAPSHOTS: f64 = 2.0;
+
+/// Supersteps of counting for each bound.
+const COUNTING_SUPERSTEPS: f64 = 40.0;
+
+/// Returns how many times all ranks together read the smaller databases for captures: blocks at the borders of what ranks need are
+/// read by several. 2.6 times by 4 ranks and 4.2 times by 8 at 20 stones, 3.2 times by 8 at 23.
+pub(crate) fn captures_read(settings: &Settings, stones: u32) -> f64 {
+    let smaller: u64 = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum();
+    let blocks = (smaller as f64 / BLOCK_VALUES).max(1.0);
+    CodecRates::of(settings.codec).capture_reads + CAPTURE_READS * settings.ranks as f64 * blocks.powf(CAPTURE_BORDERS)
+}
+
+/// Bytes that all stages of a class exchange, read and write, of all ranks together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct StageTraffic {
+    /// Sent to other ranks.
+    pub(crate) sent_bytes: f64,
+    /// Rounds in which every rank sends to every other one and waits for all.
+    pub(crate) supersteps: f64,
+    /// Read from the run directory.
+    pub(crate) read_bytes: f64,
+    /// Written to the run directory.
+    pub(crate) written_bytes: f64,
+    /// Read from the own directories of the ranks.
+    pub(crate) own_read_bytes: f64,
+    /// Written to them.
+    pub(crate) own_written_bytes: f64,
+    /// The most bytes in the own directory of a rank.
+    pub(crate) own_bytes: f64,
+}
+
+impl StageTraffic {
+    /// Returns the traffic of stages that rank 0 runs alone.
+    pub(crate) fn of_one(load: &Load) -> StageTraffic {
+        StageTraffic {
+            read_bytes: load.read_bytes,
+            written_bytes: load.written_bytes,
+            own_read_bytes: load.scratch_read_bytes,
+            own_written_bytes: load.scratch_written_bytes,
+            ..StageTraffic::default()
+        }
+    }
+}
+
+impl StageTraffic {
+    /// Returns the traffic of all stages of a class that all ranks share, given their load on one machine. `kept_shares` is how
+    /// many ranks keep a row of wins, on average.
+    pub(crate) fn of_ranks(
+        settings: &Settings,
+        plan: &DatabasePlan,
+        (class, load): (StageClass, &Load),
+        kept_shares: f64,
+    ) -> StageTraffic {
+        let (stones, method) = (plan.stones(), plan.method());
+        let ranks = settings.ranks as f64;
+        let doublings = ranks.log2();
+        let far = (ranks - 1.0) / ranks;
+        let more_reads = ranks.powf(MORE_READS);
+        let positions = settings.set.positions(stones) as f64;
+        let [database, captures, seeds, planes] =
+            [database_bytes, captures_bytes, seeds_bytes, planes_bytes].map(|bytes| bytes(settings, stones) as f64);
+        let smaller: f64 = settings.smaller(stones).map(|stones| database_bytes(settings, stones) as f64).sum();
+        let codec = settings.codec;
+        let planes_codec = settings.intermediates.planes_codec();
+        // Bits of a plane in the own directories, read or written once in each bound.
+        let plane = positions / 8.0;
+        let bounds = f64::from(stones);
+        let share = SharedFiles { ranks, bytes: 0.0, values: 0.0, files: 1.0, codec: planes_codec };
+        let traffic =
+            match class {
+                StageClass::Capture => {
+                    let reads = captures_read(settings, stones);
+                    let codec = settings.intermediates.captures_codec();
+                    StageTraffic { sent_bytes: positions * far, read_bytes: reads * smaller, ..StageTraffic::default() }
+                        .with_files(&SharedFiles { bytes: captures, values: positions, codec, ..share })
+                }
+                StageClass::Counting => StageTraffic {
+                    sent_bytes: positions * far * (UPDATES * UPDATE_BYTES + 1.0),
+                    supersteps: COUNTING_SUPERSTEPS * bounds,
+                    read_bytes: captures,
+                    own_bytes: SNAPSHOTS * positions / ranks,
+                    ..StageTraffic::default()
+                }
+                .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
+                StageClass::Sweep => StageTraffic {
+                    read_bytes: captures,
+                    own_bytes: SNAPSHOTS * positions * f64::from(packed_bits(stones)) / 8.0 / ranks,
+                    ..StageTraffic::default()
+                }
+                .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
+                StageClass::Seeds => StageTraffic { read_bytes: captures, ..StageTraffic::default() }
+                    .with_files(&SharedFiles { bytes: seeds, values: 2.0 * bounds * plane, files: 2.0, ..share }),
+                // Half of the seeds are wins.
+                StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => StageTraffic {
+                    read_bytes: seeds / 2.0 * more_reads,
+                    own_read_bytes: bounds * plane,
+                    own_bytes: plane / ranks,
+                    ..StageTraffic::default()
+                }
+                .with_files(&SharedFiles { bytes: seeds / 2.0, values: bounds * plane, files: bounds, ..share }),
+                StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => {
+                    // Besides wins so far: candidates, and wins that a rank keeps.
+                    let own_planes = match method {
+                        Method::OneBitDual => 2.0 + kept_shares,
+                        Method::OneBit => 2.0,
+                        _ => 1.0,
+                    };
+                    let passes = load.scratch_read_bytes;
+                    StageTraffic {
+                        sent_bytes: positions * (WIN_BYTES * (kept_shares - 1.0) + DECISION_BYTES * far),
+                        supersteps: SUPERSTEPS.at(stones) * (1.0 + MORE_SUPERSTEPS * doublings),
+                        read_bytes: seeds * PROCESS_READS * more_reads,
+                        own_read_bytes: bounds * plane + if method == Method::TwoBit { 0.0 } else { passes },
+                        own_written_bytes: bounds * plane
+                            + if method == Method::TwoBit { 0.0 } else { load.scratch_written_bytes },
+                        own_bytes: own_planes * plane / ranks,
+                        ..StageTraffic::default()
+                    }
+                    .with_files(&SharedFiles {
+                        bytes: planes,
+                        values: 2.0 * bounds * plane,
+                        files: 2.0 * bounds,
+                        ..share
+                    })
+                }
+                StageClass::Postprocess => {
+                    let bytes = planes * LOST_SHARE;
+                    StageTraffic { read_bytes: bytes * more_reads, own_bytes: plane / ranks, ..StageTraffic::default() }
+                        .with_files(&SharedFiles { bytes, values: bounds * plane, files: bounds, ..share })
+                }
+                StageClass::Merge => StageTraffic { read_bytes: planes * MERGE_READS, ..StageTraffic::default() }
+                    .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
+                StageClass::Stats => {
+                    let reads = 1.0 + STATS_READS * (ranks / 4.0).powf(MORE_STATS_READS);
+                    let of_captures = if method.has_bounds() { seeds } else { captures };
+                    StageTraffic { read_bytes: database * reads + of_captures, ..StageTraffic::default() }
+                }
+                StageClass::Verify | StageClass::Evaluation => {
+                    StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
+                }
+            };
+        let stages = if class.is_repeated() { bounds } else { 1.0 };
+        StageTraffic { sent_bytes: traffic.sent_bytes + stages * (ranks - 1.0) * ORDER_BYTES, ..traffic }
+    }
+
+    /// Adds that files are written.
+    fn with_files(mut self, files: &SharedFiles) -> StageTraffic {
+        let SharedFiles { ranks, bytes, values, files, codec } = *files;
+        self.written_bytes += bytes;
+        // The part of rank 0 is not sent.
+        let edges = (bytes / ranks).min(files * EDGE_BYTES);
+        self.sent_bytes += (ranks - 1.0) * (edges + values / BLOCK_VALUES * INDEX_BYTES / ranks);
+        if codec.is_compressed() {
+            let part = bytes / files / ranks;
+            // Of a last piece, half on average.
+            let kept = files * ranks * (part - PIECE_BYTES / 2.0).max(0.0);
+            self.own_written_bytes += kept;
+            self.own_read_bytes += kept;
+            if part >= PIECE_BYTES {
+                self.own_bytes += (part / SEGMENT_BYTES).ceil() * SEGMENT_BYTES;
+            }
+        }
+        self
+    }
+}
+
+/// Files of which each rank writes a part, all of a class of stages together.
+#[derive(Clone, Copy)]
+struct SharedFiles {
+    ranks: f64,
+    bytes: f64,
+    /// Values, each in a byte before it is encoded.
+    values: f64,
+    files: f64,
+    codec: Codec,
+}
