@@ -4,7 +4,7 @@
 
 use crate::kind::{Phase, StageKind};
 use crate::solver::{self, DATABASES};
-use crate::solving;
+use crate::solving::{self, SolvingMethod};
 use crate::stage_cache::CacheUse;
 use planner::{Method, StageClass};
 
@@ -19,7 +19,10 @@ pub(crate) static COUNTING: StageKind = StageKind {
     cache_use: |_| CacheUse { captures: true, databases: true, arrays: false },
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),
-    run: |build, parameters, context| solving::run(KIND, build, parameters[0], context),
+    run: |build, parameters, context| {
+        let by = SolvingMethod::Counting { processors: context.threads() };
+        solving::run(KIND, by, build, parameters[0], context)
+    },
     follow: solving::follow,
     ..StageKind::OF_DATABASES
 };

@@ -11,28 +11,27 @@ mod rank;
 mod task;
 
 use crate::build_context::BuildContext;
-use crate::distributed::{LocalScratch, RankFailure, RankResult, StageOrder, agree};
+use crate::distributed::{LocalScratch, RankResult, StageOrder, agree};
 use crate::snapshot_timer::SnapshotTimer;
-use crate::solver::DatabaseWriter;
 use crate::solver_progress::{PassLimit, SolverProgress};
 use crate::team::{self, FollowerRank, TeamMember};
 use crate::{files, opening};
 use counting_snapshots::ResumePlan;
-use disk::Digest;
 use game::Index;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
-use planner::Method;
 use rank::{Checkpoint, SolveRank};
 use solvers::counting::{CountingReport, UPDATE_BYTES, counting};
 use solvers::distributed::{JobError, JobObserver};
 use solvers::sweep::{self, RankScores};
-use solvers::{DriverObserver, EndedPass, Kernel, ScoreRows};
+use solvers::{DriverObserver, EndedPass, Kernel};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use task::{SolveTask, SolvingMethod};
+use task::SolveTask;
+
+pub(crate) use task::SolvingMethod;
 
 /// Positions of a database below which several ranks solve it again faster than they save it.
 const WORTH_A_SNAPSHOT_POSITIONS: u64 = 50_000_000;
@@ -47,19 +46,21 @@ pub(crate) fn follow(
 }
 
 /// Runs a stage of the kind, alone or on rank 0.
-pub(crate) fn run(kind: &str, build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+pub(crate) fn run(
+    kind: &str,
+    by: SolvingMethod,
+    build: &BuildContext,
+    stones: u32,
+    context: &StageContext,
+) -> Result<StageReport> {
     let (settings, job) = (build.settings(), build.job());
-    let by = match build.plan(stones).method() {
-        Method::Counting => SolvingMethod::Counting { processors: context.threads() },
-        _ => SolvingMethod::Sweep,
-    };
     let index = Index::new(stones, settings.set);
     let database = context.output(&files::database(stones));
     let scratch = settings.scratch.as_ref().filter(|_| job.is_some()).map(|_| LocalScratch::new(context, &database));
     // An interval of zero asks for snapshots of every database.
     let is_worth = context.snapshots().interval().is_zero() || index.positions() >= WORTH_A_SNAPSHOT_POSITIONS;
     let snapshots = match (job, &scratch) {
-        // Whether they are worth it is decided by time.
+        // Whether one is worth it is decided when the stage is stopped, by its time.
         (None, _) => Some(context.snapshots().directory().to_path_buf()),
         (Some(_), None) if is_worth => Some(context.snapshots().prepare()?.to_path_buf()),
         (Some(_), Some(scratch)) if is_worth => Some(PathBuf::from(scratch.name())),
@@ -92,7 +93,7 @@ fn solve(
         SolvingMethod::Sweep => swept(&rank, communicator)?,
         SolvingMethod::Counting { processors } => counted(&rank, processors, communicator)?,
     };
-    rank.leave();
+    rank.remove_local_snapshots();
     Ok(report)
 }
 
@@ -118,11 +119,11 @@ fn swept(rank: &SolveRank, communicator: &mut dyn Communicator) -> RankResult<St
     }
     let report = observer.end(solved, communicator)?;
     match rank.alone() {
-        Some((build, context)) => {
+        Some((build, _)) => {
             let choice = solvers::choice_of(tables, index, &captures.values, scores.rows());
             build.stage_cache().give_back(captures.values);
             let rows = scores.into_rows();
-            let digest = write_alone(context, build, index, &rows).map_err(RankFailure::Agreed)?;
+            let digest = rank.write_rows(&rows, communicator)?;
             build.stage_cache().keep_choice(captures.digest, digest, choice);
             build.stage_cache().keep_database(build.plans(), index.stones(), digest, &rows);
             build.stage_cache().give_back(rows.into_bytes());
@@ -139,13 +140,6 @@ fn swept(rank: &SolveRank, communicator: &mut dyn Communicator) -> RankResult<St
         .with("resumed", u64::from(resumed)))
 }
 
-/// Writes the database of a machine alone, whose scores are in the order of the file. Returns their digest.
-fn write_alone(context: &StageContext, build: &BuildContext, index: &Index, rows: &ScoreRows) -> Result<Digest> {
-    let mut writer = DatabaseWriter::create(context, build.settings(), index)?;
-    rows.runs().try_for_each(|run| writer.append(run))?;
-    writer.finish()
-}
-
 /// Solves the database by counting, with some logical processors on each rank.
 fn counted(rank: &SolveRank, processors: usize, communicator: &mut dyn Communicator) -> RankResult<StageReport> {
     let (member, tables) = (rank.member, &rank.tables);
@@ -153,8 +147,8 @@ fn counted(rank: &SolveRank, processors: usize, communicator: &mut dyn Communica
     let prepared = rank.values(processors, communicator);
     let (mut values, captures, mut resumed) = agree(communicator, prepared)?;
     // All ranks resume, or none does.
-    resumed = communicator.sum(&[u64::from(!resumed)])? == [0];
-    if !resumed {
+    if communicator.sum(&[u64::from(!resumed)])? != [0] && resumed {
+        resumed = false;
         values.values_mut().fill(0);
     }
     let observer =
@@ -208,6 +202,10 @@ impl<'a> SolveObserver<'a> {
         self.leader.as_ref().map(|(_, timer)| timer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn is_worth_a_snapshot(&self) -> bool {
+        self.timer().is_some_and(|timer| timer.is_worth_a_snapshot())
+    }
+
     /// Ends the progress of the solver. If it was stopped, all ranks have saved what they had, or the error says why not.
     fn end<R>(self, solved: Result<R, JobError>, communicator: &mut dyn Communicator) -> RankResult<R> {
         if let Err(JobError::Stopped) = solved {
@@ -254,15 +252,17 @@ impl<P: Checkpoint> JobObserver<P> for SolveObserver<'_> {
 
     fn checkpoint(&self, part: &P) {
         let is_stopped = self.rank.member.stop().is_err();
-        let is_worth = || self.timer().is_some_and(|timer| timer.is_worth_a_snapshot());
-        if self.limit.is_over() || is_stopped && self.rank.alone().is_some() && !is_worth() {
-            return;
-        }
-        let saved = self.rank.save(part);
+        // Ranks of several cannot tell whether the others save.
+        let is_needless = is_stopped && self.rank.alone().is_some() && !self.is_worth_a_snapshot();
+        let saved = if is_needless || self.limit.is_over() { Ok(()) } else { self.rank.save(part) };
         if let Err(error) = &saved {
             // Without a snapshot a crash costs more time, which is no reason to lose the work.
             tracing::warn!("cannot save a snapshot: {error}");
         }
         *self.unsaved.lock().unwrap_or_else(PoisonError::into_inner) = saved.err();
+        // Not from when it was due: saving may take longer than the interval.
+        if let Some(mut timer) = self.timer() {
+            timer.restart();
+        }
     }
 }

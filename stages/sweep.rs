@@ -8,7 +8,7 @@ mod on_disk;
 
 use crate::kind::{Phase, StageKind};
 use crate::solver::{self, DATABASES};
-use crate::solving;
+use crate::solving::{self, SolvingMethod};
 use crate::stage_cache::CacheUse;
 use planner::{Method, StageClass};
 
@@ -28,7 +28,7 @@ pub(crate) static SWEEP: StageKind = StageKind {
         match build.job() {
             None if !build.settings().rules.has_scores() => guarantees::run(build, stones, context),
             None if build.plan(stones).memory().arena_bytes.is_some() => on_disk::run(build, stones, context),
-            _ => solving::run(KIND, build, stones, context),
+            _ => solving::run(KIND, SolvingMethod::Sweep, build, stones, context),
         }
     },
     follow: solving::follow,

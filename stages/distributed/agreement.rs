@@ -25,7 +25,6 @@ impl From<JobError> for RankFailure {
             JobError::Stopped => RankFailure::Agreed(StageError::Stopped),
             JobError::Inconsistent => RankFailure::Agreed(StageError::failed(error)),
             JobError::Communication(error) => error.into(),
-            error => RankFailure::Isolated(StageError::failed(error)),
         }
     }
 }

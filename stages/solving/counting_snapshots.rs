@@ -166,8 +166,8 @@ impl SnapshotSeries {
         SnapshotSeries { plan, next: AtomicU64::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// Reads the saved counts into `rank_values`, which are zeros. Returns false if there are none, or they cannot be
-    /// read; then `rank_values` is arbitrary.
+    /// Reads the saved counts into `rank_values`, which are zeros. Returns false, and leaves zeros, if there are none or they
+    /// cannot be read.
     ///
     /// # Errors
     /// If the disk failed: the snapshot may be intact.
@@ -185,6 +185,7 @@ impl SnapshotSeries {
             Err(error) => {
                 tracing::warn!("ignoring a snapshot: {error}");
                 files::ignore_snapshot(directory, error)?;
+                rank_values.values_mut().fill(0);
                 Ok(false)
             }
         }

@@ -18,7 +18,7 @@ use solvers::counting::{Distribution, RankValues};
 use solvers::distributed::{ScoreShare, collect};
 use solvers::sweep::RankScores;
 use solvers::sweep::distributed::ScorePartition;
-use solvers::{Bytes, Tables};
+use solvers::{Bytes, ScoreRows, Tables};
 use std::io;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use store::{Codec, FileKind, Identity, Scores, Shape, SlabShape, StoreError, Wri
 /// Columns of a row of a snapshot.
 const SNAPSHOT_COLUMNS: u32 = 1 << 16;
 
-/// Inputs of one rank.
+/// One rank: its task, its inputs, and where it saves snapshots.
 pub(super) struct SolveRank<'a> {
     pub(super) member: &'a TeamMember<'a, SolveTask>,
     pub(super) tables: Arc<Tables>,
@@ -59,7 +59,7 @@ impl<'a> SolveRank<'a> {
         let claim = |scratch: &LocalScratch| scratch.claim(settings, disk, stones, communicator);
         let scratch = scratch.as_ref().map(claim).transpose()?;
         let directory = scratch.as_ref().map(|(directory, _)| directory.clone());
-        let snapshots = snapshots.as_ref().map(|build| directory.unwrap_or_else(|| build.clone()));
+        let snapshots = snapshots.as_ref().map(|shared| directory.unwrap_or_else(|| shared.clone()));
         let counts = match (counts, &snapshots, &scratch, by) {
             (Some(plan), Some(directory), Some(_), SolvingMethod::Counting { processors }) => {
                 let processors = processors_a_rank(&member.index, communicator.size(), processors);
@@ -78,7 +78,7 @@ impl<'a> SolveRank<'a> {
     }
 
     /// Removes the files in the rank-local directory, once the database is published.
-    pub(super) fn leave(&self) {
+    pub(super) fn remove_local_snapshots(&self) {
         if let Some((_, snapshots)) = &self.scratch
             && let Err(error) = snapshots.remove()
         {
@@ -86,14 +86,26 @@ impl<'a> SolveRank<'a> {
         }
     }
 
-    /// Writes the database with the other ranks.
-    pub(super) fn write(&self, part: &dyn ScoreShare, communicator: &mut dyn Communicator) -> RankResult<()> {
+    /// Begins to write the database with the other ranks.
+    fn writer(&self, communicator: &mut dyn Communicator) -> RankResult<DatabaseWriter<'a>> {
         let TeamMember { disk, ref index, task, .. } = *self.member;
         let scratch = self.scratch.as_ref().map(|(directory, _)| &**directory);
         let SolveTask { ref database, opening_capture, .. } = *task;
         let settings = self.member.settings();
         let output = DatabaseOutput { settings, disk, index, path: database, scratch, opening_capture };
-        let mut writer = DatabaseWriter::begin(&output, communicator)?;
+        DatabaseWriter::begin(&output, communicator)
+    }
+
+    /// Writes the database of a machine alone, whose rows are in the order of the file, and returns the digest.
+    pub(super) fn write_rows(&self, rows: &ScoreRows, communicator: &mut dyn Communicator) -> RankResult<Digest> {
+        let mut writer = self.writer(communicator)?;
+        let appended = rows.runs().try_for_each(|run| writer.append(run));
+        Ok(writer.finish_with(appended, communicator)?.expect("rank 0 has the digest"))
+    }
+
+    /// Writes the database with the other ranks.
+    pub(super) fn write(&self, part: &dyn ScoreShare, communicator: &mut dyn Communicator) -> RankResult<()> {
+        let mut writer = self.writer(communicator)?;
         let (ranges, mut appended) = (writer.positions_of_all(), Ok(()));
         let mut append = |scores: &[i8]| {
             appended = writer.append(scores);
@@ -240,7 +252,7 @@ impl Checkpoint for RankScores {
 }
 
 impl Checkpoint for RankValues {
-    /// As all other ranks do.
+    /// All ranks save between the same two supersteps.
     fn save(&self, rank: &SolveRank, directory: &Path) -> store::Result<()> {
         let Some(series) = &rank.series else { return Ok(()) };
         series.save(rank.member.disk, directory, &rank.counts_format(), self)

@@ -208,7 +208,7 @@ impl Header {
         })?;
         let orientation =
             FileOrientation::from_repr(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
-        let codec = Codec::of_tag(body[19]).ok_or(DecodeError::new("codec 1 to 5", body[19]))?;
+        let codec = Codec::of_tag(body[19]).ok_or(DecodeError::new("a codec from 1 to 6", body[19]))?;
         let stones = body[18];
         if stones > STONES_MAX {
             return Err(DecodeError::new(format!("at most {STONES_MAX} stones"), stones));

@@ -9,7 +9,6 @@ pub use collect::fits;
 
 use crate::DriverObserver;
 use messaging::CommunicationError;
-use std::io;
 
 /// Observer of one rank of a job, and what saves its state. If one rank wants to stop or take a checkpoint, all ranks do.
 pub trait JobObserver<P>: DriverObserver {
@@ -40,7 +39,4 @@ pub enum JobError {
     /// The ranks started from checkpoints that no run wrote.
     #[error("a position received more updates than it has children")]
     Inconsistent,
-    /// The operating system has too little memory for this rank.
-    #[error("cannot allocate the memory of this rank: {0}")]
-    Memory(#[from] io::Error),
 }

@@ -100,7 +100,7 @@ impl RankValues {
 
     /// Processors of each rank.
     pub fn processors(&self) -> usize {
-        self.each()
+        self.offsets.len()
     }
 
     /// The values, in the order of [`runs`](Self::runs): scores, or values within
@@ -120,11 +120,6 @@ impl RankValues {
         starts.map(|start| start..start + self.partition.length(start))
     }
 
-    /// Processors of each rank.
-    fn each(&self) -> usize {
-        self.offsets.len()
-    }
-
     /// Processors of this rank.
     fn own(&self) -> Range<usize> {
         self.of(self.rank)
@@ -132,7 +127,7 @@ impl RankValues {
 
     /// Processors of a rank.
     fn of(&self, rank: usize) -> Range<usize> {
-        rank * self.each()..(rank + 1) * self.each()
+        rank * self.processors()..(rank + 1) * self.processors()
     }
 
     /// Visits a band by the mover's halves, in runs of one unit: processor, place there, half, and rows in the band.
@@ -221,7 +216,7 @@ impl ScoreShare for RankValues {
         let all = self.slabs[band.slab].mover_halves as usize;
         let mut taken = vec![0; pieces.len()];
         self.each_run(band, |processor, _, half, of| {
-            let rank = processor / self.each();
+            let rank = processor / self.processors();
             let at = taken[rank];
             taken[rank] += of.len();
             for (row, &score) in of.zip(pieces[rank].get(at..).unwrap_or_default()) {
@@ -320,7 +315,7 @@ impl CountingRank<'_> {
     ) -> Result<(), JobError> {
         let CountingRank { tables, index, captures, processors, communicator, decided: known, report } = self;
         let mut route =
-            QueueRoute { rank: rank_values.rank, ranks: rank_values.ranks, each: rank_values.each(), report };
+            QueueRoute { rank: rank_values.rank, ranks: rank_values.ranks, each: rank_values.processors(), report };
         let (work, mut parts) = parts(tables, index, captures, processors, rank_values, bound);
         parts.par_iter_mut().for_each(|part| part.look_at_captures(&work));
         loop {

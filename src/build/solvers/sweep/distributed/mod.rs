@@ -105,9 +105,9 @@ pub fn sweep(
     let places = part.places();
     let captures_of = |slab: &Slab| part.captures_of(captures, slab.mover_stones as usize);
     let pairs = pairs(tables, slabs, captures_of, places.each_ref().map(|places| &places[..]));
-    let ranks_of = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
+    let own_chunks = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
     let own: Vec<_> = (0..slabs.len()).map(|slab| partition.own(rank, slab)).collect();
-    let tiles = Tiles::new(&pairs, kernel, ranks_of);
+    let tiles = Tiles::new(&pairs, kernel, own_chunks);
     let before = communicator.traffic();
     let phases = phases(index.slab_positions(), partition.ranks()) as usize;
     let mut job = RankSweep {
@@ -134,7 +134,8 @@ pub fn sweep(
         watch,
         positions: index.slab_positions(),
     };
-    // The other threads of a machine alone spin for the next wave from beginning to end, those of a rank while it computes.
+    // Alone, the threads of the pool spin for work from beginning to end; in a job only during each wave, because a rank waits
+    // for messages in between.
     let mut report = if job.outgoing.is_none() { with_spinning_pool(|| job.run())? } else { job.run()? };
     report.traffic = job.communicator.traffic().since(&before);
     Ok(report)
@@ -370,12 +371,13 @@ impl RankSweep<'_, '_> {
                         }
                     }
                 };
-                match pass == Superstep::Announce {
-                    true => piece.rows.clone().for_each(|row| match not_zero(scores(row)) & of_chunk {
+                if pass == Superstep::Announce {
+                    piece.rows.clone().for_each(|row| match not_zero(scores(row)) & of_chunk {
                         0 => {}
                         columns => write(row, columns),
-                    }),
-                    false => changes.take(piece, chunk, |row| cpu::prefetch(&scores(row)[..CHUNK]), write),
+                    });
+                } else {
+                    changes.take(piece, chunk, |row| cpu::prefetch(&scores(row)[..CHUNK]), write);
                 }
             }
             (change_messages.into_iter().map(ChangeMessage::into_bytes).collect::<Vec<_>>(), mirrored)
@@ -449,7 +451,7 @@ impl RankSweep<'_, '_> {
         let RankSweep { slabs, marked, part, communicator, .. } = self;
         let (rank, places) = (communicator.rank(), part.rows.slabs().to_vec());
         let RankScores { needs, rows, .. } = &mut **part;
-        let Some(needs) = needs else { return Ok(()) };
+        let needs = needs.as_ref().expect("only a rank of several receives messages");
         let mut arrays = rows.slabs_mut().into_iter().zip(places).map(|(bytes, rows)| SlabCopy { bytes, rows });
         let of_slab = |(slab, main)| KeptSlab { slab, main, mirror: None };
         let mut kept: Vec<_> = slabs.iter().zip(arrays.by_ref()).map(of_slab).collect();
@@ -587,7 +589,7 @@ fn in_phases(tiles: &Tiles, phases: usize) -> Vec<Range<usize>> {
     (0..phases).map(|phase| wave(phase)..if phase + 1 == phases { tiles.waves() } else { wave(phase + 1) }).collect()
 }
 
-/// Returns share `at` of `shares` equal shares of `all` items.
+/// Returns share `share` of `shares` equal shares of some things.
 fn share(things: usize, share: usize, shares: usize) -> Range<usize> {
     things * share / shares..things * (share + 1) / shares
 }
