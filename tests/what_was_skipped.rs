@@ -12,7 +12,7 @@ fn main() {
         needs.extend(Need::OF_MPI);
     }
     if cfg!(feature = "browser") {
-        needs.push(Need::Chromium);
+        needs.extend([Need::Chromium, Need::Axe]);
     }
     let mut lines: Vec<String> = needs.into_iter().filter_map(Need::skipped).collect();
     for kernel in [Kernel::Avx2, Kernel::Avx512] {

@@ -148,7 +148,7 @@ fn games_go_on_without_a_damaged_database() {
     let server = ServeProcess::start(&place);
     let known = |path: &str| server.json(path)["state"].as_str().unwrap().to_owned();
     let damaged = || server.json("/healthz")["damaged"].as_u64().unwrap();
-    let choose = format!("/v1/choose?pos={}&level=good&seed=1", POSITION.replace(' ', "+"));
+    let choose = format!("/v1/choose?pos={}&level=casual&seed=1", POSITION.replace(' ', "+"));
     let right = server.json(&choose);
     assert_eq!((damaged(), known("/v1/databases/10"), &right["source"]), (0, "sound".to_owned(), &"database".into()));
     // Damage that is neither at the start nor at the end is known once a request has met it.

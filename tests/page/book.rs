@@ -46,12 +46,13 @@ fn the_page_shows_the_tree_of_the_book() {
             assert_eq!(browser.texts("#book-tree > li").await.len(), 0);
             // The computer plays by the book.
             browser.visit("/?think=0&level=perfect").await;
-            browser.choose("#computer", "S").await;
+            browser.begin_game("S", "perfect", "opening").await;
             browser.until("document.querySelector('#banner').textContent.includes('is a move of the book')").await;
             assert_eq!(browser.field("moves").await.as_deref(), Some(&*best));
-            // Hidden values hide the book.
-            browser.click("#hide").await;
+            // The book is hidden with the values, as they are against the computer.
             browser.until("document.getElementById('book').hidden").await;
+            browser.click("#hide").await;
+            browser.until("!document.getElementById('book').hidden").await;
         }
     });
 }

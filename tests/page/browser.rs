@@ -277,6 +277,15 @@ impl<'a> Browser<'a> {
         self.settled().await;
     }
 
+    /// Begins a game by the dialog: the computer plays a side at a level, from the opening or from `here`.
+    pub(crate) async fn begin_game(&self, computer: &str, level: &str, from: &str) {
+        self.click("#open-new-game").await;
+        for (name, value) in [("computer", computer), ("level", level), ("from", from)] {
+            self.click(&format!("#new-game [name={name}][value='{value}']")).await;
+        }
+        self.click("#begin").await;
+    }
+
     /// Puts a text in the place of what a field holds.
     pub(crate) async fn fill(&self, css: &str, text: &str) {
         let field = self.client.find(Locator::Css(css)).await.unwrap();
@@ -338,10 +347,11 @@ impl<'a> Browser<'a> {
         serde_json::from_value(self.script(script).await).unwrap()
     }
 
-    /// The visible text and the choices of the user.
+    /// The address, what describes the shown position, and the choices of the user. (The graph and the marks of errors depend on
+    /// the positions that were shown before.)
     pub(crate) async fn snapshot(&self) -> Value {
         let script = "const byId = (id) => document.getElementById(id);
-            return [location.search, byId('main').innerText, byId('computer').value, byId('level').value,
+            return [location.search, ...['board', 'banner', 'evaluation', 'line', 'moves', 'histogram'].map((id) => byId(id).innerText),
                 byId('hide').checked, byId('edit').checked, document.querySelector('[aria-current]')?.dataset.step ?? 'none']";
         self.script(script).await
     }
@@ -392,14 +402,17 @@ impl<'a> Browser<'a> {
             assert!(played.side == game.now().seats.side && game.outcome().is_none());
             game.play(played.pit).unwrap();
         }
-        let lead = game.outcome().unwrap().lead;
-        let expected = match lead {
-            0 => "a draw.".to_owned(),
-            1.. => format!("South wins by {lead}."),
-            _ => format!("North wins by {}.", -lead),
-        };
+        let expected = format!("{}.", game.result_text().unwrap());
         let banner = self.text("#banner").await;
         assert!(banner.ends_with(&expected), "{what}: {banner}");
+        // The last stones are in the stores.
+        let shares = game.final_shares().unwrap().map(|share| share.to_string());
+        assert_eq!(
+            self.texts(".store.south .stones, .store.north .stones").await,
+            [&*shares[1], &*shares[0]],
+            "{what}"
+        );
+        assert!(self.pits().await.iter().all(|(stones, _)| stones == "0"), "{what}");
         game
     }
 

@@ -9,14 +9,21 @@ const name = (one) => `${one.tagName} ${one.id || one.className || ""} ${one.tex
 const width = document.documentElement.clientWidth;
 if (document.documentElement.scrollWidth > width) faults.push(`${document.documentElement.scrollWidth} pixels wide`);
 
-const all = [...document.querySelectorAll("h1, .badge, .store, .pit, #banner, #evaluation p, #bar figcaption, button, label, input, select, summary, textarea, #line a, #lines a, nav a, caption, th, td, svg, figcaption, footer p")]
-  .filter((one) => one.checkVisibility() && one.getClientRects().length);
+// Moves that are scrolled out of their box are not seen.
+const isInside = (one, box) => !box || (one.getBoundingClientRect().top >= box.getBoundingClientRect().top - 1
+  && one.getBoundingClientRect().bottom <= box.getBoundingClientRect().bottom + 1);
+
+// A dialog lies upon the page, which is inert.
+const open = document.querySelector("dialog[open]");
+
+const all = [...document.querySelectorAll("h1, .badge, .store, .pit, #banner, #evaluation p, #bar figcaption, button, label, input, select, summary, textarea, #line a, #lines a, nav a, #tools a, .example .board, caption, th, td, svg, figcaption, footer p")]
+  .filter((one) => one.checkVisibility() && one.getClientRects().length && isInside(one, one.closest('#history')) && (!open || open.contains(one)));
 const boxes = all.map((one) => one.getBoundingClientRect());
 all.forEach((one, at) => {
   const box = boxes[at];
   if (box.left < -0.5 || box.right > width + 0.5) faults.push(`beyond the edge: ${name(one)}`);
   if (one.matches("button, .pit, .store") && one.scrollWidth > one.clientWidth + 1) faults.push(`cut off: ${name(one)}`);
-  if (one.matches("button, summary, #line a, #lines a, nav a") && (box.width < 24 || box.height < 24)) faults.push(`too small: ${name(one)}`);
+  if (one.matches("button, summary, #line a, #lines a, nav a, #tools a") && (box.width < 24 || box.height < 24)) faults.push(`too small: ${name(one)}`);
   all.slice(at + 1).forEach((other, next) => {
     if (one.contains(other) || other.contains(one)) return;
     const with_ = boxes[at + 1 + next];

@@ -4,6 +4,7 @@
 
 mod book;
 mod browser;
+mod game;
 mod layout;
 mod play;
 mod rules;

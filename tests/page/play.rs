@@ -54,7 +54,9 @@ fn positions_are_edited() {
         shows("0-0-1-0-2-1-1-0-2-0-1-1-0-0-S").await;
         browser.fill("#pos", "0 0 x").await;
         browser.push("Set").await;
-        assert!(browser.text("#banner").await.contains("Invalid position"));
+        assert!(browser.text("#pos-said").await.starts_with("Invalid position: "));
+        let invalid = browser.script("return document.getElementById('pos').getAttribute('aria-invalid')").await;
+        assert_eq!(invalid, "true");
         assert_eq!(browser.script("return document.getElementById('pos').value").await, "0 0 x");
     });
 }
@@ -64,10 +66,9 @@ fn games_are_played_to_their_end() {
     browse(async |browser| {
         let mut random = Random::new(2);
         let score = browser.served.json(&format!("/v1/probe?pos={NINE}"))["score"].as_i64().unwrap();
-        for level in ["fair", "strong", "perfect"] {
+        for level in ["beginner", "strong", "perfect"] {
             browser.visit(&format!("/?pos={NINE}")).await;
-            browser.choose("#level", level).await;
-            browser.choose("#computer", "N").await;
+            browser.begin_game("N", level, "here").await;
             let start = Game::from(Rules::AWARI, &NINE.parse().unwrap());
             let game = browser.played_game(start, &mut random, level).await;
             let lead = game.outcome().unwrap().lead;
@@ -105,7 +106,7 @@ fn the_address_holds_the_whole_state() {
         assert_eq!(browser.snapshot().await, all);
         browser.push("Start").await;
         assert_eq!(browser.field("at").await.as_deref(), Some("0"));
-        browser.click("#history button:nth-child(2)").await;
+        browser.click("#history [data-step='2']").await;
         assert_eq!(browser.snapshot().await, before);
         // A different move drops the later ones, and the computer answers it.
         let others = browser.playable().await;
@@ -116,19 +117,26 @@ fn the_address_holds_the_whole_state() {
         // A move and its answer are one step in the history of the browser.
         browser.back().await;
         assert_eq!(browser.snapshot().await, before);
+        // While a person plays the computer, values are hidden, and appear nowhere.
+        let hidden_words = async || {
+            let shown = browser
+                .script("return document.getElementById('main').innerText + document.getElementById('board').innerHTML")
+                .await;
+            let shown = shown.as_str().unwrap().to_owned();
+            ["win", "loss", "draw", "best\"", "Best play"].iter().all(|word| !shown.contains(word))
+        };
+        assert!(hidden_words().await);
         for checkbox in ["#hide", "#edit"] {
             browser.click(checkbox).await;
             let all = browser.snapshot().await;
             browser.reload().await;
             assert_eq!(browser.snapshot().await, all);
         }
-        // Hidden values appear nowhere.
+        assert_eq!(browser.field("hide").await.as_deref(), Some("0"));
         browser.click("#edit").await;
-        let shown = browser
-            .script("return document.getElementById('main').innerText + document.getElementById('board').innerHTML")
-            .await;
-        let shown = shown.as_str().unwrap();
-        assert!(["win", "loss", "draw", "best\"", "Best play"].iter().all(|word| !shown.contains(word)), "{shown}");
+        assert!(!hidden_words().await);
+        browser.click("#hide").await;
+        assert!(hidden_words().await);
         // A mistyped address shows a page with an error.
         for (address, part) in [
             ("/?pos=1-2-3", "expected 12 or 15 parts"),
@@ -163,7 +171,7 @@ fn keys_alone_suffice() {
         // The Tab key reaches every control, with a visible focus.
         let all = browser
             .script(
-                "return [...document.querySelectorAll('a[href], button, input, select, summary, textarea')]
+                "return [...document.querySelectorAll('a[href], button:not(:disabled), input, select, summary, textarea')]
                     .filter((one) => one.checkVisibility() && !(one.type === 'radio' && !one.checked)).length",
             )
             .await;
@@ -210,14 +218,21 @@ fn keys_alone_suffice() {
         assert_eq!(browser.field("moves").await.as_deref(), Some("E"));
         assert_eq!(browser.script("return document.activeElement.dataset.place").await, "4");
 
-        // A game against the computer, which is chosen by its first letter.
-        reach(browser, "document.activeElement.id === 'computer'").await;
-        browser.press("N").await;
-        assert_eq!(browser.field("computer").await.as_deref(), Some("N"));
-        assert_eq!(browser.field("moves").await.unwrap().len(), 2);
-        reach(browser, "document.activeElement.id === 'level'").await;
-        browser.press("p").await;
-        assert_eq!(browser.field("level").await.as_deref(), Some("perfect"));
+        // A game against the computer: the person plays North, one above both sides.
+        reach(browser, "document.activeElement.id === 'open-new-game'").await;
+        browser.press_key(Key::Enter).await;
+        browser.press_key(Key::Up).await;
+        browser.press_key(Key::Tab).await;
+        browser.press_key(Key::Down).await;
+        browser.press_key(Key::Enter).await;
+        browser.until("location.search.includes('moves=')").await;
+        browser.settled().await;
+        assert_eq!(browser.field("computer").await.as_deref(), Some("S"));
+        assert_eq!(browser.field("level").await.as_deref(), Some("strong"));
+        assert_eq!(browser.field("turned").await.as_deref(), Some("1"));
+        assert_eq!(browser.field("moves").await.unwrap().len(), 1);
+        browser.press("t").await;
+        assert_eq!(browser.field("turned").await, None);
 
         // A game is typed in.
         reach(browser, "document.activeElement.textContent === 'Import and export'").await;
@@ -239,14 +254,13 @@ fn games_are_exported_and_imported_as_text() {
         browser.devtools("Browser.grantPermissions", json!({ "origin": origin, "permissions": permissions })).await;
         browser.visit("/").await;
         browser.click("details:nth-of-type(2) summary").await;
+        // What the server thinks would move the fields.
         let import = async |text: &str| {
-            browser.visit("/").await;
+            browser.visit("/?think=0").await;
             browser.click("details:nth-of-type(2) summary").await;
             browser.fill("#ogn", text).await;
             browser.push("Import").await;
-            browser
-                .until("location.search !== '' || document.getElementById('banner').textContent.startsWith('Invalid game')")
-                .await;
+            browser.until("document.getElementById('ogn-said').textContent").await;
             browser.settled().await;
             browser.field("moves").await
         };
@@ -267,24 +281,27 @@ fn games_are_exported_and_imported_as_text() {
         assert_eq!(import(written.as_str().unwrap()).await.as_deref(), Some("FfBd"));
         let round = "[FEN \"1-0-0-0-0-0-1-0-0-0-0-0-23-23-S\"] AaBbCcDdEeFf AaB";
         assert_eq!(import(round).await.as_deref(), Some("AaBbCcDdEeFf"));
+        let said = browser.text("#ogn-said").await;
+        assert!(said.contains("over after move 12; later moves were ignored"), "{said}");
         let banner = browser.text("#banner").await;
-        assert!(
-            banner.contains("over after move 12; later moves were ignored") && banner.contains("is repeated"),
-            "{banner}"
-        );
+        assert!(banner.contains("is repeated; a draw, 24 to 24."), "{banner}");
         for (text, part) in [
             ("F4 f4 B4", "move 3: B4 says 4 stones, pit B holds 5"),
             ("1. F what", "move 2: expected a move"),
             ("[FEN \"4-4\"] F", "the tag FEN"),
         ] {
             assert_eq!(import(text).await, None);
-            let banner = browser.text("#banner").await;
-            assert!(banner.starts_with("Invalid game: ") && banner.contains(part), "{text}: {banner}");
+            let said = browser.text("#ogn-said").await;
+            assert!(said.starts_with("Invalid game: ") && said.contains(part), "{text}: {said}");
+            // It is said where one looks: below the field and its buttons, within the window.
+            let place = "const [said, field] = ['ogn-said', 'ogn'].map((id) => document.getElementById(id).getBoundingClientRect());
+                return said.top - field.bottom < 80 && said.bottom <= innerHeight";
+            assert_eq!(browser.script(place).await, true, "{text}");
         }
 
         browser.visit(&format!("/?pos={NINE}&moves=C&computer=S")).await;
         browser.push("Copy link").await;
-        browser.until("document.getElementById('banner').textContent.startsWith('The link is copied')").await;
+        browser.until("document.getElementById('pos-said').textContent.startsWith('The link is copied')").await;
         let copied = browser.script_later("navigator.clipboard.readText().then(done)").await;
         assert_eq!(copied, browser.script("return location.href").await);
         // A click plays the line of best moves up to a move.

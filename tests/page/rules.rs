@@ -1,10 +1,12 @@
 //! The page on databases of awari, wari and oware: what it says of the rules, and that its moves and ends follow them.
 
 use crate::browser::browse_by;
+use crate::layout;
 use crate::views::worth;
 use game::Rules;
 use game::notation::{MoveText, PositionText, Seats, Side};
 use game::play::{Game, GameEnd};
+use serde_json::json;
 use tests::Random;
 
 /// Databases of this many stones are served.
@@ -74,16 +76,39 @@ fn check_page(rules: &Rules) {
         let (before, last) = letters.split_at(letters.len() - 1);
         browser.visit(&format!("/?pos={}&moves={before}", game.start().text())).await;
         browser.click(&format!("[data-place='{}']", "ABCDEFabcdef".find(last).unwrap())).await;
-        let expected = match game.outcome().unwrap().lead {
-            _ if *rules != Rules::OWARE => "a draw.".to_owned(),
-            lead if lead > 0 => format!("South wins by {lead}."),
-            lead => format!("North wins by {}.", -lead),
+        let expected = match *rules {
+            Rules::OWARE => format!("{}.", game.result_text().unwrap()),
+            _ => "a draw, 24 to 24.".to_owned(),
         };
         let shown = browser.text("#banner").await;
         assert!(shown.starts_with("The game is over") && shown.ends_with(&expected), "{shown} {letters}");
         // The server renders the same end.
+        let stores = browser.texts(".store .stones").await;
+        assert!(
+            shown.contains(" to ") && stores.iter().all(|held| shown.contains(held.as_str())),
+            "{shown} {stores:?}"
+        );
+        let page = browser.served.get(&format!("/?pos={}&moves={letters}", game.start().text()));
+        assert!(page.contains(&shown) && stores.iter().all(|held| page.contains(held.as_str())), "{shown} {stores:?}");
         browser.reload().await;
         assert_eq!(browser.text("#banner").await, shown);
+
+        // The game is explained by these rules.
+        browser.visit_without_scripts("/how-to-play").await;
+        let words = browser.text("main").await;
+        let sentence = match *rules {
+            Rules::AWARI => "leave North none: it is not allowed",
+            _ => "the only ones of North, and captures nothing",
+        };
+        assert!(words.contains(sentence) && words.contains(&rules.text()), "{words}");
+        let end =
+            if *rules == Rules::OWARE { "each player gets the stones of the own row" } else { "the players share" };
+        assert!(words.contains(end), "{words}");
+        for width in [320, 1280] {
+            let size = json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600 });
+            browser.devtools("Emulation.setDeviceMetricsOverride", size).await;
+            assert_eq!(browser.script(layout::FAULTS).await, json!([]), "{width} pixels");
+        }
     });
 }
 

@@ -139,7 +139,7 @@ fn the_layout_has_no_faults_at_any_width() {
         for scheme in ["light", "dark"] {
             let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
             browser.devtools("Emulation.setEmulatedMedia", features).await;
-            for width in [390, 320, 900] {
+            for width in [390, 320, 900, 1280] {
                 let size = json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600 });
                 browser.devtools("Emulation.setDeviceMetricsOverride", size).await;
                 for address in [

@@ -28,6 +28,8 @@ pub enum Need {
     Fish,
     /// Chromium and its `chromedriver`.
     Chromium,
+    /// The script of axe-core, in the file that `AWARI_AXE` names.
+    Axe,
     /// NumPy, in the interpreter of [`python`].
     Numpy,
     /// The package zstandard, in the same.
@@ -97,6 +99,7 @@ impl Need {
             Need::Zsh => "pipeline (share, completions of zsh)",
             Need::Fish => "pipeline (share, completions of fish)",
             Need::Chromium => "page",
+            Need::Axe => "page (accessibility by axe-core)",
             Need::Numpy => "formats (python_reader)",
             Need::Zstandard => "formats (python_reader, codec zstd)",
             Need::Blake3 => "formats (python_reader, checksums)",
@@ -122,6 +125,10 @@ impl Need {
             Need::Zsh => fails("zsh", &["--version"]),
             Need::Fish => fails("fish", &["--version"]),
             Need::Chromium => fails("chromedriver", &["--version"]).or_else(|| fails("chromium", &["--version"])),
+            Need::Axe => match std::env::var_os("AWARI_AXE") {
+                None => Some("AWARI_AXE does not name axe.min.js of axe-core".to_owned()),
+                Some(path) => std::fs::metadata(path).err().map(|error| format!("AWARI_AXE: {error}")),
+            },
             Need::Numpy => no_module("numpy"),
             Need::Zstandard => no_module("zstandard"),
             Need::Blake3 => no_module("blake3"),

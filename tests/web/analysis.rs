@@ -205,7 +205,7 @@ fn a_full_queue_refuses_until_a_client_leaves() {
         let site = self::site(Codec::Packed, false, brief);
         let first = router(Arc::clone(&site)).oneshot(get(&endless)).await.unwrap();
         assert_eq!(text_of(&site, get(&short)).await.0, 503);
-        assert_eq!(text_of(&site, get(&format!("/v1/choose?pos={OPENING}&level=fair"))).await.0, 200);
+        assert_eq!(text_of(&site, get(&format!("/v1/choose?pos={OPENING}&level=beginner"))).await.0, 200);
         drop(first);
     });
 }
@@ -311,14 +311,14 @@ fn a_database_that_breaks_is_an_error_of_the_request() {
 fn every_level_plays_from_the_opening() {
     let site = packed();
     run(async {
-        for level in ["fair", "good", "strong", "expert", "perfect"] {
+        for level in ["beginner", "casual", "strong", "expert", "perfect"] {
             let path = format!("/v1/choose?pos={OPENING}&moves=FfBd&level={level}");
             let chosen = json_of(&site, &path).await;
             let again = json_of(&site, &format!("{path}&seed={}", chosen["seed"])).await;
             assert_eq!(chosen, again);
         }
         let mut first = BTreeSet::new();
-        for level in ["fair", "good"] {
+        for level in ["beginner", "casual"] {
             let (mut game, mut letters) = (Game::new(Rules::AWARI), String::new());
             while game.outcome().is_none() {
                 let path = format!("/v1/choose?pos={OPENING}&moves={letters}&level={level}&seed={}", letters.len());

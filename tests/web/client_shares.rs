@@ -60,7 +60,7 @@ fn a_greedy_client_leaves_room_for_others() {
     assert_eq!(answer(server, other, &short).0, 200);
     let opening = "pos=4+4+4+4+4+4+4+4+4+4+4+4";
     assert_eq!(answer(server, greedy, &format!("/v1/probe?{opening}")).0, 200);
-    assert_eq!(answer(server, greedy, &format!("/v1/choose?{opening}&level=fair")).0, 200);
+    assert_eq!(answer(server, greedy, &format!("/v1/choose?{opening}&level=beginner")).0, 200);
     assert_eq!(answer(server, greedy, "/healthz").0, 200);
     // A client that leaves gives its place back.
     drop(first);

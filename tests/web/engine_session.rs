@@ -200,10 +200,10 @@ fn the_engine_ponders() {
 #[test]
 fn options_change_the_search() {
     let place = TestDirectory::new(1);
-    let mut engine = Session::start(&place, "--hash 8MiB --level good");
+    let mut engine = Session::start(&place, "--hash 8MiB --level casual");
     let lines = engine.request("uci", "uciok");
     assert!(lines.iter().any(|line| line.starts_with("option name Hash type spin default 8 ")), "{lines:?}");
-    assert!(lines.iter().any(|line| line.starts_with("option name Level type combo default good var fair ")));
+    assert!(lines.iter().any(|line| line.starts_with("option name Level type combo default casual var beginner ")));
     engine.say("setoption name MultiPV value 3\nsetoption name Level value perfect\nsetoption name Threads value 2");
     engine.say("setoption name Hash value 4\nposition startpos");
     let lines = engine.request("go depth 5", "bestmove ");
@@ -213,7 +213,7 @@ fn options_change_the_search() {
     let refused = engine.request("setoption name Hash value 1\nisready", "readyok");
     assert!(refused[0].contains("Hash: expected a whole number"), "{refused:?}");
     // Every level makes a legal move.
-    for level in ["fair", "good", "strong", "expert"] {
+    for level in ["beginner", "casual", "strong", "expert"] {
         engine.say(&format!("setoption name Level value {level}"));
         let lines = engine.request("go nodes 500", "bestmove ");
         assert!(matches!(lines.last().unwrap().as_bytes()[9], b'A'..=b'F'), "{lines:?}");

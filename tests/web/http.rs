@@ -135,7 +135,7 @@ fn the_long_notation_keeps_seats_and_stores() {
 fn chosen_moves_repeat_with_their_seed() {
     let site = packed();
     run(async {
-        let ask = "/v1/choose?pos=1+1+0+0+1+1+1+0+0+0+0+0&level=fair";
+        let ask = "/v1/choose?pos=1+1+0+0+1+1+1+0+0+0+0+0&level=beginner";
         let mut seen = BTreeSet::new();
         for _ in 0..40 {
             let chosen = json_of(&site, ask).await;
@@ -260,9 +260,9 @@ fn a_wrong_query_is_quoted_in_the_error() {
             ("/v1/probe".to_owned(), "missing parameter `pos`".to_owned()),
             (format!("/v1/probe?{pos}&more=1"), "unknown parameter `more`, expected `pos`".to_owned()),
             (format!("/v1/probe?{pos}&{pos}"), "duplicate parameter `pos`".to_owned()),
-            ("/v1/choose?level=good".to_owned(), "missing parameter `pos`".to_owned()),
-            (format!("/v1/choose?{pos}&level=good&seed=x"), format!("seed: {number}")),
-            (format!("/v1/choose?{pos}&level=good&seed=4294967296"), format!("seed: {number}")),
+            ("/v1/choose?level=casual".to_owned(), "missing parameter `pos`".to_owned()),
+            (format!("/v1/choose?{pos}&level=casual&seed=x"), format!("seed: {number}")),
+            (format!("/v1/choose?{pos}&level=casual&seed=4294967296"), format!("seed: {number}")),
             (format!("/v1/analysis?{pos}&time=1.5"), format!("time: {number}")),
             (format!("/v1/analysis?{pos}&time=0"), "time: expected a whole number from 1 to 60000, found 0".to_owned()),
             (
@@ -423,7 +423,7 @@ fn the_server_matches_its_description() {
             (&strict, "/v1/probe", from_client(batch(&[])), 429),
             (&strict, "/v1/analysis", from_client(get(&format!("/v1/analysis?{known}"))), 429),
             (&strict, "/v1/mainline", from_client(get(&format!("/v1/mainline?{known}"))), 429),
-            (&strict, "/v1/choose", from_client(get(&format!("/v1/choose?{known}&level=good"))), 429),
+            (&strict, "/v1/choose", from_client(get(&format!("/v1/choose?{known}&level=casual"))), 429),
             (&strict, "/v1/book", from_client(get(&format!("/v1/book?{known}"))), 429),
             (&plain, "/v1/probe", put, 405),
             (&plain, "/v1/probe", get(&long), 414),
@@ -451,15 +451,15 @@ fn the_server_matches_its_description() {
             (&plain, "/v1/mainline", get(&long.replace("probe", "mainline")), 414),
             (&damaged, "/v1/mainline", get(&format!("/v1/mainline?{spoilt}")), 503),
             (&busy, "/v1/mainline", get(&format!("/v1/mainline?{known}")), 503),
-            (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 200),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=casual")), 200),
             (&plain, "/v1/choose", get(&format!("/v1/choose?{known}&level=best")), 400),
-            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=good")), 200),
-            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&moves=Ff&level=fair&seed=1")), 200),
-            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&moves=FF&level=good")), 400),
-            (&busy, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=good")), 503),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=casual")), 200),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&moves=Ff&level=beginner&seed=1")), 200),
+            (&plain, "/v1/choose", get(&format!("/v1/choose?{unknown}&moves=FF&level=casual")), 400),
+            (&busy, "/v1/choose", get(&format!("/v1/choose?{unknown}&level=casual")), 503),
             (&plain, "/v1/choose", get(&long.replace("probe", "choose")), 414),
-            (&damaged, "/v1/choose", get(&format!("/v1/choose?{spoilt}&level=good")), 200),
-            (&busy, "/v1/choose", get(&format!("/v1/choose?{known}&level=good")), 503),
+            (&damaged, "/v1/choose", get(&format!("/v1/choose?{spoilt}&level=casual")), 200),
+            (&busy, "/v1/choose", get(&format!("/v1/choose?{known}&level=casual")), 503),
             (&plain, "/v1/book", get(&format!("/v1/book?{unknown}")), 200),
             (&plain, "/v1/book", get(&format!("/v1/book?{unknown}&depth=5")), 400),
             (&plain, "/v1/book", get(&long.replace("probe", "book")), 414),

@@ -169,7 +169,7 @@ fn the_server_answers_from_the_book() {
     assert!(seen > 40, "{seen} moves");
     let chosen = served.json(&format!("/v1/choose?pos={opening}&level=perfect"));
     assert_eq!((&chosen["source"], &chosen["move"]["pit"]), (&json!("book"), &json!(name(best).to_string())));
-    assert_eq!(served.json(&format!("/v1/choose?pos={opening}&level=fair"))["source"], "search");
+    assert_eq!(served.json(&format!("/v1/choose?pos={opening}&level=beginner"))["source"], "search");
     let other = served.json("/v1/book?pos=1+1+0+0+9+1+1+9+0+0+1+1");
     assert_eq!((&other["found"], &other["value"], &other["line"]), (&json!(false), &Value::Null, &json!([])));
     let without = ServeProcess::of(place.command("serve --dir run --book none --listen 127.0.0.1:0"));

@@ -6,6 +6,8 @@
 
 use crate::notation::{MoveText, PositionText, Seats, Side};
 use crate::{Board, Illegal, Pit, Played, Rules, Score};
+use std::cmp::Ordering;
+use std::fmt;
 
 /// A game in progress or finished. Moves can be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,12 @@ pub struct GameOutcome {
     pub end: GameEnd,
 }
 
+/// What a player has at the end of a game. Rules that share the remaining stones may halve one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FinalShare {
+    half_stones: u32,
+}
+
 /// Why a game is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GameEnd {
@@ -59,6 +67,23 @@ pub enum GameEnd {
         /// The move.
         from: usize,
     },
+}
+
+impl FinalShare {
+    /// The number of whole stones.
+    pub fn whole_stones(self) -> u32 {
+        self.half_stones / 2
+    }
+}
+
+impl fmt::Display for FinalShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.whole_stones(), self.half_stones % 2) {
+            (whole, 0) => write!(f, "{whole}"),
+            (0, _) => f.write_str("½"),
+            (whole, _) => write!(f, "{whole}½"),
+        }
+    }
 }
 
 impl Side {
@@ -156,6 +181,29 @@ impl Game {
         outcome(lead + now.seats.side.lead(rest), GameEnd::Repeats { from })
     }
 
+    /// Describes the result of the game with the stones of both players: `South wins 33 to 15`, `a draw, 24 to 24`; `None` while
+    /// it is not over.
+    pub fn result_text(&self) -> Option<String> {
+        let shares = self.final_shares()?;
+        let [most, least] =
+            if shares[0] < shares[1] { [shares[1], shares[0]] } else { shares }.map(|one| one.to_string());
+        let how = match shares[0].cmp(&shares[1]) {
+            Ordering::Greater => "South wins",
+            Ordering::Less => "North wins",
+            Ordering::Equal => "a draw,",
+        };
+        Some(format!("{how} {most} to {least}"))
+    }
+
+    /// Returns what South and North have at the end, with the stones that remain on the board; `None` while the game is not
+    /// over.
+    pub fn final_shares(&self) -> Option<[FinalShare; 2]> {
+        let Seats { south_store, north_store, .. } = self.now().seats;
+        let all = i32::from(south_store) + i32::from(north_store) + self.now().board.stones() as i32;
+        let lead = i32::from(self.outcome()?.lead);
+        Some([all + lead, all - lead].map(|halves| FinalShare { half_stones: halves.max(0).unsigned_abs() }))
+    }
+
     /// The move before which the position was the current one.
     fn repeated(&self) -> Option<usize> {
         let now = self.now();
@@ -198,6 +246,31 @@ mod tests {
 
     fn pit(name: char) -> Pit {
         name.to_string().parse::<MoveText>().unwrap().pit
+    }
+
+    #[test]
+    fn results_are_those_of_the_last_stones() {
+        let result = |rules: Rules, position: &str, moves: &str| {
+            let mut game = Game::from(rules, &position.parse().unwrap());
+            for name in moves.chars() {
+                game.play(pit(name)).unwrap();
+            }
+            game.result_text()
+        };
+        // North cannot move: South gets the rest by awari, as by oware.
+        let last = "0-0-0-0-0-5-0-0-0-0-0-0-28-15-N";
+        assert_eq!(result(Rules::AWARI, last, "").unwrap(), "South wins 33 to 15");
+        assert_eq!(result(Rules::OWARE, last, "").unwrap(), "South wins 33 to 15");
+        assert_eq!(
+            result(Rules::AWARI, "1-0-0-0-0-0-1-0-0-0-0-0-23-23-S", "AaBbCcDdEeFf").unwrap(),
+            "a draw, 24 to 24"
+        );
+        // A repetition shares an odd number of stones.
+        let odd = result(Rules::AWARI, "1-0-0-0-0-0-1-0-0-0-0-0-20-23-S", "AaBbCcDdEeFf").unwrap();
+        assert_eq!(odd, "North wins 24 to 21");
+        assert_eq!(FinalShare { half_stones: 43 }.to_string(), "21½");
+        assert_eq!(FinalShare { half_stones: 1 }.to_string(), "½");
+        assert_eq!(result(Rules::AWARI, last.replace('N', "S").as_str(), ""), None);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! The server renders any position; each legal move is a link to the next position. The scripts in `page/` take over in
 //! browsers that run them, and load this page again for the parts that they do not render: the table of moves, the
 //! principal line and the histogram. The URL is the whole state: `pos` is the first position, `moves` the letters of
-//! the moves, `at` the number of them that are played, `hide=1` hides values.
+//! the moves, `at` the number of them that are played, `hide=1` hides values and `hide=0` shows them; else they are hidden
+//! where a person plays the `computer`.
 
 pub(crate) mod assets;
 mod board;
 mod details;
+pub(crate) mod how_to_play;
 
 use crate::probe::category;
 use crate::refusal::{Refusal, query_mistake};
@@ -36,7 +38,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 
-/// The query of the URL, without the parameters of the script (players and level).
+/// The query of the URL, without most parameters of the script.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Address {
     pos: Option<String>,
@@ -44,6 +46,7 @@ pub(crate) struct Address {
     moves: String,
     at: Option<String>,
     hide: Option<String>,
+    computer: Option<String>,
 }
 
 /// A game, up to the displayed position.
@@ -78,11 +81,11 @@ pub(crate) async fn show(
                 Err(refusal) => refusal.status != StatusCode::SERVICE_UNAVAILABLE,
             };
             let body = position(&shown, &answer, details.as_ref(), site.stones_max());
-            (StatusCode::OK, document(site.oracle.rules(), &body))
+            (StatusCode::OK, document(site.oracle.rules(), Some("app.js"), &body))
         }
         Err(what) => {
             let written = address.ok().and_then(|address| address.pos).unwrap_or_default();
-            (StatusCode::BAD_REQUEST, document(site.oracle.rules(), &mistaken(&what, &written)))
+            (StatusCode::BAD_REQUEST, document(site.oracle.rules(), Some("app.js"), &mistaken(&what, &written)))
         }
     };
     let mut response: Response = (status, markup.into_string()).into_response();
@@ -104,7 +107,9 @@ impl PageState {
         while game.turns().len() > at {
             game.take_back();
         }
-        Ok(PageState { game, letters, hidden: address.hide.as_deref() == Some("1") })
+        let is_against_computer = matches!(address.computer.as_deref(), Some("S" | "N"));
+        let hidden = address.hide.as_deref().map_or(is_against_computer, |hide| hide == "1");
+        Ok(PageState { game, letters, hidden })
     }
 
     /// Returns the number of moves of the displayed position.
@@ -142,7 +147,8 @@ impl PageState {
     }
 }
 
-fn document(rules: &Rules, body: &Markup) -> Markup {
+/// Renders a page. `script` is that of the game.
+fn document(rules: &Rules, script: Option<&str>, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" data-slam=(rules.slam) data-rest=(rules.rest) data-repetition=(rules.repetition) {
@@ -153,12 +159,15 @@ fn document(rules: &Rules, body: &Markup) -> Markup {
                 title { "Awari oracle" }
                 link rel="stylesheet" href="style.css";
                 link rel="icon" href="data:,";
-                script type="module" src="app.js" {}
+                @if let Some(script) = script { script type="module" src=(script) {} }
             }
             body {
                 header {
                     h1 { a href="./" { "Awari oracle" } }
-                    span.badge { "rules: " (rules.name) }
+                    div id="tools" {
+                        a href="how-to-play" { "How to play" }
+                        span.badge { "rules: " (rules.name) }
+                    }
                 }
                 main id="main" { (body) }
                 footer {
@@ -197,6 +206,7 @@ fn position(
     let tone = known.map_or("banner".to_owned(), |answer| format!("banner {}", category(answer.score)));
     let flip = PageState { game: shown.game.clone(), letters: shown.letters.clone(), hidden: !shown.hidden };
     html! {
+        div.table {
         (board::board(shown, known))
         p class=(tone) id="banner" role="status" { (banner(shown, answer, beyond)) }
         nav.controls aria-label="The game" {
@@ -210,12 +220,12 @@ fn position(
             }
             a href=(flip.address(flip.at())) { @if shown.hidden { "Show values" } @else { "Hide values" } }
         }
-        @if let Some(details) = details {
-            (details.line(shown))
-            (details.moves(shown))
-            (details.histogram())
         }
-        (form(&shown.game.now().text().to_string()))
+        div.panel { @if let Some(details) = details { (details.line(shown)) (details.moves(shown)) } }
+        div.more {
+            @if let Some(details) = details { (details.histogram()) }
+            (form(&shown.game.now().text().to_string()))
+        }
     }
 }
 
@@ -238,16 +248,12 @@ fn spread(stones: u32) -> String {
 /// Returns the text of the banner. `beyond` is the stones of the largest database, if this position has more.
 fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u32>) -> String {
     let side = side_name(shown.game.now().seats.side);
-    if let Some(outcome) = shown.game.outcome() {
+    if let (Some(outcome), Some(result)) = (shown.game.outcome(), shown.game.result_text()) {
         let why = match outcome.end {
             GameEnd::CannotMove(side) => format!("{} cannot move", side_name(side)),
             GameEnd::Repeats { .. } => "the position is repeated".to_owned(),
         };
-        return match outcome.lead {
-            0 => format!("The game is over: {why}; a draw."),
-            lead if lead > 0 => format!("The game is over: {why}; South wins by {lead}."),
-            lead => format!("The game is over: {why}; North wins by {}.", -lead),
-        };
+        return format!("The game is over: {why}; {result}.");
     }
     match answer {
         _ if shown.hidden => format!("{side} to move."),
@@ -258,10 +264,11 @@ fn banner(shown: &PageState, answer: &Result<Answer, Refusal>, beyond: Option<u3
             Some(score) => format!("{side} to move loses by {}.", stones(-score)),
             None if let Some(estimate) = answer.estimate => {
                 let largest = beyond.map(|most| format!(" (the largest has {})", plural(most.into(), "stone")));
+                let is_proved = is_something_proved(answer.score, answer.board.stones());
+                let proved = if is_proved { format!(", proved {}", bounds_text(answer.score)) } else { String::new() };
                 format!(
-                    "{side} to move: estimated {}, proved {} stones; no {}-stone database here{}.",
+                    "{side} to move: estimated {}{proved} stones; no {}-stone database here{}.",
                     estimated(estimate),
-                    bounds_text(answer.score),
                     answer.board.stones(),
                     largest.unwrap_or_default()
                 )
@@ -296,6 +303,12 @@ fn worth(value: Bounds) -> String {
 /// Formats a value, proved or not: an estimate is marked.
 fn worth_or_estimate(one: &ValuedMove) -> String {
     one.estimate.map_or_else(|| worth(one.value), |hundredths| format!("≈ {}", estimated(hundredths)))
+}
+
+/// Whether bounds say more than that no player can win more than all stones on the board.
+fn is_something_proved(value: Bounds, stones: u32) -> bool {
+    let all = i64::from(stones);
+    i64::from(value.low()) > -all || i64::from(value.high()) < all
 }
 
 /// Formats a score or its bounds.

@@ -133,7 +133,7 @@ pub(super) async fn choose(
     let root = AnalysisRoot::new(&site, query.pos.parse()?, &query.moves)?;
     let from = root.position;
     let level: Level = query.level.parse().map_err(|error: LevelError| {
-        let hint = "level=fair, good, strong, expert or perfect";
+        let hint = "level=beginner, casual, strong, expert or perfect";
         Refusal::new(StatusCode::BAD_REQUEST, "bad-level", error.to_string(), hint)
     })?;
     let seed = query.seed.map_or_else(|| site.seed(), |QueryNumber(seed)| seed);
@@ -243,8 +243,8 @@ async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f6
 /// Returns the positions that a player of a level searches for a move.
 fn nodes(level: Level) -> u64 {
     match level {
-        Level::Fair => 2_000,
-        Level::Good => 10_000,
+        Level::Beginner => 2_000,
+        Level::Casual => 10_000,
         Level::Strong => 50_000,
         Level::Expert => 200_000,
         Level::Perfect => 1_000_000,

@@ -29,6 +29,7 @@ pub fn router(site: Arc<Site>) -> Router {
         .into_iter()
         .fold(Router::new(), script)
         .route("/", get(page::show))
+        .route("/how-to-play", get(page::how_to_play::show))
         .route("/style.css", get(|| async { reply::text(StatusCode::OK, "text/css; charset=utf-8", assets::STYLE) }))
         .route("/v1/probe", get(probe).post(batch::run))
         .route("/v1/analysis", get(analysis::analyze))

@@ -118,6 +118,14 @@ pub(super) struct WriteQuery {
     pos: String,
     #[serde(default)]
     moves: String,
+    /// The side that has resigned after the moves.
+    resigned: Option<ResignedSide>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+enum ResignedSide {
+    S,
+    N,
 }
 
 /// `GET /v1/transcript`.
@@ -130,11 +138,11 @@ pub(super) async fn write(
     play_all(&mut game, &query.moves).map_err(|what| {
         Refusal::new(StatusCode::BAD_REQUEST, "bad-moves", what, "moves=FfBd, up to the end of the game")
     })?;
-    let result = match game.outcome().map(|outcome| outcome.lead) {
-        None => "*",
-        Some(1..) => "1-0",
-        Some(0) => "1/2-1/2",
-        Some(_) => "0-1",
+    let result = match (game.outcome().map(|outcome| outcome.lead), query.resigned) {
+        (None, None) => "*",
+        (Some(1..), _) | (None, Some(ResignedSide::N)) => "1-0",
+        (Some(0), _) => "1/2-1/2",
+        (Some(_), _) | (None, Some(ResignedSide::S)) => "0-1",
     };
     let space = if game.turns().is_empty() { "\n\n" } else { "\n" };
     let text = Transcript { tags: vec![("Game".to_owned(), "Awari".to_owned())], game }.text();

@@ -14,9 +14,9 @@ use std::str::FromStr;
 #[strum(serialize_all = "lowercase")]
 pub enum Level {
     /// Halves the weight of a move every 6 stones that it loses.
-    Fair,
+    Beginner,
     /// Every 3 stones.
-    Good,
+    Casual,
     /// Every stone and a half.
     Strong,
     /// Every half a stone.
@@ -27,7 +27,7 @@ pub enum Level {
 
 /// An unknown name of a level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no level \"{found}\"; expected fair, good, strong, expert or perfect")]
+#[error("there is no level \"{found}\"; expected beginner, casual, strong, expert or perfect")]
 pub struct LevelError {
     /// The word.
     pub found: String,
@@ -35,7 +35,7 @@ pub struct LevelError {
 
 impl Level {
     /// All levels, the weakest first.
-    pub const ALL: [Level; 5] = [Level::Fair, Level::Good, Level::Strong, Level::Expert, Level::Perfect];
+    pub const ALL: [Level; 5] = [Level::Beginner, Level::Casual, Level::Strong, Level::Expert, Level::Perfect];
 
     /// Returns the name.
     pub fn word(self) -> &'static str {
@@ -45,8 +45,8 @@ impl Level {
     /// Returns the lost stones that halve the weight of a move; `None` if none may be lost.
     pub(crate) fn stones_halving(self) -> Option<f64> {
         match self {
-            Level::Fair => Some(6.0),
-            Level::Good => Some(3.0),
+            Level::Beginner => Some(6.0),
+            Level::Casual => Some(3.0),
             Level::Strong => Some(1.5),
             Level::Expert => Some(0.5),
             Level::Perfect => None,

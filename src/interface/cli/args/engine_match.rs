@@ -11,8 +11,8 @@ use std::time::Duration;
     group(ArgGroup::new("limit").args(["time", "movetime", "nodes", "depth"]).required(true).multiple(true)),
     after_help = "\
 Examples:
-  awari match --engine 'awari engine --level fair' \\
-    --engine 'awari engine' --name fair --name perfect \\
+  awari match --engine 'awari engine --level beginner' \\
+    --engine 'awari engine' --name beginner --name perfect \\
     --nodes 200 --games 8 --out games.ogn
   awari match --engine 'awari engine' --name few \\
     --engine 'awari engine' --name many --nodes 500 \\

@@ -370,9 +370,12 @@ Examples:
     --position '0 1 0 2 0 1  1 0 2 0 1 0'
   awari play --dir runs/quickstart --level strong \\
     --side north --position random:12
-  awari play --level good --nodes 10000
+  awari play --level casual --nodes 10000
 
-A move is its pit, with or without the number of stones in it: F or F4 for South, f or f4 for North. Other commands: values, best, line, book, undo, board, save FILE, quit.
+A move is its pit: 1 to 6 for the player to move, or F or F4 for South and f or f4 for North. Other commands: values, best, line, book, undo, board, save FILE, help, quit.
+
+Levels, and the stones that each gives away in a move, on average, in positions of ten stones: beginner 1, casual 0.6, strong 0.2, \
+expert 0.03, perfect 0.
 
 Positions that no database holds are searched, for one second a move unless a limit is given; the program says when its move \
 rests on an estimate. At level perfect it plays the best moves of an opening book first, and says when it leaves the book; book \

@@ -23,8 +23,8 @@ pub(crate) fn run(args: &BookPlayArgs) -> Result<Exit> {
     let mut lines = Lines::new(std::io::stdin().lock());
     print(&board(&game.now().text()))?;
     loop {
-        if let Some(end) = game.outcome() {
-            print(&format!("{}\n", outcome(&end)))?;
+        if let Some(outcome) = outcome(&game) {
+            print(&format!("{outcome}\n"))?;
             return Ok(Exit::Done);
         }
         let now = game.now();

@@ -130,6 +130,12 @@ pub(crate) fn positions_since_capture(game: &Game) -> Vec<Board> {
     std::iter::once(first).chain(after).take(kept.len()).map(|situation| situation.board).collect()
 }
 
+/// Whether bounds say more than that no player can win more than all stones of the board.
+pub(crate) fn is_something_proved(bounds: Bounds, stones: u32) -> bool {
+    let all = i64::from(stones);
+    i64::from(bounds.low()) > -all || i64::from(bounds.high()) < all
+}
+
 /// Returns the proved bounds of the score of a report.
 pub(crate) fn proved(report: &SearchReport) -> Bounds {
     Bounds::new(report.low, report.high)

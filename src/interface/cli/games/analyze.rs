@@ -303,8 +303,8 @@ fn text(
             );
         }
     }
-    if let Some(outcome) = transcript.game.outcome() {
-        let _ = writeln!(text, "{}", crate::games::play::outcome(&outcome));
+    if let Some(outcome) = crate::games::play::outcome(&transcript.game) {
+        let _ = writeln!(text, "{outcome}");
     }
     text
 }

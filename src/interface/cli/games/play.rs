@@ -3,15 +3,15 @@
 use crate::args::{PlayArgs, PlaySide};
 use crate::error::{CliError, Result};
 use crate::files::databases::oracle;
-use crate::games::analysis::{self, Analyst, positions_since_capture, proved};
+use crate::games::analysis::{self, Analyst, is_something_proved, positions_since_capture, proved};
 use crate::games::opening_book::{book_worth, opening_book, position_text};
 use crate::games::probe::{board, line, searched_line, searched_text, text};
 use crate::text::lines::Lines;
-use crate::text::output::print;
+use crate::text::output::{print, print_text};
 use book::OpeningBook;
 use disk::{RealDisk, clock};
 use game::notation::{MoveText, PositionText, Side};
-use game::play::{Game, GameEnd, GameOutcome, GameTurn};
+use game::play::{Game, GameEnd, GameTurn};
 use game::transcript::{Transcript, WrittenMove, side_name};
 use game::{HALF_PITS, Index, Orientation, Pit, PositionSet, Rules};
 use oracle::{Bounds, Level};
@@ -24,8 +24,14 @@ use std::time::Duration;
 /// The time to search a position, if no limit is given.
 const TIME_DEFAULT: Duration = Duration::from_secs(1);
 
-/// The reply to unknown commands.
-const HELP: &str = "a move (A to F for South, a to f for North, as F or F4), or: values, best, line, book, undo, board, save FILE, quit\n";
+/// The reply to `help` and to unknown commands.
+const HELP: &str = "\
+moves: 1 to 6, or A to F for South and a to f for North, as F or F4
+commands: values, best, line, book, undo, board, save FILE, help, quit
+";
+
+/// The longest part of an unknown command that is repeated, in characters.
+const UNKNOWN_MAX: usize = 40;
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), args.rules)?;
@@ -39,13 +45,13 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
     let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     let mut table = PlayedGame { game, analyst, book, is_book_followed: false, args, chance };
     if *table.game.rules() != Rules::AWARI {
-        print(&format!("{}: {}\n", table.game.rules().name, table.game.rules().text()))?;
+        print_text(&format!("{}: {}\n", table.game.rules().name, table.game.rules().text()))?;
     }
     table.show()?;
     let mut lines = Lines::new(std::io::stdin().lock());
     loop {
-        if let Some(outcome) = table.game.outcome() {
-            print(&format!("{}\n", self::outcome(&outcome)))?;
+        if let Some(outcome) = outcome(&table.game) {
+            print(&format!("{outcome}\n"))?;
             return Ok(Exit::Done);
         }
         if !table.is_persons_turn() {
@@ -110,13 +116,11 @@ impl PlayedGame<'_> {
             let said = if one.low == one.high {
                 format!("{name} is worth {}, as a search proved\n", Bounds::new(one.low, one.high))
             } else {
-                format!(
-                    "{name} rests on an estimate, {}; proved is {}\n",
-                    analysis::stones(one.estimated_hundredths()),
-                    Bounds::new(one.low, one.high)
-                )
+                let estimate = analysis::stones(one.estimated_hundredths());
+                let proved = proved_remark(Bounds::new(one.low, one.high), now.board.stones());
+                format!("{name} rests on an estimate, {estimate}{proved}\n")
             };
-            print(&said)?;
+            print_text(&said)?;
         }
         let turn = self.game.play(pit);
         self.played(turn)
@@ -154,7 +158,7 @@ impl PlayedGame<'_> {
         match found {
             None => print("there is no book; awari book expand makes one\n"),
             Some(None) => print("the book does not have this position\n"),
-            Some(Some(found)) => print(&position_text(&found, now.seats.side)),
+            Some(Some(found)) => print_text(&position_text(&found, now.seats.side)),
         }
     }
 
@@ -181,7 +185,7 @@ impl PlayedGame<'_> {
             "values" | "best" | "line" if !self.analyst.holds(&now.board) => match self.analyst.analyze_all(&self.game)
             {
                 Err(error) => print(&format!("{error}\n"))?,
-                Ok(report) => print(&searched(word, self.game.rules(), &now.text(), &report))?,
+                Ok(report) => print_text(&searched(word, self.game.rules(), &now.text(), &report))?,
             },
             // The game so far decides which move keeps a bound.
             "best" if !self.game.rules().has_scores() => match self.analyst.analyze_all(&self.game) {
@@ -195,7 +199,7 @@ impl PlayedGame<'_> {
                 Err(error) => print(&format!("{error}\n"))?,
                 Ok(_) if word == "line" => match line(&self.analyst.oracle, &now.text()) {
                     Err(error) => print(&format!("{error}\n"))?,
-                    Ok(line) => print(&format!("{line}\n"))?,
+                    Ok(line) => print_text(&format!("{line}\n"))?,
                 },
                 Ok(answer) if word == "values" => print(&text(&now.text(), &answer, self.game.rules().has_scores()))?,
                 Ok(answer) => {
@@ -216,13 +220,22 @@ impl PlayedGame<'_> {
                     }
                 }
             }
-            "save" if !rest.is_empty() => self.save(Path::new(rest.trim()))?,
-            _ => match WrittenMove::read(said) {
-                Some(written) => {
+            "save" if rest.is_empty() => print("save needs the name of a file, as in save game.ogn\n")?,
+            "save" => self.save(Path::new(rest.trim()))?,
+            "help" | "?" => print(HELP)?,
+            _ => match (pit_number(said), WrittenMove::read(said)) {
+                (Some(pit), _) => {
+                    let turn = self.game.play(pit);
+                    self.played(turn)?;
+                }
+                (None, Some(written)) => {
                     let turn = written.play(&mut self.game);
                     self.played(turn)?;
                 }
-                None => print(HELP)?,
+                (None, None) => {
+                    let unknown: String = said.chars().take(UNKNOWN_MAX).collect();
+                    print(&format!("\"{unknown}\" is not a move or a command\n{HELP}"))?;
+                }
             },
         }
         Ok(true)
@@ -237,6 +250,12 @@ impl PlayedGame<'_> {
     }
 }
 
+/// Parses a pit of the side to move as on the page: 1 to 6.
+fn pit_number(said: &str) -> Option<Pit> {
+    let number: usize = said.parse().ok()?;
+    Pit::ALL.get(number.checked_sub(1)?).copied()
+}
+
 /// Answers `values`, `best` or `line` about a position that was searched.
 fn searched(word: &str, rules: &Rules, position: &PositionText, report: &SearchReport) -> String {
     let best = report.moves.first();
@@ -247,7 +266,8 @@ fn searched(word: &str, rules: &Rules, position: &PositionText, report: &SearchR
             if report.is_exact() {
                 format!("{name}, worth {}\n", proved(report))
             } else {
-                format!("{name}, by estimate: {estimate}; proved is {}\n", proved(report))
+                let proved = proved_remark(proved(report), position.board().stones());
+                format!("{name}, by estimate: {estimate}{proved}\n")
             }
         }
         ("line", Some(_)) => format!("{}\n", searched_line(rules, position, report)),
@@ -255,17 +275,18 @@ fn searched(word: &str, rules: &Rules, position: &PositionText, report: &SearchR
     }
 }
 
+/// Returns `; proved is LOW to HIGH`, unless all stones of the board are between them.
+fn proved_remark(bounds: Bounds, stones: u32) -> String {
+    if is_something_proved(bounds, stones) { format!("; proved is {bounds}") } else { String::new() }
+}
+
 /// Describes the end of a game.
-pub(crate) fn outcome(outcome: &GameOutcome) -> String {
-    let how = match outcome.end {
+pub(crate) fn outcome(game: &Game) -> Option<String> {
+    let how = match game.outcome()?.end {
         GameEnd::CannotMove(side) => format!("{} cannot move", side_name(side)),
         GameEnd::Repeats { from } => format!("the position before move {} is repeated", from + 1),
     };
-    match outcome.lead {
-        0 => format!("{how}: the game is drawn"),
-        lead if lead > 0 => format!("{how}: South wins by {lead}"),
-        lead => format!("{how}: North wins by {}", -i16::from(lead)),
-    }
+    Some(format!("{how}: {}", game.result_text()?))
 }
 
 /// Parses a position, or draws a random one for `random:STONES`.

@@ -193,7 +193,10 @@ pub(crate) fn searched_text(rules: &Rules, position: &PositionText, report: &Sea
     let _ = if report.is_exact() {
         writeln!(text, "\nscore {} of {stones}, proved by a search", proved(report))
     } else {
-        writeln!(text, "\nestimate {} of {stones}, proved {}", analysis::stones(report.estimate), proved(report))
+        let bounds = proved(report);
+        let is_proved = analysis::is_something_proved(bounds, position.board().stones());
+        let proved = if is_proved { format!(", proved {bounds}") } else { String::new() };
+        writeln!(text, "\nestimate {} of {stones}{proved}", analysis::stones(report.estimate))
     };
     let _ = writeln!(
         text,
@@ -202,6 +205,7 @@ pub(crate) fn searched_text(rules: &Rules, position: &PositionText, report: &Sea
         report.depth,
         quantity::time(report.time.as_secs_f64())
     );
+    let is_proved = |bounds: Bounds| analysis::is_something_proved(bounds, position.board().stones());
     let mut table = TextTable::new(&["move", "captures", "proved", "estimate", ""]).numbers([1, 2, 3]);
     let is_best = proved_best(report);
     let mut moves: Vec<(usize, &SearchedMove)> = report.moves.iter().enumerate().collect();
@@ -211,7 +215,7 @@ pub(crate) fn searched_text(rules: &Rules, position: &PositionText, report: &Sea
         table.add_row([
             pit_name(one.pit, position.side()),
             one.captured.to_string(),
-            bounds.to_string(),
+            if is_proved(bounds) { bounds.to_string() } else { String::new() },
             if bounds.score().is_some() { String::new() } else { analysis::stones(one.estimated_hundredths()) },
             match (is_best(one), place) {
                 (true, _) => "best, proved",

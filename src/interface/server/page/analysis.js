@@ -23,30 +23,39 @@ export function provedText({ lo, hi }, side) {
 }
 
 /** Makes the elements of the evaluation. */
-export function evaluationElements() {
-  return el("section", { id: "evaluation", "aria-label": "Evaluation", "aria-busy": "false" },
-    el("figure", { id: "bar" }),
-    el("p", { id: "proved" }),
-    el("p", { id: "estimated" }),
-    el("table", { id: "lines", hidden: true },
-      el("caption", {}),
-      el("thead", {}, el("tr", {}, ...["Pit", "Proved", "Estimated", "Best play"].map((name) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, ...Array.from({ length: LINES }, () => el("tr", {},
-        el("th", { scope: "row" }), el("td", { class: "proved" }), el("td", { class: "estimated" }),
-        el("td", { class: "line" }, ...Array.from({ length: LINE_MOVES }, () => el("a", {})), el("span", {})))))));
-}
+export const evaluationElements = () => el("section", { id: "evaluation", "aria-label": "Evaluation", "aria-busy": "false" },
+  el("figure", { id: "bar" }),
+  el("p", { id: "proved" }),
+  el("p", { id: "estimated" }));
 
-/** Shows what is proved, and what is estimated if that is more. `view` may be null. */
+/** Makes the table of the best lines. */
+export const lineElements = () => el("table", { id: "lines", hidden: true },
+  el("caption", {}),
+  el("thead", {}, el("tr", {}, ...["Pit", "Proved", "Estimated", "Best play"].map((name) => el("th", { scope: "col" }, name)))),
+  el("tbody", {}, ...Array.from({ length: LINES }, () => el("tr", {},
+    el("th", { scope: "row" }), el("td", { class: "proved" }), el("td", { class: "estimated" }),
+    el("td", { class: "line" }, ...Array.from({ length: LINE_MOVES }, () => el("a", {})), el("span", {}))))));
+
+/** Whether bounds say more than that nobody can win more stones than there are on the board. */
+const isSomethingProved = ({ lo, hi }, stones) => lo > -stones || hi < stones;
+
+/**
+ * Shows what is proved, and what is estimated if that is more. `view` may be null; `view.beyond` says why there is only an
+ * estimate.
+ */
 export function showEvaluation(position, view) {
   byId("evaluation").hidden = !view;
+  lines(view, stonesOf(position));
   if (!view) return;
   const isExact = view.proved.lo === view.proved.hi;
   const estimate = isExact ? undefined : view.estimate;
   byId("bar").replaceChildren(bar(position, view.proved, estimate));
-  byId("proved").textContent = `Proved: ${provedText(view.proved, position.side)}.`;
+  // The heading of the page says what is proved to the stone.
+  const isProved = !isExact && isSomethingProved(view.proved, stonesOf(position));
+  byId("proved").textContent = isProved ? `Proved: ${provedText(view.proved, position.side)}.` : "";
   const about = estimate === undefined ? "…" : `about ${stonesOfHundredths(estimate, 2)} stones for ${sideName(position.side)}`;
-  byId("estimated").textContent = isExact ? "" : `Estimated: ${about}${estimate === undefined ? "" : "."}`;
-  lines(view);
+  const beyond = view.beyond ? `; ${view.beyond}` : "";
+  byId("estimated").textContent = isExact ? "" : `Estimated: ${about}${estimate === undefined ? "" : `${beyond}.`}`;
 }
 
 /**
@@ -74,15 +83,16 @@ function bar(position, { lo, hi }, estimate) {
     parts.push(drawn("path", { class: "mark", d: `M ${at} 8 l -6 -8 h 12 z M ${at} 28 l -6 8 h 12 z M ${at - 1} 8 v 20 h 2 v -20 z` }));
     label += `; South is estimated at ${(at * all / 480).toFixed(1)}`;
   }
-  return el("div", {},
-    drawn("svg", { viewBox: "-6 -2 492 40", role: "img", "aria-label": `${label}.` }, ...parts),
-    el("figcaption", {}, `${label}.`));
+  return drawn("svg", { viewBox: "-6 -2 492 40", role: "img", "aria-label": `${label}.` }, ...parts);
 }
 
 /** Shows the best lines, each move a link that plays it. The links stay as they are: one may be about to be clicked. */
-function lines({ moves, depth, nodes, milliseconds, isFinal, link }) {
-  byId("lines").hidden = !moves;
-  if (!moves) return;
+function lines(view, stones) {
+  byId("lines").hidden = !view?.moves;
+  if (!view?.moves) return;
+  const { moves, depth, nodes, milliseconds, isFinal, link } = view;
+  // A column that says nothing of any move is not shown.
+  byId("lines").classList.toggle("unproved", !moves.some((one) => isSomethingProved(one.proved, stones)));
   const effort = `depth ${depth}, ${nodes.toLocaleString("en")} positions, ${(milliseconds / 1000).toFixed(1)} s`;
   byId("lines").caption.textContent = `${isFinal ? "Best lines" : "Thinking"}: ${effort}`;
   [...byId("lines").tBodies[0].rows].forEach((row, number) => {
@@ -91,7 +101,7 @@ function lines({ moves, depth, nodes, milliseconds, isFinal, link }) {
     if (!one) return;
     const [pit, known, about, line] = row.cells;
     pit.textContent = one.pit;
-    known.textContent = proved(one.proved);
+    known.textContent = isSomethingProved(one.proved, stones) ? proved(one.proved) : "";
     known.className = `proved ${one.category}`;
     about.textContent = one.proved.lo === one.proved.hi ? "" : estimated(one);
     line.querySelectorAll("a").forEach((move, at) => {

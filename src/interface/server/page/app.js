@@ -3,25 +3,20 @@
 // The server renders the parts below the board (line, table of moves, histogram), searches where no database has the
 // position, and parses and formats games.
 
-import { estimated, evaluationElements, proved, provedText, showEvaluation } from "./analysis.js";
+import { estimated, evaluationElements, lineElements, provedText, showEvaluation } from "./analysis.js";
 import { drawBoard, hasMotion, showMove, showValues } from "./board.js";
 import { DEPTH, bookElements, showBook } from "./book.js";
-import { byId, count, el, sideName, signed, stonesOfHundredths, text, worth } from "./format.js";
-import { OPENING, STONES_MAX, moves, ownPits, pitName, pitOf, playBy, read, replay, stonesOf, written } from "./game.js";
-import { PARTS, analyze, booked, chosen, note, partsOf, posted, probed, rendered } from "./requests.js";
-import { LEVELS, THINKING, address, fromAddress, game, played, state } from "./state.js";
+import { byId, count, el, sideName, signed, worth } from "./format.js";
+import { OPENING, STONES_MAX, moves, outcomeText, ownPits, pitName, pitOf, playBy, read, replay, stonesOf, written } from "./game.js";
+import { historyElements, showHistory } from "./history.js";
+import { libraryElements } from "./library.js";
+import { newGameElements, openNewGame } from "./new_game.js";
+import { PARTS, analyze, booked, chosen, note, partsOf, probed, rendered, searched } from "./requests.js";
+import { analyseGame, lossOf, moveAt, noteAnalysis, noteAnswer, reviewElements, showProgress, showReview } from "./review.js";
+import { THINKING, address, fromAddress, game, gameTo, isAgainstComputer, isHidden, played, state } from "./state.js";
 
 playBy(document.documentElement.dataset);
 
-const PRESETS = [
-  ["Opening", OPENING],
-  ["Six against six", "0-0-1-2-1-2-1-0-2-1-1-1-18-18-S"],
-  ["A lap", "0-0-0-0-0-14-1-1-0-0-0-0-16-16-S"],
-  ["Feed or lose", "0-0-0-1-2-3-0-0-0-0-0-0-21-21-S"],
-  ["Round and round", "1-0-0-0-0-0-1-0-0-0-0-0-23-23-S"],
-];
-/** The most moves in an address: the server accepts 4 KiB, including the position. */
-const LETTERS_MAX = 3900;
 /** The pause between moves when the computer plays both sides, in milliseconds. */
 const PAUSE = 500;
 
@@ -33,33 +28,38 @@ let lastChange = "";
 let isBookFollowed = false;
 /** Ends the search of the server for the last position, and the motion of the last move. */
 let [searching, moving] = [new AbortController(), new AbortController()];
+/** Ends the analysis of the game; `null` while there is none. */
+let reviewing = null;
 
 // ---- moves through the game
 
 const now = () => game().positions.at(-1);
 
-function play(pit, kind = "") {
+function play(pit, kind = "", words = "") {
   const { positions, outcome } = game();
   const move = moves(positions.at(-1)).find((one) => one.pit === pit);
   if (outcome || !move) {
     notice = outcome ? "The game is over." : whyNot(positions.at(-1), pit);
     return show();
   }
-  return playAll(pitName(pit), kind);
+  return playAll(pitName(pit), kind, words);
 }
 
 /** Plays moves until the game is over. */
-function playAll(letters, kind = "") {
+function playAll(letters, kind = "", words = "") {
   let all = played();
   for (const letter of letters) {
     if (replay(state.start, all).outcome) break;
     all += letter;
   }
   // Repeating the same moves keeps those after them.
-  if (!state.letters.startsWith(all)) state.letters = all;
+  if (!state.letters.startsWith(all)) {
+    state.letters = all;
+    state.resigned = "";
+  }
   const isOne = all.length === state.at + 1;
   state.at = all.length;
-  changed(kind, isOne ? letters : "");
+  changed(kind, isOne ? letters : "", words);
 }
 
 function whyNot(position, pit) {
@@ -75,10 +75,70 @@ function go(at) {
 }
 
 function begin(position, kind = "") {
-  state.start = position;
-  state.letters = "";
-  state.at = 0;
+  Object.assign(state, { start: position, letters: "", at: 0, resigned: "" });
   changed(kind);
+}
+
+/** Begins a game of a person against the computer, or of two persons, or of the computer against itself. */
+function beginGame({ computer, level, isFromHere }) {
+  const start = isFromHere ? now() : read(OPENING);
+  Object.assign(state, { computer, level, hidden: null, turned: computer === "S", editing: false });
+  begin(start);
+}
+
+/** Removes the last move; against the computer, the last move of the person with the answer to it. */
+function takeBack() {
+  const { positions } = gameTo(state.letters.length);
+  let at = state.letters.length - 1;
+  if (state.resigned) at = state.letters.length;
+  while (at > 0 && positions[at].side === state.computer) at -= 1;
+  if (at < 0 || positions[at].side === state.computer) {
+    notice = "There is no move to take back.";
+    return banner();
+  }
+  Object.assign(state, { letters: state.letters.slice(0, at), at, resigned: "" });
+  return changed();
+}
+
+/** Turns the board, so that the other side sits below. */
+function turn() {
+  state.turned = !state.turned;
+  changed("turn");
+}
+
+/** Ends the game as a loss of the person, or of the side to move. */
+function resign() {
+  const { positions, outcome } = gameTo(state.letters.length);
+  if (outcome) return;
+  state.at = state.letters.length;
+  state.resigned = isAgainstComputer() ? (state.computer === "S" ? "N" : "S") : positions.at(-1).side;
+  changed();
+}
+
+/** Shows the values of all positions of the game, searching those that no database has. */
+async function analyse() {
+  reviewing?.abort();
+  const ended = new AbortController();
+  reviewing = ended;
+  if (!gameTo(state.letters.length).outcome) state.computer = "";
+  state.hidden = false;
+  changed("", "", "", true);
+  const { positions, outcome } = gameTo(state.letters.length);
+  const open = outcome ? positions.slice(0, -1) : positions;
+  try {
+    const refusal = await analyseGame({ positions: open, moves: (one) => moves(one).length }, (at) => searched(at, ended.signal), (done, all) => {
+      showProgress(done, all);
+      trail();
+    });
+    if (refusal) notice = `The analysis ended: ${refusal.message}.`;
+  } catch {
+    if (!ended.signal.aborted) notice = "The server does not answer.";
+  }
+  if (reviewing !== ended) return;
+  reviewing = null;
+  showProgress(null);
+  show();
+  if (notice) banner();
 }
 
 async function best() {
@@ -102,46 +162,19 @@ async function answerOfComputer(ticket) {
   const found = await chosen(state.level, searching.signal);
   if (ticket !== asked) return undefined;
   if (found.move) {
-    play(pitOf(found.move.pit), "reply");
-    if (found.source === "book") notice = `${found.move.pit} is a move of the book.`;
-    else if (isBookFollowed && found.source === "search") notice = `The book ended before ${found.move.pit}.`;
+    const isOver = isBookFollowed && found.source === "search";
     isBookFollowed = found.source === "book";
-    return banner();
+    const ofBook = isOver ? `The book ended before ${found.move.pit}.` : "";
+    return play(pitOf(found.move.pit), "reply", isBookFollowed ? `${found.move.pit} is a move of the book.` : ofBook);
   }
   notice = `${found.message ?? "The computer cannot move"}.`;
   return banner();
 }
 
-/** Loads the game in the text field. */
-async function importGame() {
-  const response = await posted("v1/transcript", byId("ogn").value);
-  const found = await response.json();
-  const letters = found.moves?.slice(0, found.over?.after) ?? "";
-  if (!response.ok) notice = `Invalid game: ${found.message}.`;
-  else if (letters.length > LETTERS_MAX) notice = `That game has more than ${LETTERS_MAX} moves.`;
-  else {
-    Object.assign(state, { start: read(found.start), letters, at: letters.length, computer: "", editing: false });
-    changed();
-    if (found.games > 1) notice = `The text has ${found.games} games; this is the first.`;
-    if (letters.length < found.moves.length) notice = `The game was over after move ${letters.length}; later moves were ignored.`;
-  }
-  banner();
-}
-
-/** Writes this game into the text field. */
-async function exportGame() {
-  const response = await fetch(`v1/transcript?pos=${written(state.start)}&moves=${state.letters}`);
-  if (response.ok) byId("ogn").value = await response.text();
-  else notice = `The server cannot export the game: ${(await response.json()).message}.`;
-  banner();
-}
-
-/** Distributes stones randomly over the pits; the stores share the rest. */
-function random(stones) {
-  const pits = Array(12).fill(0);
-  for (let stone = 0; stone < stones; stone += 1) pits[Math.floor(Math.random() * 12)] += 1;
-  const left = STONES_MAX - stones;
-  return { pits, stores: [Math.ceil(left / 2), Math.floor(left / 2)], side: "S" };
+/** Shows a game that was read. */
+function load(start, letters) {
+  Object.assign(state, { start, letters, at: letters.length, computer: "", resigned: "", editing: false });
+  changed();
 }
 
 function edit(place, more) {
@@ -175,74 +208,55 @@ function build() {
   const option = (value, label, chosen) => el("option", { value, selected: value === chosen }, label);
   const check = (label, id, action) => el("label", {}, el("input", { type: "checkbox", id, onchange: action }), ` ${label}`);
   const stones = databases.filter((one) => one.state === "sound" && one.stones > 0).map((one) => one.stones);
+  const isFirst = () => !state.letters && !state.computer;
+  byId("tools").prepend(el("button", { type: "button", id: "open-new-game", class: "main", onclick: () => openNewGame({ ...state, isFirst: isFirst() }) }, "New game"));
   byId("main").replaceChildren(
-    el("div", { class: "board", id: "board" }),
-    el("p", { class: "banner", id: "banner", role: "status" }),
-    evaluationElements(),
-    el("div", { class: "controls", id: "controls" },
-      button("Start", "To the start (Home)", () => go(0)),
-      button("← Back", "Take back (left arrow)", () => go(state.at - 1)),
-      button("Forward →", "Forward (right arrow)", () => go(state.at + 1)),
-      button("Best", "Play the best move (space)", tried(best)),
-      check("Hide values", "hide", (event) => { state.hidden = event.target.checked; changed(); }),
-      check("Edit", "edit", (event) => { state.editing = event.target.checked; changed(); }),
-    ),
-    el("div", { class: "controls", id: "editing" },
-      el("label", {}, el("input", { type: "radio", name: "stone", checked: true, onchange: () => { state.adding = true; } }), " Add stones"),
-      el("label", {}, el("input", { type: "radio", name: "stone", onchange: () => { state.adding = false; } }), " Remove stones"),
-      button("Other side to move", "Let the other side move", () => begin({ ...position, side: position.side === "S" ? "N" : "S" })),
-      button("Clear", "Remove all stones", () => begin({ pits: Array(12).fill(0), stores: [0, 0], side: "S" })),
-    ),
-    el("p", { class: "history", id: "history" }),
-    bookElements(),
-    ...PARTS.map((id) => el("div", { id })),
-    el("details", { open: true },
-      el("summary", {}, "Positions and players"),
-      el("div", { class: "controls" },
-        el("label", {}, "Preset ", el("select", { id: "preset", onchange: (event) => { if (event.target.value) begin(read(event.target.value)); event.target.value = ""; } },
-          option("", "choose"), ...PRESETS.map(([label, value]) => option(value, label)))),
-        el("label", {}, "Random of ", el("select", { id: "stones" }, ...stones.map((one) => option(one, count(one), stones.at(-1))))),
-        button("Random position", "Random position with this number of stones", () => begin(random(Number(byId("stones").value || 12)))),
+    newGameElements(beginGame),
+    el("div", { class: "table" },
+      el("div", { class: "board", id: "board" }),
+      el("p", { class: "banner", id: "banner", role: "status" }),
+      el("div", { class: "controls", id: "controls" },
+        button("Start", "To the start (Home)", () => go(0)),
+        button("← Back", "One move back (left arrow)", () => go(state.at - 1)),
+        button("Forward →", "One move forward (right arrow)", () => go(state.at + 1)),
+        button("End", "To the last move (End)", () => go(state.letters.length)),
+        button("Take back", "Remove the last move, against the computer with the answer to it", takeBack),
+        el("button", { type: "button", id: "resign", onclick: resign }, "Resign"),
+        button("Best", "Play the best move (space)", tried(best)),
+        el("button", { type: "button", id: "turn", title: "Let the other side sit below (t)", onclick: turn }, "Turn"),
       ),
-      el("div", { class: "controls" },
-        el("label", {}, "Computer plays ", el("select", { id: "computer", onchange: (event) => { state.computer = event.target.value; changed(); } },
-          option("", "neither"), option("S", "South"), option("N", "North"), option("both", "both"))),
-        el("label", {}, "Level ", el("select", { id: "level", onchange: (event) => { state.level = event.target.value; changed(); } },
-          ...LEVELS.map((level) => option(level, level)))),
+      el("div", { class: "controls", id: "views" },
+        check("Hide values", "hide", (event) => { state.hidden = event.target.checked; changed(); }),
+        check("Edit", "edit", (event) => { state.editing = event.target.checked; changed(); }),
         el("label", {}, "Server thinks ", el("select", { id: "thinking", onchange: (event) => { state.thinking = Number(event.target.value); changed(); } },
           ...THINKING.map((seconds) => option(seconds, seconds ? `${seconds} s` : "not")))),
+        el("button", { type: "button", id: "analyse", title: "Show the values and the errors of both players", onclick: tried(analyse) }, "Analyse this game"),
       ),
-      el("form", { class: "controls", onsubmit: (event) => {
-        event.preventDefault();
-        try { begin(read(byId("pos").value)); } catch (error) { notice = `Invalid position: ${error.message}.`; banner(); }
-      } },
-        el("label", {}, "Position ", el("input", { id: "pos", size: 34, autocomplete: "off", spellcheck: "false" })),
-        el("button", {}, "Set"),
-        button("Copy link", "Copy the URL of this page", copy)),
-    ),
-    el("details", {},
-      el("summary", {}, "Import and export"),
-      el("label", { for: "ogn" }, "A game: 1. F f 2. B d, F4 f4 B5x2, with tags and comments or without"),
-      el("textarea", { id: "ogn", rows: 6, spellcheck: "false" }),
-      el("div", { class: "controls" },
-        button("Import", "Read the game above", tried(importGame)),
-        button("Export", "Write this game above", tried(exportGame)),
+      el("div", { class: "controls", id: "editing" },
+        el("label", {}, el("input", { type: "radio", name: "stone", checked: true, onchange: () => { state.adding = true; } }), " Add stones"),
+        el("label", {}, el("input", { type: "radio", name: "stone", onchange: () => { state.adding = false; } }), " Remove stones"),
+        button("Other side to move", "Let the other side move", () => begin({ ...now(), side: now().side === "S" ? "N" : "S" })),
+        button("Clear", "Remove all stones", () => begin({ pits: Array(12).fill(0), stores: [0, 0], side: "S" })),
       ),
+      evaluationElements(),
     ),
-    el("details", {}, el("summary", {}, "Keys"),
-      el("p", {}, "1 to 6 play A to F of the player to move (add a stone while editing, remove one with Shift), ← and → go back and forward, Home to the start, space plays the best move, h hides values, e edits."),
+    el("div", { class: "panel" },
+      historyElements(),
+      reviewElements(),
+      lineElements(),
+      el("div", { id: "line" }),
+      el("div", { id: "moves" }),
+      bookElements(),
+    ),
+    el("div", { class: "more" },
+      el("div", { id: "histogram" }),
+      ...libraryElements({ begin, load, stones }),
+      el("details", {}, el("summary", {}, "Keys"),
+        el("p", {}, "1 to 6 play A to F of the player to move (add a stone while editing, remove one with Shift), ← and → go back and forward, Home to the start, End to the last move, space plays the best move, t turns the board, h hides values, e edits."),
+      ),
     ),
   );
-}
-
-async function copy() {
-  try {
-    await navigator.clipboard.writeText(location.href);
-    notice = "The link is copied.";
-  } catch {
-    notice = `Copy it from here: ${location.href}`;
-  }
-  banner();
+  byId("graph").addEventListener("click", (event) => go(moveAt(event, state.letters.length)));
 }
 
 function noAnswer() {
@@ -253,9 +267,15 @@ function noAnswer() {
 /**
  * Updates the address and the page after a change of state. Successive changes of one kind are one step of the browser
  * history, and so is a move with its reply; otherwise, going back would trigger the reply again. A change by one move is
- * shown as it happens: `letter` names it.
+ * shown as it happens: `letter` names it. `words` are said with the new position.
  */
-function changed(kind = "", letter = "") {
+function changed(kind = "", letter = "", words = "", isReview = false) {
+  // The analysis of a game ends with the game; going to another of its moves is no change.
+  if (reviewing && !isReview && !["go", "turn"].includes(kind)) {
+    reviewing.abort();
+    reviewing = null;
+    showProgress(null);
+  }
   const isSame = kind === "reply" || (kind && kind === lastChange);
   try {
     history[isSame ? "replaceState" : "pushState"](null, "", address());
@@ -264,49 +284,52 @@ function changed(kind = "", letter = "") {
   }
   lastChange = kind;
   notice = "";
-  refresh(letter);
+  refresh(letter, words);
 }
 
 const busy = (is) => byId("main").setAttribute("aria-busy", String(is));
 
-async function refresh(letter = "") {
+async function refresh(letter = "", words = "") {
   const ticket = ++asked;
   searching.abort();
   moving.abort();
   [searching, moving] = [new AbortController(), new AbortController()];
   busy(true);
-  const before = position;
-  ({ outcome } = game());
-  position = now();
-  [answer, analysis] = [null, null];
-  isThinking = false;
   try {
-    const move = letter && hasMotion() && moves(before).find((one) => pitName(one.pit) === letter);
+    const { positions } = game();
+    const before = positions.at(-2);
+    const move = letter && before && hasMotion() && moves(before).find((one) => pitName(one.pit) === letter);
     if (move) {
-      const { signal } = moving;
-      await showMove(byId("board"), before, move, signal);
+      await showMove(byId("board"), before, move, moving.signal);
       if (ticket !== asked) return;
     }
+    // All that describes a position changes when its last stone is sown, not before.
+    ({ outcome } = game());
+    position = now();
+    [answer, analysis] = [null, null];
+    isThinking = false;
+    notice = words;
     show();
     const found = await probed(position);
     if (ticket !== asked) return;
     answer = found;
+    noteAnswer(position, found);
     show();
-    const inBook = state.hidden || outcome ? null : await booked(position, DEPTH);
+    const inBook = isHidden() || outcome ? null : await booked(position, DEPTH);
     if (ticket !== asked) return;
     showBook(inBook, (letters) => address(played() + letters));
     // Bounds of the short search are shown unless a longer one follows.
-    const isShown = !state.hidden && !outcome && (typeof found.score === "number" || (found.score !== undefined && !state.thinking));
+    const isShown = !isHidden() && !outcome && (typeof found.score === "number" || (found.score !== undefined && !state.thinking));
     const parts = isShown ? await rendered(position) : {};
     if (ticket !== asked) return;
     for (const id of PARTS) byId(id).replaceWith(parts[id]?.cloneNode(true) ?? el("div", { id }));
-    const isComputers = [position.side, "both"].includes(state.computer) && !outcome && !state.editing && state.at === state.letters.length;
-    if (isComputers) {
+    const isReply = isComputers();
+    if (isReply) {
       isThinking = typeof found.score !== "number";
       banner();
       await answerOfComputer(ticket);
     }
-    if (!isComputers && !state.hidden && !outcome && typeof found.score !== "number") think(ticket);
+    if (!isReply && !reviewing && !isHidden() && !outcome && typeof found.score !== "number") think(ticket);
   } catch {
     if (ticket === asked) noAnswer();
   } finally {
@@ -314,6 +337,9 @@ async function refresh(letter = "") {
     if (ticket === asked) busy(false);
   }
 }
+
+/** Whether the computer is to move at the shown position. */
+const isComputers = () => [position.side, "both"].includes(state.computer) && !outcome && !state.editing && state.at === state.letters.length;
 
 /** Shows what the server finds out about this position while it searches. */
 async function think(ticket) {
@@ -325,11 +351,13 @@ async function think(ticket) {
     const refusal = await analyze(searching.signal, (found, isFinal) => {
       if (ticket !== asked) return;
       analysis = { ...found, isFinal };
+      noteAnalysis(position, found);
       showValues(byId("board"), view());
       // A banner that changed with each iteration would be read aloud each time.
       if (isFinal) {
         isThinking = false;
         banner();
+        trail();
       }
       evaluation();
     });
@@ -350,11 +378,13 @@ function show() {
   drawBoard(byId("board"), view());
   banner();
   evaluation();
-  byId("hide").checked = state.hidden;
+  byId("hide").checked = isHidden();
   byId("edit").checked = state.editing;
   byId("editing").hidden = !state.editing;
-  byId("computer").value = state.computer;
-  byId("level").value = state.level;
+  byId("resign").disabled = state.computer === "both" || Boolean(gameTo(state.letters.length).outcome);
+  byId("analyse").disabled = state.letters.length === 0;
+  // After the end of a game, its analysis is what comes next.
+  byId("analyse").classList.toggle("main", Boolean(outcome));
   byId("thinking").value = state.thinking;
   if (document.activeElement !== byId("pos")) byId("pos").value = written(position);
   // The parts are stale until the server has rendered those of this position.
@@ -362,33 +392,29 @@ function show() {
   trail();
 }
 
-/** Returns what a pit is worth, as text, words and class: a known value, or else an estimate. */
+/** Returns what a pit is worth, as text, what it is besides, and class: a known value, or else an estimate. */
 function valueOf(at) {
-  if (state.hidden || outcome) return null;
+  if (isHidden() || outcome) return null;
   const isHere = (one) => pitOf(one.pit) === at;
   const known = answer?.moves?.find(isHere);
   const searched = analysis?.moves.find(isHere);
   if (!known && !searched) return null;
-  if (!searched && known.estimate !== undefined) {
-    const best = answer.moves[0] === known;
-    return { text: estimated(known, 1), words: `estimated at ${stonesOfHundredths(known.estimate, 1)}${best ? ", best" : ""}`, tone: `${known.category}${best ? " best" : ""} estimated` };
-  }
-  if (!searched || typeof known?.value === "number") {
-    return { text: worth(known), words: `${text(known.value)}, ${known.category}${known.best ? ", best" : ""}`, tone: `${known.category}${known.best ? " best" : ""}` };
-  }
-  const best = analysis.moves[0] === searched;
-  const tone = `${searched.category}${best ? " best" : ""}`;
-  if (searched.proved.lo === searched.proved.hi) {
-    const value = { value: searched.proved.lo, category: searched.category };
-    return { text: worth(value), words: `${text(value.value)}, ${value.category}${best ? ", best" : ""}`, tone };
-  }
-  const words = `estimated at ${searched.at_most ? "most " : ""}${stonesOfHundredths(searched.estimate, 1)}${best ? ", best" : ""}`;
-  return { text: estimated(searched, 1), words, tone: `${tone} estimated` };
+  const shown = (text, { category }, isBest, isEstimated) => ({
+    text,
+    words: [...(isEstimated ? ["estimated"] : []), ...(isBest ? ["best"] : [])],
+    tone: `${category}${isBest ? " best" : ""}${isEstimated ? " estimated" : ""}`,
+  });
+  if (!searched && known.estimate !== undefined) return shown(estimated(known, 1), known, answer.moves[0] === known, true);
+  if (!searched || typeof known?.value === "number") return shown(worth(known), known, known.best, false);
+  const isBest = analysis.moves[0] === searched;
+  const { proved: { lo, hi }, category } = searched;
+  return lo === hi ? shown(worth({ value: lo, category }), searched, isBest, false) : shown(estimated(searched, 1), searched, isBest, true);
 }
 
 /** Returns what the board shows, and what its places do. */
 const view = () => ({
-  position,
+  position: outcome?.stores && !state.editing ? { ...position, pits: Array(12).fill(0), stores: outcome.stores } : position,
+  turned: state.turned,
   legal: outcome ? [] : moves(position).map((one) => one.pit),
   moves: outcome ? "" : position.side,
   editing: state.editing,
@@ -400,12 +426,13 @@ const view = () => ({
 /** Shows what is proved and what is estimated about this position. */
 function evaluation() {
   const score = answer?.score;
-  if (state.hidden || outcome || (score === undefined && !analysis)) return showEvaluation(position, null);
+  if (isHidden() || outcome || (score === undefined && !analysis)) return showEvaluation(position, null);
   const [lo, hi] = typeof score === "number" ? [score, score] : [score?.lo ?? -Infinity, score?.hi ?? Infinity];
   const found = typeof score === "number" ? null : analysis;
   const bounds = { lo: Math.max(lo, found?.proved.lo ?? lo), hi: Math.min(hi, found?.proved.hi ?? hi) };
   const link = (letters) => address(played() + letters);
-  return showEvaluation(position, { ...found, proved: bounds, estimate: found?.estimate ?? answer?.estimate, link });
+  const beyond = answer?.estimate !== undefined && !found ? `no ${stonesOf(position)}-stone database here${reach()}` : "";
+  return showEvaluation(position, { ...found, proved: bounds, estimate: found?.estimate ?? answer?.estimate, link, beyond });
 }
 
 /** Formats the stones of the largest database. */
@@ -416,18 +443,17 @@ function reach() {
 
 function verdict() {
   const side = sideName(position.side);
-  if (outcome) {
-    const { why, lead } = outcome;
-    return `The game is over: ${why}; ${lead === 0 ? "a draw" : `${lead > 0 ? "South" : "North"} wins by ${Math.abs(lead)}`}.`;
-  }
-  if (state.hidden || !answer) return `${side} to move.`;
+  if (outcome) return `The game is over: ${outcomeText(outcome)}.`;
+  if (isThinking && isComputers()) return `${side} to move; the computer is thinking.`;
+  if (isHidden() || !answer) return `${side} to move.`;
   if (typeof answer.score !== "number" && analysis?.isFinal) {
-    if (analysis.proved.lo === analysis.proved.hi) return `${side} to move: ${provedText(analysis.proved, position.side)}.`;
-    return `${side} to move: estimated ${stonesOfHundredths(analysis.estimate, 1)}, proved ${proved(analysis.proved)} stones.`;
+    const { lo, hi } = analysis.proved;
+    return lo === hi ? `${side} to move: ${provedText(analysis.proved, position.side)}.` : `${side} to move.`;
   }
   if (isThinking) return `${side} to move; the server is thinking.`;
   if (answer.score === undefined) return `${side} to move; ${answer.message}.`;
-  if (answer.estimate !== undefined) return `${side} to move: estimated ${stonesOfHundredths(answer.estimate, 1)}, proved ${text(answer.score)} stones; no ${stonesOf(position)}-stone database here${reach()}.`;
+  // What is estimated stands below the board.
+  if (answer.estimate !== undefined) return `${side} to move.`;
   const hasPairs = document.documentElement.dataset.repetition === "own-side" && answer.source !== "search";
   if (typeof answer.score !== "number" && hasPairs) return `${side} to move can force ${signed(answer.score.lo)}, and be held to ${signed(answer.score.hi)} stones.`;
   if (typeof answer.score !== "number") return `${side} to move: between ${signed(answer.score.lo)} and ${signed(answer.score.hi)} stones.`;
@@ -436,22 +462,20 @@ function verdict() {
 }
 
 function banner() {
-  const category = !state.hidden && !outcome && (answer?.category ?? (analysis?.isFinal && analysis.category));
+  const category = !isHidden() && !outcome && (answer?.category ?? (analysis?.isFinal && analysis.category));
   byId("banner").className = `banner ${category || ""}`;
   byId("banner").textContent = notice ? `${notice} ${verdict()}` : verdict();
 }
 
-/** Shows the moves of the game, each as a button that goes there. */
+/** Shows the moves of the game, their errors and the graph of the values. */
 function trail() {
-  const focused = document.activeElement?.dataset?.step;
-  byId("history").replaceChildren(...[...state.letters].map((letter, number) =>
-    el("button", {
-      type: "button", "data-step": number + 1, "aria-label": `after move ${number + 1}, ${letter}`,
-      "aria-current": number + 1 === state.at ? "step" : undefined, onclick: () => go(number + 1),
-    }, letter)));
-  if (focused !== undefined) document.querySelector(`[data-step="${focused}"]`)?.focus();
-  const here = byId("history").querySelector("[aria-current]");
-  if (here) byId("history").scrollTop = here.offsetTop - byId("history").offsetTop - byId("history").clientHeight / 2;
+  const { positions, outcome: end } = gameTo(state.letters.length);
+  const steps = [...state.letters].map((letter, number) => {
+    const { captures } = moves(positions[number]).find((one) => pitName(one.pit) === letter);
+    return { letter, captures, loss: isHidden() ? undefined : lossOf(positions[number], pitOf(letter)) };
+  });
+  showHistory(steps, { at: state.at, side: state.start.side, go });
+  showReview({ positions, letters: state.letters, outcome: end, at: state.at, isHidden: isHidden() });
 }
 
 document.addEventListener("click", (event) => {
@@ -462,36 +486,39 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("#pos, #stones, textarea")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("#pos, #stones, textarea, dialog")) return;
   const digit = /^Digit([1-6])$/.exec(event.code) ?? /^Numpad([1-6])$/.exec(event.code);
   // Form controls keep all other keys.
   if (!digit && event.target.closest("select, [type=radio]")) return;
   const place = event.target.dataset?.place;
   if (digit) {
-    const pit = ownPits(position.side)[Number(digit[1]) - 1];
+    // A move may still be shown as it happens.
+    const pit = ownPits(now().side)[Number(digit[1]) - 1];
     if (state.editing) edit(pit, event.shiftKey ? -1 : 1);
     else play(pit);
   } else if (state.editing && place !== undefined && ["+", "-", "Delete"].includes(event.key)) edit(Number(place), event.key === "+" ? 1 : -1);
   else if (event.key === "ArrowLeft") go(state.at - 1);
   else if (event.key === "ArrowRight") go(state.at + 1);
   else if (event.key === "Home") go(0);
+  else if (event.key === "End") go(state.letters.length);
+  else if (event.key === "t") turn();
   else if (event.key === " " && !event.target.closest("button, summary, a, input")) best().catch(noAnswer);
-  else if (event.key === "h") { state.hidden = !state.hidden; changed(); }
+  else if (event.key === "h") { state.hidden = !isHidden(); changed(); }
   else if (event.key === "e") { state.editing = !state.editing; changed(); }
   else return;
   event.preventDefault();
 });
 
-addEventListener("popstate", () => { lastChange = ""; notice = fromAddress(); refresh(); });
+addEventListener("popstate", () => { lastChange = ""; refresh("", fromAddress()); });
 
-notice = fromAddress();
+let mistake = fromAddress();
 try {
   ({ databases } = await (await fetch("v1/databases")).json());
 } catch {
-  notice = "The server does not answer.";
+  mistake = "The server does not answer.";
 }
 // The server has already rendered this address.
 const parts = partsOf(document);
-if (parts.moves && !notice) note(now(), parts);
+if (parts.moves && !mistake) note(now(), parts);
 build();
-refresh();
+refresh("", mistake);

@@ -1,6 +1,6 @@
 // The board: pits and stores with their seeds, and moves as they happen.
 
-import { ownPits, pitName } from "./game.js";
+import { held as heldText, ownPits, pitName } from "./game.js";
 import { count, drawn, el, sideName } from "./format.js";
 
 /** Seeds of a spiral are this angle apart, as in a sunflower: none hides another. */
@@ -22,8 +22,8 @@ export function seeds(number, turn) {
 }
 
 /**
- * Draws the board. `view` has the position, the legal pits, the shown values by pit, whether the board is edited, and the
- * actions of a click (`press`) and of the right button (`take`).
+ * Draws the board. `view` has the position, the legal pits, the shown values by pit, whether the board is turned or edited, and
+ * the actions of a click (`press`) and of the right button (`take`).
  */
 export function drawBoard(board, view) {
   const { position, editing } = view;
@@ -34,27 +34,34 @@ export function drawBoard(board, view) {
     onclick: (event) => view.press(at, event),
     oncontextmenu: (event) => { if (editing) { event.preventDefault(); view.take(at); } },
   },
-    el("span", { class: "name" }, pitName(at)),
-    el("span", { class: "stones" }, String(position.pits[at])),
+    // Blanks keep the words of what is shown apart.
+    el("span", { class: "name" }, pitName(at)), " ",
+    el("span", { class: "stones" }, String(position.pits[at])), " ",
     seeds(position.pits[at], at),
     el("span", { class: "value" }));
   const store = (side) => {
     const [at, held] = side === "S" ? [12, position.stores[0]] : [13, position.stores[1]];
-    const inside = [el("span", { class: "name" }, sideName(side)), el("span", { class: "stones" }, String(held)), seeds(held, at)];
+    const inside = [el("span", { class: "name" }, sideName(side)), " ", el("span", { class: "stones" }, heldText(held)), seeds(Math.floor(held), at)];
     const name = `store ${side === "S" ? "south" : "north"}${view.moves === side ? " moves" : ""}`;
     if (!editing) return el("div", { class: name, "data-store": at }, ...inside);
     return el("button", {
-      type: "button", class: name, "data-place": at, "aria-label": `${sideName(side)}'s store, ${count(held)}`,
+      type: "button", class: name, "data-place": at, "aria-label": `${sideName(side)} ${count(held)}, store`,
       onclick: (event) => view.press(at, event),
       oncontextmenu: (event) => { event.preventDefault(); view.take(at); },
     }, ...inside);
   };
-  board.replaceChildren(
+  const places = [
     store("N"),
     el("div", { class: "row north" }, ...[11, 10, 9, 8, 7, 6].map(pit)),
     el("div", { class: "row south" }, ...[0, 1, 2, 3, 4, 5].map(pit)),
     store("S"),
-  );
+  ];
+  board.classList.toggle("turned", view.turned);
+  if (view.turned) {
+    places.reverse();
+    for (const row of places.slice(1, 3)) row.append(...[...row.children].reverse());
+  }
+  board.replaceChildren(...places);
   showValues(board, view);
   if (focused !== undefined) document.querySelector(`[data-place="${focused}"]`)?.focus();
 }
@@ -65,7 +72,10 @@ export function showValues(board, view) {
     const at = Number(pit.dataset.place);
     const value = view.value(at);
     pit.className = `pit ${value?.tone ?? ""}`;
-    pit.setAttribute("aria-label", [`${pitName(at)}, ${count(view.position.pits[at])}`, ...(value ? [value.words] : [])].join(", "));
+    // The name of a control begins with what it shows.
+    const stones = view.position.pits[at];
+    const shown = value ? `${stones} ${value.text}` : count(stones);
+    pit.setAttribute("aria-label", [`${pitName(at)} ${shown}`, ...(value?.words ?? [])].join(", "));
     pit.querySelector(".value").textContent = value?.text ?? "";
   }
 }

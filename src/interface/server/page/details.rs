@@ -1,7 +1,7 @@
 //! The details below the board: principal line, table of moves and histogram of scores. Each is an element with an id,
 //! which the script copies.
 
-use super::{PageState, estimated, signed, stones, worth};
+use super::{PageState, estimated, is_something_proved, signed, stones, worth};
 use crate::catalogue::ScoreCount;
 use crate::probe::{SLAM, STARVES, ScoreValue, best_first, category, loss};
 use crate::site::Site;
@@ -9,7 +9,7 @@ use game::notation::{MoveText, Side};
 use game::quantity::plural;
 use game::{Illegal, Score};
 use maud::{Markup, html};
-use oracle::{Answer, LineEnd, PrincipalLine};
+use oracle::{Answer, LineEnd, PrincipalLine, ValuedMove};
 use std::sync::Arc;
 
 /// The largest number of moves of a line.
@@ -76,6 +76,8 @@ impl Details<'_> {
             return html! {};
         }
         let has_estimates = answer.moves.iter().any(|one| one.estimate.is_some());
+        let is_proved = |one: &&ValuedMove| is_something_proved(one.value, answer.board.stones());
+        let has_proofs = !has_estimates || answer.moves.iter().any(|one| is_proved(&one));
         let lost = |value: ScoreValue| match value {
             ScoreValue::Exact(value) => value.to_string(),
             ScoreValue::Between { lo, hi } => format!("{lo} to {hi}"),
@@ -86,18 +88,20 @@ impl Details<'_> {
                 thead {
                     tr {
                         th scope="col" { "Pit" }
-                        th scope="col" { @if has_estimates { "Proved" } @else { "Value" } }
+                        @if has_proofs { th scope="col" { @if has_estimates { "Proved" } @else { "Value" } } }
                         @if has_estimates { th scope="col" { "Estimated" } }
                         th scope="col" { "Captures" }
-                        // Of estimated moves, hardly a loss is proved.
-                        @if !has_estimates { th scope="col" { "Loss" } }
+                        // Of estimated moves, hardly anything is proved.
+                        @if !has_estimates { th scope="col" { "Gives away" } }
                     }
                 }
                 tbody {
                     @for one in best_first(answer) {
                         tr {
                             th scope="row" { (MoveText { pit: one.pit, side }) }
-                            td class=(category(one.value)) { (worth(one.value)) }
+                            @if has_proofs {
+                                td class=(category(one.value)) { @if !has_estimates || is_proved(&one) { (worth(one.value)) } }
+                            }
                             @if has_estimates {
                                 td.estimated { @if let Some(hundredths) = one.estimate { "≈ " (estimated(hundredths)) } }
                             }

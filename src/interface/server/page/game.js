@@ -97,7 +97,10 @@ export function replay(start, letters) {
   return { positions, outcome };
 }
 
-/** Returns the outcome if a position, given the previous ones, ends the game: the reason, and the lead of South. */
+/**
+ * Returns the outcome if a position, given the previous ones, ends the game: the reason, the lead of South, and the stores with
+ * the remaining stones, of which a player may get half of an odd number.
+ */
 function over(now, seen) {
   const lead = now.stores[0] - now.stores[1];
   const rows = ["S", "N"].map((side) => ownPits(side).reduce((sum, pit) => sum + now.pits[pit], 0));
@@ -106,13 +109,31 @@ function over(now, seen) {
     const left = stonesOf(now);
     const name = now.side === "S" ? "South" : "North";
     const taken = lead + (now.side === "S" ? -left : left);
-    return { why: `${name} cannot move`, lead: parameters.rest === "own-side" ? byRows : taken };
+    return ended(now, `${name} cannot move`, parameters.rest === "own-side" ? byRows : taken);
   }
   // Stores are part of the text and only grow.
   const text = written(now);
   if (seen.has(text)) {
-    return { why: "the position is repeated", lead: parameters.repetition === "own-side" ? byRows : lead };
+    return ended(now, "the position is repeated", parameters.repetition === "own-side" ? byRows : lead);
   }
   seen.add(text);
   return null;
+}
+
+function ended(now, why, lead) {
+  const all = stonesOf(now) + now.stores[0] + now.stores[1];
+  return { why, lead, stores: [(all + lead) / 2, (all - lead) / 2] };
+}
+
+/** Returns the outcome of a game that a side resigns: the stones stay where they are. */
+export const resignation = (side) => ({ why: `${side === "S" ? "South" : "North"} resigns`, winner: other(side) });
+
+/** Formats stones in a store, which may be half of an odd number. */
+export const held = (stones) => (stones % 1 ? `${Math.floor(stones) || ""}½` : String(stones));
+
+/** Describes an outcome, with the stones of both players as the board shows them. */
+export function outcomeText({ why, lead, stores, winner }) {
+  if (winner) return `${why}; ${winner === "S" ? "South" : "North"} wins`;
+  const [most, least] = [Math.max(...stores), Math.min(...stores)].map(held);
+  return `${why}; ${lead === 0 ? "a draw," : `${lead > 0 ? "South" : "North"} wins`} ${most} to ${least}`;
 }

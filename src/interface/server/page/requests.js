@@ -99,3 +99,14 @@ export const chosen = (level, signal) => {
   const query = new URLSearchParams({ pos: written(state.start), moves: played(), level, seed: Math.floor(Math.random() * 2 ** 32) });
   return patient(() => fetch(`v1/choose?${query}`, { signal }), signal).then((response) => response.json());
 };
+
+/** The most positions and milliseconds of a search for the analysis of a whole game. */
+const [REVIEW_NODES, REVIEW_TIME] = [100_000, 1000];
+
+/** Searches all moves of the position after some moves of the game. */
+export const searched = (at, signal) => {
+  const query = new URLSearchParams({
+    pos: written(state.start), moves: state.letters.slice(0, at), time: REVIEW_TIME, nodes: REVIEW_NODES, lines: 6, format: "json",
+  });
+  return patient(() => fetch(`v1/analysis?${query}`, { signal }), signal).then((response) => response.json());
+};
