@@ -355,6 +355,37 @@ fn proved_bounds_hold() {
     engine.quit();
 }
 
+/// A person at the keyboard gets the position, what it is worth, the commands, and a measure of the speed.
+#[test]
+fn people_are_answered_too() {
+    let place = TestDirectory::built(6);
+    let mut engine = Session::start(&place, "--dir run");
+    engine.say("position startpos moves Ff");
+    let drawn = engine.request("d\nisready", "readyok");
+    assert!(drawn.iter().any(|line| line == "  5  5  5  5  4  0") && drawn.len() == 8, "{drawn:?}");
+    assert!(drawn.iter().any(|line| line == "fen      5-5-5-5-4-0-5-5-5-5-4-0-0-0-S"), "{drawn:?}");
+    let unproved = engine.request("eval", "evaluation ");
+    assert!(unproved.len() == 1 && unproved[0].ends_with(" stones for South, without a search"), "{unproved:?}");
+    engine.say("position fen 0-0-0-0-0-2-1-1-0-0-0-1-20-23-N");
+    let proved = engine.request("eval", "evaluation ");
+    assert!(proved.len() == 2 && proved[0].starts_with("proved ") && proved[0].ends_with(" for North"), "{proved:?}");
+    let help = engine.request("help", "help, quit");
+    for command in ["uci", "position", "go", "eval", "bench"] {
+        assert!(help.iter().any(|line| line.starts_with(command)), "{command}: {help:?}");
+    }
+    // One thread with a new table counts the same nodes each time.
+    let nodes = |lines: &[String]| -> Vec<String> {
+        let words = |line: &String| line.split(" nps ").next().unwrap().to_owned();
+        lines.iter().map(words).collect()
+    };
+    let first = nodes(&engine.request("bench 4", "bench nodes "));
+    assert_eq!(first.len(), 5);
+    assert_eq!(nodes(&engine.request("bench 4", "bench nodes ")), first);
+    let refused = engine.request("bench deep\nisready", "readyok");
+    assert!(refused[0].contains("expected a depth from 1 to 30"), "{refused:?}");
+    engine.quit();
+}
+
 /// A script is executed in order, without another program that reads the answers.
 #[test]
 fn scripts_are_executed_in_order() {
@@ -367,7 +398,7 @@ fn scripts_are_executed_in_order() {
     }
     let replies: Vec<char> = lines.iter().filter_map(|line| line.strip_prefix("bestmove ")?.chars().next()).collect();
     assert!(replies.len() == 2 && replies[0].is_uppercase() && replies[1].is_lowercase(), "{lines:?}");
-    assert_eq!(lines.last().unwrap(), "info string unknown command what");
+    assert_eq!(lines.last().unwrap(), "info string unknown command what; help lists the commands");
     engine.has_ended();
     // The end of stdin lets a search with limits end, and stops one without.
     let huge = "99999999999999999999";

@@ -93,6 +93,46 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     place.awari("analyze --dir run folder").is(12).says(&["folder"]);
 }
 
+/// A game comes back with values and marks of errors, from the point of view of the player who moves or of South.
+#[test]
+fn games_are_annotated() {
+    let place = TestDirectory::built(9);
+    let start = "2-0-1-1-2-0-1-0-0-0-1-1-19-20-S";
+    fs::write(place.path("game.ogn"), format!("[Event \"e\"]\n[FEN \"{start}\"]\n\n1. A a 2. E a *\n")).unwrap();
+    let analyze = |options: &str| place.awari(&format!("analyze --dir run {options} game.ogn")).is(0);
+    let written = analyze("--ogn").out;
+    let json = analyze("--json").json();
+    let moves = json["moves"].as_array().unwrap();
+    for mark in ["??", "?", ""] {
+        let expected = moves.iter().filter(|one| match one["loss"].as_u64().unwrap() {
+            5.. => mark == "??",
+            2.. => mark == "?",
+            _ => mark.is_empty(),
+        });
+        let marked =
+            |word: &&str| word.starts_with(['A', 'a', 'E']) && word.trim_start_matches(char::is_alphabetic) == mark;
+        let body = written.split_once("\n\n").unwrap().1;
+        assert_eq!(body.split_whitespace().filter(marked).count(), expected.count(), "{mark}: {written}");
+    }
+    assert!(
+        written.starts_with("[Annotator \"awari ") && written.contains(start) && written.ends_with("*\n"),
+        "{written}"
+    );
+    // It is a game again.
+    fs::write(place.path("again.ogn"), &written).unwrap();
+    assert_eq!(place.awari("analyze --dir run --json again.ogn").is(0).json()["moves"], json["moves"]);
+    // From South's point of view, values change their sign where North moves, and only there.
+    let south = analyze("--json --view south").json();
+    for (number, one) in south["moves"].as_array().unwrap().iter().enumerate() {
+        let sign = if number % 2 == 0 { 1 } else { -1 };
+        assert_eq!(one["value"].as_i64().unwrap(), sign * moves[number]["value"].as_i64().unwrap(), "{one}");
+        assert_eq!(one["loss"], moves[number]["loss"]);
+    }
+    assert!(analyze("--view south").out.contains("values for South\n"));
+    assert!(analyze("--ogn --view south").out.contains("values for South"));
+    place.awari("analyze --dir run --ogn --json game.ogn").is(2);
+}
+
 /// All games of a file are analyzed, or a chosen one; what is no game is an error before the first one is analyzed.
 #[test]
 fn files_of_several_games_are_analyzed() {
@@ -135,12 +175,22 @@ fn files_of_several_games_are_analyzed() {
 fn a_game_is_played_taken_back_and_saved() {
     let place = TestDirectory::built(7);
     let command = format!("play --dir run --position {START} --level perfect --seed 1");
-    let said = play(&place, &command, "help\nvalues\nbest\nline\na\nA\nF\nundo\nF\nsave kept.ogn\nquit\n");
+    let said =
+        play(&place, &command, "help\nvalues\nbest\nline\na\nA\n6\nundo\nF\nsave kept.ogn\nsave\nnonsense\n7\nquit\n");
     let again = play(&place, &command, "undo\nquit\n");
     assert!(again.contains("there is no move to undo\n"), "{again}");
-    for part in
-        ["North 21   South 20", "score ", "North plays ", "saved in kept.ogn", "South is to move", "pit A is empty"]
-    {
+    for part in [
+        "\"nonsense\" is not a move or a command\nmoves: 1 to 6, ",
+        "\"7\" is not a move",
+        "commands: values, ",
+        "needs the name of a file",
+        "North 21   South 20",
+        "score ",
+        "North plays ",
+        "saved in kept.ogn",
+        "South is to move",
+        "pit A is empty",
+    ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     assert_eq!(said.matches("South plays F2").count(), 2);
@@ -197,7 +247,7 @@ fn every_level_plays_from_the_opening() {
 fn the_oware_protocol_is_answered() {
     let place = TestDirectory::built(7);
     let commands = format!(
-        "uci\nisready\nposition fen {START} moves F\nposition fen {START}\ngo movetime 100\nsetoption name Level value fair\n\
+        "uci\nisready\nposition fen {START} moves F\nposition fen {START}\ngo movetime 100\nsetoption name Level value beginner\n\
          setoption name Level value weak\nposition startpos moves FfBd\nposition here\nposition fen bad\nwhat\ngo\nucinewgame\nquit\nuci\n"
     );
     let said = play(&place, "engine --dir run", &commands);

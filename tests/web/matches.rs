@@ -29,6 +29,18 @@ fn row(result: &CommandResult, name: &str) -> Vec<String> {
     line.split_whitespace().skip(1).take(5).map(str::to_owned).collect()
 }
 
+/// Two engines of one program are told apart by their commands.
+#[test]
+fn engines_that_call_themselves_the_same_are_named_by_their_commands() {
+    let place = TestDirectory::new(1);
+    let awari = tests::awari();
+    let engines = format!("match --engine '\"{awari}\" engine --level beginner' --engine '\"{awari}\" engine'");
+    let found = place.awari(&format!("{engines} --depth 1 --games 2")).is(0);
+    assert!(found.out.contains("engine --level beginner") && !found.out.contains("(1)"), "{}", found.out);
+    let named = place.awari(&format!("{engines} --depth 1 --games 2 --name weak")).is(0);
+    assert_eq!(row(&named, "weak")[0], "2");
+}
+
 #[test]
 fn a_foreign_engine_plays_by_the_rules() {
     let place = TestDirectory::new(1);

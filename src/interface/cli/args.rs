@@ -27,8 +27,8 @@ pub(crate) use build::{
 };
 pub(crate) use engine_match::MatchArgs;
 pub(crate) use read::{
-    AnalyzeArgs, ArchiveArgs, CompareArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs, PlaySide,
-    ProbeArgs, RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
+    AnalysisView, AnalyzeArgs, ArchiveArgs, CompareArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs,
+    PlaySide, ProbeArgs, RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
 };
 pub(crate) use search::{SearchArgs, TableArgs};
 pub(crate) use values::{ClockControl, Listen, Sprt, TABLE_MIB_MIN};

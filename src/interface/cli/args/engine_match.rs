@@ -40,7 +40,7 @@ pub(crate) struct MatchArgs {
     /// Command of an engine; given twice
     #[arg(long = "engine", value_name = "CMD", required = true)]
     pub(crate) engines: Vec<String>,
-    /// Name of an engine, in the order of the commands [default: what it calls itself]
+    /// Name of an engine, in the order of the commands [default: what it calls itself; its command, if both call themselves the same]
     #[arg(long = "name", value_name = "NAME")]
     pub(crate) names: Vec<String>,
     /// File of openings, one a line

@@ -326,6 +326,15 @@ pub(crate) struct ServeArgs {
     pub(crate) hash: Budget,
 }
 
+/// The player whose stones count in values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnalysisView {
+    /// Player who moves
+    Mover,
+    /// South, throughout the game
+    South,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -334,13 +343,15 @@ Examples:
     '[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D2 a1 F2'
   awari analyze --dir runs/quickstart --json - < game.ogn
   awari analyze --nodes 10000 F4 f4 B5 d5
+  awari analyze --ogn --view south F4 f4 B5 d5
 
 A game is a list of moves such as F4 f4 B5 d5 E5x2, or a file in the Oware Game Notation. A move names its pit, A to F \
 for South and a to f for North; the number of stones in the pit, the captures and move numbers may be left out.
 
 A position that no database holds is searched, for a tenth of a second unless a limit is given. Losses that follow from \
 estimates are counted apart from those that are proved. With an opening book, moves are compared with it up to its end, and \
-the first player who does not play a best move of the book leaves it. Without --dir there are no databases.")]
+the first player who does not play a best move of the book leaves it; where book and search disagree, both are named with their \
+depths. Without --dir there are no databases.")]
 pub(crate) struct AnalyzeArgs {
     /// Run directory [default: no databases]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
@@ -359,6 +370,12 @@ pub(crate) struct AnalyzeArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the games in the Oware Game Notation, with values and marks of errors: ? gives away 2 stones or more, ?? 5 or more
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) ogn: bool,
+    /// Point of view of the values
+    #[arg(long, value_name = "VIEW", default_value = "mover")]
+    pub(crate) view: AnalysisView,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
 }
@@ -428,7 +445,7 @@ Examples:
     awari engine
 
 Commands: uci, ugi, isready, ucinewgame, uginewgame, setoption name NAME value VALUE, position startpos|fen POS [moves \
-FfBd], go, stop, ponderhit, quit. Limits of go: depth, nodes, movetime, wtime, btime, winc, binc, movestogo, infinite and \
+FfBd], go, stop, ponderhit, d, eval, bench, help, quit. Limits of go: depth, nodes, movetime, wtime, btime, winc, binc, movestogo, infinite and \
 ponder; without any the engine thinks for a second. White is South. Options: Hash, Threads, MultiPV, Level, Ponder, OwnBook and BookFile.
 
 Scores count stones for the player to move, in hundredths (cp). They are estimates; what is proved follows in lines `info \

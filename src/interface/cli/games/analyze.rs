@@ -4,13 +4,13 @@
 
 mod book_comparison;
 
-use crate::args::AnalyzeArgs;
+use crate::args::{AnalysisView, AnalyzeArgs};
 use crate::error::{CliError, Result};
 use crate::files::databases::oracle;
 use crate::games::analysis::{self, Analyst, proved};
 use crate::games::opening_book::opening_book;
 use crate::games::probe::pit_name;
-use crate::text::output::{print_json, print_json_line, print_text};
+use crate::text::output::{print, print_json, print_json_line, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;
@@ -39,6 +39,19 @@ const TIME_DEFAULT: Duration = Duration::from_millis(100);
 /// An estimated loss of this many hundredths of a stone counts as an error: it is nearer to a stone than to nothing.
 const ERROR_HUNDREDTHS: i32 = 50;
 
+/// A move that gives away this many hundredths of a stone is marked with `?`, and one that gives away more with `??`.
+const MISTAKE_HUNDREDTHS: i32 = 200;
+const BLUNDER_HUNDREDTHS: i32 = 500;
+
+/// The columns of a game in the Oware Game Notation.
+const OGN_COLUMNS: usize = 80;
+
+/// What is said of a move in a transcript: `?`, `??` or nothing, and a comment, which may be empty.
+struct MoveNote {
+    mark: &'static str,
+    comment: String,
+}
+
 /// A move of a game with what is proved and what is estimated about it.
 struct AnalyzedMove {
     judged: JudgedMove,
@@ -52,11 +65,53 @@ struct AnalyzedMove {
 struct EstimatedMove {
     value: i32,
     best: i32,
+    /// The depth of the search.
+    depth: u32,
 }
 
 impl EstimatedMove {
     fn loss(&self) -> i32 {
         (self.best - self.value).max(0)
+    }
+}
+
+impl AnalyzedMove {
+    /// Returns the hundredths of a stone that the move gives away, if they are proved or estimated.
+    fn loss(&self) -> Option<i32> {
+        let proved = self.judged.loss.map(|loss| 100 * i32::from(loss));
+        proved.or(self.estimate.as_ref().map(EstimatedMove::loss))
+    }
+
+    /// Returns a value from a point of view.
+    fn seen(&self, value: Bounds, view: AnalysisView) -> Bounds {
+        if self.is_turned(view) { Bounds::new(-value.high(), -value.low()) } else { value }
+    }
+
+    /// As [`seen`](Self::seen), of an estimate.
+    fn seen_estimate(&self, hundredths: i32, view: AnalysisView) -> i32 {
+        if self.is_turned(view) { -hundredths } else { hundredths }
+    }
+
+    fn is_turned(&self, view: AnalysisView) -> bool {
+        view == AnalysisView::South && self.judged.turn.side == Side::North
+    }
+
+    /// Returns the note of the move in a transcript.
+    fn note(&self, view: AnalysisView) -> MoveNote {
+        let mark = match self.loss() {
+            Some(BLUNDER_HUNDREDTHS..) => "??",
+            Some(MISTAKE_HUNDREDTHS..) => "?",
+            _ => "",
+        };
+        let value = match (&self.estimate, self.judged.value) {
+            (Some(found), _) => format!("estimated {}", analysis::stones(self.seen_estimate(found.value, view))),
+            (None, Some(value)) => self.seen(value, view).to_string(),
+            (None, None) => String::new(),
+        };
+        let better: Vec<String> = self.judged.better.iter().map(|pit| pit_name(*pit, self.judged.turn.side)).collect();
+        let better =
+            if mark.is_empty() || better.is_empty() { String::new() } else { format!("; better {}", better.join(" ")) };
+        MoveNote { mark, comment: format!("{value}{better}") }
     }
 }
 
@@ -137,12 +192,15 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         for one in &moves {
             players[usize::from(one.judged.turn.side == Side::North)].add(one);
         }
-        if args.json {
-            let value = json(&place, &transcript, &moves, &players, comparison.as_ref());
+        if args.ogn {
+            let space = if number > chosen.start + 1 { "\n" } else { "" };
+            print(&format!("{space}{}", ogn(&transcript, &moves, args.view)))?;
+        } else if args.json {
+            let value = json(&place, &transcript, &moves, args.view, &players, comparison.as_ref());
             if is_one { print_json(&value)? } else { print_json_line(&value)? }
         } else {
             let space = if number > chosen.start + 1 { "\n" } else { "" };
-            let text = text(&place, &transcript, &moves, &players, comparison.as_ref());
+            let text = text(&place, &transcript, &moves, args.view, &players, comparison.as_ref());
             print_text(&format!("{space}{text}"))?;
         }
     }
@@ -171,7 +229,10 @@ fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result
     let mut followed = book;
     for mut judged in review.turns {
         let found = followed.map_or(Ok(None), |book| book.position(&judged.before.board))?;
-        let compared = found.and_then(|found| ComparedMove::new(&found, judged.turn.pit));
+        let compared = match (found, book) {
+            (Some(found), Some(book)) => ComparedMove::new(book, &found, judged.turn)?,
+            _ => None,
+        };
         followed = followed.filter(|_| compared.is_some());
         let mut estimated = None;
         if judged.loss.is_none() {
@@ -180,7 +241,8 @@ fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result
             if let Some(one) = report.moves.iter().find(|one| one.pit == turn.pit) {
                 let (value, best) = (Bounds::new(one.low, one.high), proved(&report));
                 (judged.value, judged.best) = (Some(value), Some(best));
-                let found = EstimatedMove { value: one.estimated_hundredths(), best: report.estimate };
+                let (value_hundredths, depth) = (one.estimated_hundredths(), report.depth);
+                let found = EstimatedMove { value: value_hundredths, best: report.estimate, depth };
                 let best_move = report.moves.first().filter(|first| first.pit != turn.pit && found.loss() > 0);
                 judged.better = best_move.map(|first| first.pit).into_iter().collect();
                 match (value.score(), best.score()) {
@@ -221,10 +283,56 @@ fn read(disk: &RealDisk, words: &[String]) -> Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
+/// Writes a game with values, marks of errors and the result.
+fn ogn(transcript: &Transcript, moves: &[AnalyzedMove], view: AnalysisView) -> String {
+    let game = &transcript.game;
+    let start = Game::from(*game.rules(), &game.start().text());
+    let head = Transcript { tags: transcript.tags.clone(), game: start }.text();
+    let space = if head.is_empty() { "\n" } else { "" };
+    // If North begins the game, South's first move is missing.
+    let absent = usize::from(game.start().seats.side == Side::North);
+    let mut words = Vec::new();
+    for (at, one) in moves.iter().enumerate() {
+        let turn = one.judged.turn;
+        let number = match turn.side {
+            Side::South => format!("{}. ", (at + absent) / 2 + 1),
+            Side::North if at == 0 => "1... ".to_owned(),
+            Side::North => String::new(),
+        };
+        let MoveNote { mark, comment } = one.note(view);
+        words.push(format!("{number}{}{mark}", turn.text()));
+        if !comment.is_empty() {
+            words.push(format!("{{{comment}}}"));
+        }
+    }
+    let result = match transcript.game.outcome().map(|outcome| outcome.lead) {
+        None => "*",
+        Some(1..) => "1-0",
+        Some(0) => "1/2-1/2",
+        Some(_) => "0-1",
+    };
+    let of = if view == AnalysisView::South { "South" } else { "the player who moves" };
+    words.push(result.to_owned());
+    let mut text = format!("[Annotator \"awari {}, values for {of}\"]\n{head}{space}", env!("CARGO_PKG_VERSION"));
+    let mut column = 0;
+    for word in words {
+        if column > 0 {
+            let fits = column + 1 + word.len() < OGN_COLUMNS;
+            text.push(if fits { ' ' } else { '\n' });
+            column = if fits { column + 1 } else { 0 };
+        }
+        column += word.len();
+        text.push_str(&word);
+    }
+    text.push('\n');
+    text
+}
+
 fn text(
     place: &GameInText,
     transcript: &Transcript,
     moves: &[AnalyzedMove],
+    view: AnalysisView,
     players: &[PlayerRecord; 2],
     comparison: Option<&BookComparison>,
 ) -> String {
@@ -245,14 +353,18 @@ fn text(
         let all = quantity::plural(moves.len() as u64, "move");
         let _ = writeln!(text, "{estimated} of {all} estimated by a search, not proved");
     }
+    if view == AnalysisView::South {
+        text.push_str("values for South\n");
+    }
     let mut headings = vec!["", "move", "stones", "value", "best", "loss", "better", ""];
     headings.extend(comparison.map(|_| "book"));
     let mut table = TextTable::new(&headings).numbers([0, 2, 3, 4, 5]);
-    for (number, AnalyzedMove { judged, estimate, book }) in moves.iter().enumerate() {
+    for (number, one) in moves.iter().enumerate() {
+        let AnalyzedMove { judged, estimate, book } = one;
         let JudgedMove { turn, before, value, best, loss, better } = judged;
         let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
         let better: Vec<String> = better.iter().map(|pit| pit_name(*pit, turn.side)).collect();
-        let cell = |value: &Option<Bounds>| value.map_or_else(String::new, |value| value.to_string());
+        let cell = |value: &Option<Bounds>| value.map_or_else(String::new, |value| one.seen(value, view).to_string());
         let (value, best, loss, source) = match estimate {
             None => {
                 let loss = loss.filter(|&loss| loss > 0).map_or_else(String::new, |loss| loss.to_string());
@@ -261,7 +373,8 @@ fn text(
             Some(found) => {
                 let loss = f64::from(found.loss()) / 100.0;
                 let loss = if loss > 0.0 { format!("{loss:.2}") } else { String::new() };
-                (analysis::stones(found.value), analysis::stones(found.best), loss, "estimated")
+                let seen = |hundredths| analysis::stones(one.seen_estimate(hundredths, view));
+                (seen(found.value), seen(found.best), loss, "estimated")
             }
         };
         let mut cells = vec![
@@ -280,6 +393,13 @@ fn text(
     let _ = writeln!(text, "{}", table.fit(Width::stdout()));
     if let Some(comparison) = comparison {
         text += &comparison.text(moves);
+        for (number, one) in moves.iter().enumerate() {
+            if let (Some(book), Some(found)) = (&one.book, &one.estimate)
+                && let Some(disagreement) = book.disagreement(found.loss() >= ERROR_HUNDREDTHS, found.depth)
+            {
+                let _ = writeln!(text, "move {}, {}: {disagreement}", number + 1, one.judged.turn.text());
+            }
+        }
     }
     for (side, player) in [Side::South, Side::North].into_iter().zip(players) {
         let Player { moves, judged, errors, lost } = player.proved;
@@ -317,6 +437,7 @@ fn json(
     place: &GameInText,
     transcript: &Transcript,
     moves: &[AnalyzedMove],
+    view: AnalysisView,
     players: &[PlayerRecord; 2],
     comparison: Option<&BookComparison>,
 ) -> Value {
@@ -328,18 +449,26 @@ fn json(
         },
     };
     let stones = |hundredths: i32| f64::from(hundredths) / 100.0;
-    let turns = moves.iter().map(|AnalyzedMove { judged: one, estimate, book }| {
+    let turns = moves.iter().map(|analyzed| {
+        let AnalyzedMove { judged: one, estimate, book } = analyzed;
+        let seen = |value: Option<Bounds>| value.map(|value| analyzed.seen(value, view));
+        let estimated = |hundredths| stones(analyzed.seen_estimate(hundredths, view));
         let better: Vec<String> = one.better.iter().map(|pit| pit_name(*pit, one.turn.side)).collect();
-        let estimate = estimate.as_ref().map(
-            |found| json!({ "value": stones(found.value), "best": stones(found.best), "loss": stones(found.loss()) }),
-        );
+        let estimate = estimate.as_ref().map(|found| {
+            json!({
+                "value": estimated(found.value),
+                "best": estimated(found.best),
+                "loss": stones(found.loss()),
+                "depth": found.depth,
+            })
+        });
         json!({
             "move": one.turn.text().to_string(),
             "sown": one.turn.sown,
             "captured": one.turn.captured,
             "before": one.before.text().to_string(),
-            "value": value(one.value),
-            "best": value(one.best),
+            "value": value(seen(one.value)),
+            "best": value(seen(one.best)),
             "loss": one.loss,
             "better": better,
             "estimate": estimate,

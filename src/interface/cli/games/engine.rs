@@ -16,24 +16,25 @@ mod time;
 use crate::args::EngineArgs;
 use crate::error::{CliError, Result};
 use crate::files::databases::{UsedEvaluation, evaluation, oracle};
-use crate::games::analysis::{check_table_fits, positions_since_capture, searcher};
+use crate::games::analysis::{self, check_table_fits, positions_since_capture, searcher};
 use crate::games::opening_book::opening_book;
 use crate::games::play::RandomChoices;
+use crate::games::probe::board;
 use crate::signals;
 use crate::text::lines::{Lines, RejectedLine};
 use crate::text::output::print;
 use disk::{RealDisk, clock, threads};
-use game::notation::MoveText;
+use game::notation::{MoveText, PositionText, Side};
 use game::play::Game;
-use game::transcript::{Transcript, TranscriptError};
+use game::transcript::{Transcript, TranscriptError, side_name};
 use game::{HALF_PITS, Pit, Rules};
 use go::GoCommand;
 use info::SearchInfo;
 use options::EngineOptions;
-use oracle::{Level, Library, Oracle};
+use oracle::{AnswerSource, Level, Library, Oracle};
 use own_book::EngineBook;
 use pipeline::{Budget, Exit};
-use search::{SearchReport, SearchRequest, SearchStop, Searcher};
+use search::{NoScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
@@ -50,6 +51,29 @@ const EVENTS_MAX: usize = 16;
 
 /// The longest time of a search that no command can stop any more, since stdin has ended or only `quit` follows.
 const LAST_SEARCH_MAX: Duration = Duration::from_secs(60);
+
+/// The depth of `bench`, unless it names another, the largest, and the table of its searches.
+const BENCH_DEPTH: u32 = 12;
+const BENCH_DEPTH_MAX: u32 = 30;
+const BENCH_TABLE_BYTES: u64 = 16 << 20;
+
+/// The games whose last positions `bench` searches: legal by all rules.
+const BENCH_GAMES: [&str; 4] = ["", "Ff", "FfBd", "EeDdCc"];
+
+/// The answer to `help`.
+const HELP: &str = "\
+uci, ugi        name the engine and its options
+isready         answer readyok
+ucinewgame      begin another game
+setoption name NAME value VALUE
+position startpos|fen POSITION [moves FfBd]
+go [depth N] [nodes N] [movetime MS] [infinite] [ponder] [wtime MS btime MS winc MS binc MS movestogo N]
+stop, ponderhit end or go on with a search
+d               draw the position
+eval            value of the position without a search, and what is proved
+bench [DEPTH]   search fixed positions, and count nodes a second
+help, quit
+";
 
 /// Work of the thread that searches.
 type SearchJob = Box<dyn FnOnce() + Send>;
@@ -391,9 +415,79 @@ impl EngineSession {
                 String::new()
             }
             "stop" | "debug" | "ponderhit" | "" => String::new(),
-            other => remark(format!("unknown command {}", other.chars().take(40).collect::<String>())),
+            "d" => self.shown_position(),
+            "eval" => self.shown_evaluation(),
+            "help" => HELP.to_owned(),
+            "bench" => return self.bench(rest),
+            other => remark(format!(
+                "unknown command {}; help lists the commands",
+                other.chars().take(40).collect::<String>()
+            )),
         };
         print(&reply)
+    }
+
+    /// Draws the position. No line is empty.
+    fn shown_position(&self) -> String {
+        let now = self.game.now();
+        let seen = if now.seats.side == Side::South { now.board } else { now.board.turned() };
+        let end = self
+            .game
+            .outcome()
+            .map_or(String::new(), |_| format!("The game is over: {}\n", self.game.result_text().unwrap_or_default()));
+        format!(
+            "{}stores   South {}, North {}\nto move  {}\nfen      {}\n{end}",
+            board(&PositionText::of_board(seen)),
+            now.seats.south_store,
+            now.seats.north_store,
+            side_name(now.seats.side),
+            now.text(),
+        )
+    }
+
+    /// Says what the position is worth without a search, and what is proved by a database.
+    fn shown_evaluation(&self) -> String {
+        let now = self.game.now();
+        let side = side_name(now.seats.side);
+        let hundredths = self.evaluation.evaluation.hundredths(&now.board);
+        let proved = match self.oracle.answer(&now.board) {
+            Ok(answer) if answer.source != AnswerSource::Search => format!("proved     {} for {side}\n", answer.score),
+            _ => String::new(),
+        };
+        format!("{proved}evaluation {} stones for {side}, without a search\n", analysis::stones(hundredths))
+    }
+
+    /// Searches the same positions as always to a depth, and says how many nodes a second it took. One thread with a table of its
+    /// own counts the same number of nodes each time.
+    fn bench(&mut self, rest: &str) -> Result<()> {
+        let depth = match rest.trim() {
+            "" => BENCH_DEPTH,
+            text => match text.parse() {
+                Ok(depth) if (1..=BENCH_DEPTH_MAX).contains(&depth) => depth,
+                _ => return print(&remark(format!("bench: expected a depth from 1 to {BENCH_DEPTH_MAX}"))),
+            },
+        };
+        let rules = self.options.rules;
+        let searcher = searcher(rules, BENCH_TABLE_BYTES, &self.evaluation)?;
+        let (mut nodes, started) = (0, Instant::now());
+        for moves in BENCH_GAMES {
+            let game = position(rules, &format!("startpos moves {moves}"))
+                .expect("the games of the bench are legal by all rules");
+            searcher.table().clear();
+            let request = SearchRequest {
+                board: game.now().board,
+                before: &positions_since_capture(&game),
+                limits: SearchLimits { depth: Some(depth), ..SearchLimits::default() },
+                lines: 1,
+                threads: 1,
+            };
+            let report = searcher.search(&request, &NoScores, &SearchStop::new(), &mut |_| {});
+            nodes += report.nodes;
+            print(&format!("bench depth {depth} nodes {} moves {moves}\n", report.nodes))?;
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let a_second = if seconds > 0.0 { (nodes as f64 / seconds) as u64 } else { 0 };
+        print(&format!("bench nodes {nodes} nps {a_second} time {:.0}\n", 1000.0 * seconds))
     }
 
     /// Begins a search.

@@ -33,6 +33,7 @@ use process::{EngineFault, EngineProcess, NamedRules, NoReply, Patience};
 use statistics::{EloEstimate, PairCounts, SprtState};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -275,10 +276,23 @@ fn engine_names(
     }
     let Ok([mut first, mut second]) = <[EngineName; 2]>::try_from(found) else { return Ok(None) };
     if first.shown == second.shown {
+        // Two of one program differ by their options.
+        for (at, engine) in [&mut first, &mut second].into_iter().enumerate().skip(args.names.len()) {
+            engine.shown = without_controls(&command_name(&commands[at])).chars().take(NAME_MAX).collect();
+        }
+    }
+    if first.shown == second.shown {
         first.shown += " (1)";
         second.shown += " (2)";
     }
     Ok(Some([first, second]))
+}
+
+/// Returns a command as a name: the program without its folder, and its options.
+fn command_name(words: &[String]) -> String {
+    let program = words.first().map(Path::new).and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let options = words.iter().skip(1).map(String::as_str);
+    std::iter::once(&*program).chain(options).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the engines of South and North in the first or second game of a pair.

@@ -4,24 +4,60 @@
 //! reported apart.
 
 use super::AnalyzedMove;
-use book::{BookPosition, BookReply, Hundredths};
-use game::Pit;
+use book::{BookError, BookPosition, BookReply, Hundredths, OpeningBook};
 use game::notation::Side;
+use game::play::GameTurn;
 use game::transcript::side_name;
 use serde_json::{Value, json};
+use std::cmp::Ordering;
+
+/// The most moves of a line of the book that are followed.
+const LINE_MOVES_MAX: usize = 100;
 
 /// A move that the book has.
 pub(super) struct ComparedMove {
     reply: BookReply,
     /// What it is worth less than the best move of the book, by estimate.
     loss: Hundredths,
+    /// The length of the line of best moves that the book has from this move on, which its value rests on.
+    depth: usize,
 }
 
 impl ComparedMove {
     /// Compares a move with those of the book.
-    pub(super) fn new(position: &BookPosition, pit: Pit) -> Option<ComparedMove> {
-        let reply = *position.reply(pit)?;
-        Some(ComparedMove { reply, loss: reply.loss(position) })
+    pub(super) fn new(
+        book: &OpeningBook,
+        position: &BookPosition,
+        turn: GameTurn,
+    ) -> Result<Option<ComparedMove>, BookError> {
+        let Some(&reply) = position.reply(turn.pit) else { return Ok(None) };
+        let (mut depth, mut board) = (1, turn.after.board);
+        while depth < LINE_MOVES_MAX
+            && let Some(best) = book.best(&board)?
+        {
+            board = best.child;
+            depth += 1;
+        }
+        Ok(Some(ComparedMove { reply, loss: reply.loss(position), depth }))
+    }
+
+    /// Says which looked deeper, if the book and a search of some depth disagree about whether the move is an error.
+    pub(super) fn disagreement(&self, is_error_by_search: bool, search_depth: u32) -> Option<String> {
+        let is_error_by_book = i32::from(self.loss) >= super::ERROR_HUNDREDTHS;
+        let judged = |is_error| if is_error { "an error" } else { "no error" };
+        let deeper = match self.depth.cmp(&(search_depth as usize)) {
+            Ordering::Greater => "the book looked deeper",
+            Ordering::Less => "the search looked deeper",
+            Ordering::Equal => "both looked as deep",
+        };
+        (is_error_by_book != is_error_by_search).then(|| {
+            format!(
+                "{} by the book ({} moves deep), {} by the search (depth {search_depth}): {deeper}",
+                judged(is_error_by_book),
+                self.depth,
+                judged(is_error_by_search),
+            )
+        })
     }
 
     /// Returns `best`, or the loss in stones.
