@@ -1,9 +1,10 @@
 //! The databases of a directory.
 
+use crate::position::pit_letter;
 use crate::storage::{StoredInput, unreadable};
 use crate::{Database, Error, Position, Storage};
 use disk::{Disk, RealDisk};
-use game::{Pit, PositionSet};
+use game::{PositionSet, Rules};
 use oracle::{Answer, AnswerSource, Bounds, Library, Oracle, ValuedMove};
 use std::path::{Path, PathBuf};
 use store::Scores;
@@ -113,6 +114,11 @@ impl Databases {
         self.oracle.rules().name
     }
 
+    /// Returns the rules, for the moves of a [`Position`].
+    pub fn rule_set(&self) -> &Rules {
+        self.oracle.rules()
+    }
+
     /// Whether positions have scores by the rules. By others, those of oware, a position has two bounds, of which a score is
     /// known only where they are equal.
     pub fn has_scores(&self) -> bool {
@@ -203,8 +209,4 @@ fn database_paths(disk: &RealDisk, folder: &Path) -> Result<Vec<PathBuf>, Error>
     let mut paths = disk.list(folder).map_err(|error| Error::from(&error))?;
     paths.retain(|path| Library::stones_of(path).is_some());
     Ok(paths)
-}
-
-fn pit_letter(pit: Pit) -> char {
-    (b'A' + pit.number() as u8) as char
 }

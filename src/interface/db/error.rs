@@ -17,6 +17,9 @@ pub enum Error {
     /// The position or its text is invalid.
     #[error("invalid position: {0}")]
     Position(String),
+    /// A move is not legal.
+    #[error("invalid move: {0}")]
+    Move(String),
     /// There is no database with this number of stones.
     #[error("no {0}-stone database here")]
     Missing(u32),
@@ -77,6 +80,7 @@ impl Error {
                 error.path.as_deref()
             }
             Error::Position(_)
+            | Error::Move(_)
             | Error::Missing(_)
             | Error::NotContained(_)
             | Error::Bounds { .. }
