@@ -11,6 +11,7 @@ import io
 import multiprocessing
 import os
 import pathlib
+import pickle
 import re
 import signal
 import subprocess
@@ -57,7 +58,7 @@ def run_examples():
     assert runner.tries >= 30, f"only {runner.tries} examples were found"
     documented = set(test.name for test in tests if test.examples)
     public = {f"Databases.{name}" for name in dir(awari.Databases) if not name.startswith("_")}
-    without = public - documented - {f"Databases.{name}" for name in ("rules", "has_scores", "stones", "reachable_only")}
+    without = public - documented - {f"Databases.{name}" for name in ("path", "rules", "has_scores", "stones", "reachable_only")}
     assert not without, f"methods without an example: {without}"
 
 
@@ -279,6 +280,64 @@ def check_fork(directory):
         assert pool.map_async(count_positive, [directory] * 4).get(timeout=60) == [expected] * 4
 
 
+def check_protocols(directory):
+    """What Python expects of a container, and other processes of what they are given."""
+    databases = awari.open(directory)
+    assert awari.__version__ and databases.path == str(directory)
+    assert len(databases) == 9 and list(databases) == databases.stones and 8 in databases and 9 not in databases
+    assert None not in databases and "8" not in databases
+    assert numpy.array_equal(databases[6], databases.scores(6))
+    fails(KeyError, lambda: databases[9])
+    with databases as same:
+        assert same is databases
+    assert "\n" not in repr(databases) and str(directory) in repr(databases) and str(directory) in databases._repr_html_()
+    probe = databases.probe("1 0 0 0 0 2 1 1 0 0 0 1")
+    assert probe.position == [1, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 1] and len(repr(probe).splitlines()) == 1 + len(probe.moves)
+    assert "<table>" in probe._repr_html_()
+    for wrong in (None, 3.5, [None] * 12, {}.items):
+        try:
+            databases.probe(wrong)
+        except TypeError as error:
+            assert "expected a position: twelve integers" in str(error) and type(wrong).__name__ in str(error), error
+        else:
+            raise AssertionError(f"{wrong} is no position")
+    again = pickle.loads(pickle.dumps(databases))
+    assert again.path == databases.path and again.probe(probe.position) == probe
+    # Positions of all numbers of stones at once.
+    boards = numpy.concatenate([databases.positions(n) for n in databases])
+    expected = numpy.concatenate([databases.scores(n) for n in databases])
+    order = numpy.random.default_rng(1).permutation(len(boards))[:5000]
+    assert numpy.array_equal(databases.lookup(boards[order]), expected[order])
+    fails(awari.MissingError, lambda: databases.lookup([[4] * 12]))
+
+
+def check_lookup_of_bounds(directory):
+    databases = awari.open(directory)
+    found = databases.lookup(databases.positions(6))
+    expected = databases.scores(6)
+    assert numpy.array_equal(numpy.ma.getmaskarray(found), numpy.ma.getmaskarray(expected))
+    assert numpy.array_equal(found.compressed(), expected.compressed())
+
+
+def check_rules(directory):
+    """Positions without databases have the moves that databases give."""
+    databases = awari.open(directory)
+    for board in databases.positions(6)[::50]:
+        position = awari.Position(board, rules=databases.rules)
+        moves = databases.probe(position).moves
+        assert position.moves() == [move.pit for move in moves]
+        for move in moves:
+            assert position.captures(move.pit) == move.captured and position.play(move.pit).pits == move.child
+        for pit in set("ABCDEF") - set(position.moves()):
+            fails(ValueError, lambda: position.play(pit))
+    position = awari.Position()
+    assert position.pits == [4] * 12 and position.rules == "awari" and pickle.loads(pickle.dumps(position)) == position
+    assert position != awari.Position(rules="oware") and str(position).splitlines()[0].split() == list("fedcba")
+    for wrong in ("x", "f", "", "AB"):
+        fails(ValueError, lambda: position.play(wrong))
+    fails(ValueError, lambda: awari.Position(rules="chess"))
+
+
 def check_program():
     """The program of the package runs: output, exit codes and signals."""
     program = pathlib.Path(awari.__file__).parent.parent / "bin/awari"
@@ -309,5 +368,9 @@ check_opening(pathlib.Path("runs/opening"))
 check_arguments(awari.open("runs/raw-all"))
 check_changes(directories[0])
 check_fork(directories[-1])
+check_protocols(directories[0])
+check_lookup_of_bounds(with_bounds[0])
+check_rules(directories[0])
+check_rules(with_bounds[0])
 check_program()
 print(f"compared: {len(directories)} directories of scores, {len(with_bounds)} of bounds")

@@ -65,7 +65,8 @@ pub enum ExchangeError {
     },
     /// A Parquet table was asked for without the feature `parquet`.
     #[error(
-        "built without Parquet: build the program with `cargo build --release --features parquet`, or choose another format"
+        "built without Parquet: choose another format, or in Python write the columns of `awari.open(DIR).table(N)`; from a checkout, \
+         `cargo build --release --features parquet` builds the program with it"
     )]
     NoParquet,
     /// The file to compare with is absent.

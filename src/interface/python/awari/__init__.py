@@ -1,6 +1,6 @@
 """Reads endgame databases of awari and probes positions.
 
-open() opens the databases of a run directory. A score is the number of stones on the board that the player to move will
+Position knows the rules without databases; open() opens the databases of a run directory. A score is the number of stones on the board that the player to move will
 capture, minus the number that the opponent will, if both play best. By the rules of oware a position has two bounds instead:
 see Databases.bounds().
 
@@ -12,6 +12,6 @@ see Databases.bounds().
 Every byte is compared with a checksum before it is used: a damaged database gives awari.DamagedError, not a wrong score.
 """
 
-from ._awari import DamagedError, Databases, Error, MissingError, Move, Probe, Slab, open
+from ._awari import DamagedError, Databases, Error, MissingError, Move, Position, Probe, Slab, __version__, open
 
-__all__ = ["DamagedError", "Databases", "Error", "MissingError", "Move", "Probe", "Slab", "open"]
+__all__ = ["DamagedError", "Databases", "Error", "MissingError", "Move", "Position", "Probe", "Slab", "open"]

@@ -1,6 +1,8 @@
 //! Answers for positions.
 
-use awari_db::Bounds;
+use crate::error::exception;
+use crate::rules::board_html;
+use awari_db::{Bounds, Position};
 use pyo3::prelude::*;
 
 /// A legal move.
@@ -36,6 +38,8 @@ pub(crate) struct Probe {
     bounds: (i8, i8),
     /// The legal moves. Empty if the player to move cannot move; the game is then over.
     moves: Vec<Move>,
+    /// The twelve pits, those of the player to move first.
+    position: Vec<u32>,
 }
 
 impl From<awari_db::Move> for Move {
@@ -47,9 +51,10 @@ impl From<awari_db::Move> for Move {
 }
 
 impl Probe {
-    pub(crate) fn new(bounds: Bounds, moves: Vec<awari_db::Move>) -> Probe {
+    pub(crate) fn new(position: &Position, bounds: Bounds, moves: Vec<awari_db::Move>) -> Probe {
         let moves = moves.into_iter().map(Move::from).collect();
-        Probe { score: bounds.score(), bounds: (bounds.low(), bounds.high()), moves }
+        let position = position.pits().map(u32::from).to_vec();
+        Probe { score: bounds.score(), bounds: (bounds.low(), bounds.high()), moves, position }
     }
 }
 
@@ -58,6 +63,14 @@ fn text(name: &str, score: Option<i8>, bounds: (i8, i8)) -> String {
     match score {
         Some(score) => format!("{name}={score}"),
         None => format!("{name}=None, bounds={bounds:?}"),
+    }
+}
+
+impl Move {
+    fn row(&self) -> String {
+        let value =
+            self.value.map_or_else(|| format!("{} to {}", self.bounds.0, self.bounds.1), |value| value.to_string());
+        format!("<tr><td>{}</td><td>{}</td><td>{value}</td></tr>", self.pit, self.captured)
     }
 }
 
@@ -72,7 +85,18 @@ impl Move {
 #[pymethods]
 impl Probe {
     fn __repr__(&self) -> String {
-        let moves: Vec<String> = self.moves.iter().map(Move::__repr__).collect();
-        format!("Probe({}, moves=[{}])", text("score", self.score, self.bounds), moves.join(", "))
+        let moves: Vec<String> = self.moves.iter().map(|one| format!("\n  {}", one.__repr__())).collect();
+        format!("Probe({}, moves=[{}])", text("score", self.score, self.bounds), moves.join(","))
+    }
+
+    fn _repr_html_(&self) -> PyResult<String> {
+        let pits: Vec<String> = self.position.iter().map(u32::to_string).collect();
+        let position: Position = pits.join(" ").parse().map_err(exception)?;
+        let rows: String = self.moves.iter().map(Move::row).collect();
+        Ok(format!(
+            "{}<p>{}</p><table><tr><th>pit</th><th>captures</th><th>value</th></tr>{rows}</table>",
+            board_html(&position),
+            text("score", self.score, self.bounds),
+        ))
     }
 }

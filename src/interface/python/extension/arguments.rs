@@ -1,7 +1,8 @@
 //! Arguments from Python, checked.
 
 use crate::error::exception;
-use awari_db::Position;
+use crate::rules::RulePosition;
+use awari_db::{Position, Rules};
 use numpy::{Element, PyArray, PyArray1, PyArray2};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -38,10 +39,22 @@ pub(crate) fn position(argument: &Bound<'_, PyAny>) -> PyResult<Position> {
     if let Ok(text) = argument.cast::<PyString>() {
         return text.to_cow()?.parse().map_err(exception);
     }
+    if let Ok(position) = argument.cast::<RulePosition>() {
+        return Ok(position.get().position);
+    }
+    let kind = || argument.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string());
+    let wrong = || {
+        PyTypeError::new_err(format!(
+            "expected a position: twelve integers, a text of them, or an awari.Position; found {}",
+            kind()
+        ))
+    };
     let mut pits = [0; PITS];
     let mut found = 0;
-    for item in argument.try_iter()? {
-        let stones = natural(&item?, "pit")?;
+    for item in argument.try_iter().map_err(|_| wrong())? {
+        let item = item?;
+        let stones = natural(&item, "pit")
+            .map_err(|error| if error.is_instance_of::<PyTypeError>(argument.py()) { wrong() } else { error })?;
         if let Some(pit) = pits.get_mut(found) {
             *pit = u8::try_from(stones).unwrap_or(u8::MAX);
         }
@@ -55,6 +68,14 @@ pub(crate) fn position(argument: &Bound<'_, PyAny>) -> PyResult<Position> {
         return Err(PyValueError::new_err(format!("expected twelve pits, found {found}")));
     }
     Position::new(pits).map_err(exception)
+}
+
+/// Returns rules by their name.
+pub(crate) fn rules(name: &str) -> PyResult<Rules> {
+    Rules::by_name(name).ok_or_else(|| {
+        let known = Rules::KNOWN.map(|rules| rules.name).join(", ");
+        PyValueError::new_err(format!("rules: there are no rules {name:?}; known are {known}"))
+    })
 }
 
 /// Returns positions as an array of bytes with a row of twelve for each.

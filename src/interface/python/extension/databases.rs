@@ -4,14 +4,16 @@ use crate::answers::{Move, Probe};
 use crate::arguments::{self, PITS, natural};
 use crate::error::exception;
 use crate::handle::Handle;
+use crate::rules::NAMES;
 use crate::slabs::{BoundsIterator, Slab, SlabIterator};
-use crate::{arrays, mapped};
+use crate::{arrays, mapped, threads};
 use awari_db::{Bounds, Error, Position};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyIterator, PyTuple};
 use rayon::prelude::*;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -29,8 +31,9 @@ use std::path::PathBuf;
 pub(crate) fn open(py: Python<'_>, directory: &Bound<'_, PyAny>) -> PyResult<Databases> {
     // What the os module takes: text, bytes and path objects.
     let directory: PathBuf = py.import("os")?.call_method1("fsdecode", (directory,))?.extract()?;
+    let path = directory.clone().into_os_string();
     let databases = py.detach(|| awari_db::Databases::open(directory)).map_err(exception)?;
-    Ok(Databases { handle: Handle::new(databases) })
+    Ok(Databases { handle: Handle::new(databases), path })
 }
 
 /// The databases of a directory, all of one rule set and one position set. Made by awari.open().
@@ -45,13 +48,14 @@ pub(crate) fn open(py: Python<'_>, directory: &Bound<'_, PyAny>) -> PyResult<Dat
 #[pyclass(frozen, module = "awari")]
 pub(crate) struct Databases {
     handle: Handle,
+    path: OsString,
 }
 
 /// Positions that a thread converts at a time.
 const CHUNK_POSITIONS: usize = 4096;
 
-/// The names of the pits.
-const NAMES: [&str; PITS] = ["A", "B", "C", "D", "E", "F", "a", "b", "c", "d", "e", "f"];
+/// Positions that a thread looks up at a time.
+const LOOKUP_POSITIONS: usize = 64;
 
 #[pymethods]
 impl Databases {
@@ -65,6 +69,89 @@ impl Databases {
     #[getter]
     fn has_scores(&self) -> bool {
         self.handle.has_scores()
+    }
+
+    /// The directory, as it was given.
+    #[getter]
+    fn path(&self) -> OsString {
+        self.path.clone()
+    }
+
+    /// The number of databases.
+    fn __len__(&self) -> usize {
+        self.handle.stones().count()
+    }
+
+    /// Whether there is a database of n stones.
+    fn __contains__(&self, n: &Bound<'_, PyAny>) -> bool {
+        n.extract::<u32>().is_ok_and(|n| self.handle.stones().any(|stones| stones == n))
+    }
+
+    /// The scores of all positions with n stones, as scores(n). A number without a database raises KeyError.
+    fn __getitem__<'py>(&self, py: Python<'py>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if !self.__contains__(n) {
+            return Err(PyKeyError::new_err(n.clone().unbind()));
+        }
+        self.scores(py, n)
+    }
+
+    /// Iterates over the numbers of stones.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.stones().into_pyobject(py)?.try_iter()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Files stay open as long as an object or an array uses them, and no longer.
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {}
+
+    /// Pickles the path: another process opens the databases again.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (OsString,))> {
+        Ok((py.import("awari")?.getattr("open")?, (self.path.clone(),)))
+    }
+
+    /// Returns the scores of positions of any numbers of stones, an array of int8 for one of integers with twelve columns, masked
+    /// as that of scores(n).
+    ///
+    /// Raises awari.MissingError if a position needs a database that is not there, as probe() does.
+    ///
+    /// >>> awari.open("runs/quickstart").lookup([[0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]])
+    /// array([ 4, -1], dtype=int8)
+    #[pyo3(signature = (positions, /))]
+    fn lookup<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let positions = arguments::positions(positions)?;
+        let positions = positions.try_readonly()?;
+        let (rows, _) = positions.as_slice()?.as_chunks::<PITS>();
+        let count = rows.len() as u64;
+        let [low, high]: [Bound<'py, PyArray1<i8>>; 2] = [arrays::empty(py, &[count])?, arrays::empty(py, &[count])?];
+        {
+            let (mut lows, mut highs) = (low.try_readwrite()?, high.try_readwrite()?);
+            let (lows, highs): (&mut [i8], &mut [i8]) = (lows.as_slice_mut()?, highs.as_slice_mut()?);
+            let pool = threads::pool()?;
+            let handle = &self.handle;
+            py.detach(|| {
+                pool.install(|| {
+                    let bounds = lows.par_iter_mut().zip(highs.par_iter_mut());
+                    bounds.zip(rows).with_min_len(LOOKUP_POSITIONS).try_for_each(|((low, high), &pits)| {
+                        let position = Position::new(pits)?;
+                        (*low, *high) = match handle.score(&position) {
+                            Ok(score) => (score, score),
+                            Err(Error::Bounds { low, high }) => (low, high),
+                            Err(error) => return Err(error),
+                        };
+                        Ok(())
+                    })
+                })
+            })
+            .map_err(exception)?;
+        }
+        if self.handle.has_scores() {
+            return Ok(low.into_any());
+        }
+        arrays::masked(py, low.to_dyn().clone(), &high.to_dyn().clone(), &[count])
     }
 
     /// The numbers of stones of the databases, ascending.
@@ -83,12 +170,31 @@ impl Databases {
     fn __repr__(&self) -> String {
         let set = if self.handle.is_reachable_only() { "reachable" } else { "all" };
         let stones: Vec<u32> = self.handle.stones().collect();
-        let rules = if self.handle.has_scores() {
-String::new()
-} else {
-format!(", rules {}", self.handle.rules())
-};
-        format!("<awari.Databases of {stones:?} stones, {set} positions{rules}>")
+        let rules = if self.handle.has_scores() { String::new() } else { format!(", rules {}", self.handle.rules()) };
+        let stones = match (stones.first(), stones.last()) {
+            (Some(first), Some(last)) if (last - first) as usize + 1 == stones.len() => format!("{first} to {last}"),
+            _ => format!("{stones:?}"),
+        };
+        format!("<awari.Databases of {stones} stones, {set} positions{rules}: {}>", self.path.display())
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let escape = py.import("html")?.getattr("escape")?;
+        let path: String = escape.call1((self.path.to_string_lossy(),))?.extract()?;
+        let rows: Vec<String> = self
+            .handle
+            .stones()
+            .map(|stones| {
+                let positions =
+                    self.handle.database(stones).map_or("damaged".to_owned(), |one| one.positions().to_string());
+                format!("<tr><td>{stones}</td><td>{positions}</td></tr>")
+            })
+            .collect();
+        Ok(format!(
+            "<p>{path}, rules {}</p><table><tr><th>stones</th><th>positions</th></tr>{}</table>",
+            self.handle.rules(),
+            rows.concat()
+        ))
     }
 
     /// Returns the number of positions with n stones.
@@ -196,7 +302,7 @@ format!(", rules {}", self.handle.rules())
             Ok((bounds, self.handle.moves(&position)?))
         });
         let (bounds, moves) = answer.map_err(exception)?;
-        Ok(Probe::new(bounds, moves))
+        Ok(Probe::new(&position, bounds, moves))
     }
 
     /// Returns the moves of the highest value, as a list of awari.Move: those that no other move can exceed. Where moves have

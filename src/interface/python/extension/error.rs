@@ -11,7 +11,9 @@ create_exception!(awari, DamagedError, Error, "A database is damaged or wrong.")
 pub(crate) fn exception(error: awari_db::Error) -> PyErr {
     let message = error.to_string();
     match error {
-        awari_db::Error::Position(_) | awari_db::Error::NotContained(_) => PyValueError::new_err(message),
+        awari_db::Error::Position(_) | awari_db::Error::Move(_) | awari_db::Error::NotContained(_) => {
+            PyValueError::new_err(message)
+        }
         awari_db::Error::NoDatabases(_) | awari_db::Error::Missing(_) => MissingError::new_err(message),
         awari_db::Error::Damaged(_) => DamagedError::new_err(message),
         _ => Error::new_err(message),

@@ -11,6 +11,7 @@ mod databases;
 mod error;
 mod handle;
 mod mapped;
+mod rules;
 mod slabs;
 mod threads;
 
@@ -25,5 +26,12 @@ mod _awari {
     #[pymodule_export]
     use super::error::{DamagedError, Error, MissingError};
     #[pymodule_export]
+    use super::rules::RulePosition;
+    #[pymodule_export]
     use super::slabs::Slab;
+
+    /// The version of the package.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }
