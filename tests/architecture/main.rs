@@ -396,6 +396,22 @@ fn links_of_the_guide_lead_to_files_and_headings() {
     }
 }
 
+/// The package of a published crate has the texts of its licences: links to those of the repository.
+#[test]
+fn published_crates_have_their_licences() {
+    let manifests: Vec<_> = project_files().into_iter().filter(|path| path.ends_with("Cargo.toml")).collect();
+    let published = manifests.iter().filter(|path| read(&root().join(path)).contains("\npublish = true"));
+    let mut count = 0;
+    for manifest in published {
+        count += 1;
+        for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let found = root().join(manifest).with_file_name(name);
+            assert_eq!(read(&found), read(&root().join(name)), "{}", found.display());
+        }
+    }
+    assert!(count >= 6, "{count} crates are published");
+}
+
 /// Names of the planner that decide or predict. A stage reads its plan.
 const DECISIONS: [&str; 5] = ["CostModel", "Load", "Rates", "DatabasePlan::by", "by_each_method"];
 
