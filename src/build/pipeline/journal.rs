@@ -88,6 +88,8 @@ impl<'d> Journal<'d> {
         let now = self.disk.clock().utc();
         let entry = Entry { run: self.run(), at: now.as_secs(), millis: now.subsec_millis() as u16, record };
         let bytes = encode(&entry)?;
+        let fence = self.fence();
+        let _held = fence.hold();
         self.make_sure()?;
         let mut output = match self.output.take() {
             Some(output) => output,

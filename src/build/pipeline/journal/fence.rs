@@ -16,8 +16,8 @@ use crate::journal::contents::{Contents, JOURNAL_BYTES_MAX, JournalError};
 use crate::journal::record::Record;
 use disk::{Disk, DiskAccess, DiskError, DiskGuard};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The end of the journal as this run left it.
 #[derive(Debug)]
@@ -27,12 +27,16 @@ pub(crate) struct Fence {
     bytes: AtomicU64,
     /// Whether the journal has a record of this run, so that its number counts.
     raised: AtomicBool,
+    /// Held while the run appends a record, and while the end of the journal is checked: between a record and the new
+    /// length, a thread of a stage would find bytes beyond the end.
+    ends: Mutex<()>,
 }
 
 impl Fence {
     /// Makes the fence of run number `run`, for a journal of `bytes` bytes.
     pub(crate) fn new(path: &Path, run: u64, bytes: u64) -> Fence {
-        Fence { path: path.to_path_buf(), run, bytes: AtomicU64::new(bytes), raised: AtomicBool::new(false) }
+        let (raised, ends) = (AtomicBool::new(false), Mutex::new(()));
+        Fence { path: path.to_path_buf(), run, bytes: AtomicU64::new(bytes), raised, ends }
     }
 
     /// Returns the number of the run.
@@ -43,6 +47,11 @@ impl Fence {
     /// Returns the length of the journal as this run left it.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the end of the journal as it is for other threads, until the result is dropped.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds bytes that this run has appended.
@@ -99,6 +108,7 @@ impl Fence {
 
     /// Checks that no other run has taken the directory.
     fn check(&self, disk: &dyn Disk) -> Result<(), DiskError> {
+        let _held = self.hold();
         self.beyond(disk).and_then(|beyond| if beyond.is_empty() { Ok(()) } else { self.judge(&beyond) }).map_err(
             |error| match error {
                 JournalError::Disk(error) => error,
