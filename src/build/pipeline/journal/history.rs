@@ -39,8 +39,8 @@ pub struct StageSpan {
     pub stage: StageName,
     /// Why it ran.
     pub reason: String,
-    /// Seconds from the start of the run; no earlier than the end of the previous stage, although older journals count
-    /// whole seconds.
+    /// Seconds from the start of the run; if no other stage ran beside it, no earlier than the end of the previous one,
+    /// although older journals count whole seconds.
     pub begin_seconds: f64,
     /// Seconds from the start of the run; for an attempt without an end, until the last sign of life.
     pub end_seconds: f64,
@@ -144,17 +144,23 @@ impl History {
 impl RunSpan {
     /// Returns the seconds from its start to its end or last sign of life.
     pub fn seconds(&self) -> f64 {
-        let last = self.stages.last().map_or(0.0, |stage| stage.end_seconds);
-        last.max(self.last_at - self.began_at)
+        let ends = self.stages.iter().map(|stage| stage.end_seconds);
+        ends.fold(self.last_at - self.began_at, f64::max)
     }
 
-    /// Extends the run and its current attempt to a time in seconds since 1970.
+    /// Extends the run and its current attempts to a time in seconds since 1970.
     fn add_heartbeat(&mut self, at: f64) {
         self.last_at = self.last_at.max(at);
         let now = self.last_at - self.began_at;
-        if let Some(span) = self.stages.last_mut().filter(|span| span.outcome == StageOutcome::Unfinished) {
+        for span in self.stages.iter_mut().filter(|span| span.outcome == StageOutcome::Unfinished) {
             span.end_seconds = span.end_seconds.max(now);
         }
+    }
+
+    /// Returns the current attempt at a stage.
+    fn current(&mut self, stage: &StageName) -> Option<&mut StageSpan> {
+        let is_current = |span: &&mut StageSpan| span.stage == *stage && span.outcome == StageOutcome::Unfinished;
+        self.stages.iter_mut().rev().find(is_current)
     }
 
     fn take(&mut self, record: &Record) {
@@ -172,13 +178,13 @@ impl RunSpan {
                 });
             }
             Record::StageDone { stage, measured, .. } => {
-                if let Some(span) = self.stages.last_mut().filter(|span| span.stage == *stage) {
+                if let Some(span) = self.current(stage) {
                     span.end_seconds = span.begin_seconds + measured.wall_seconds.max(0.0);
                     span.outcome = StageOutcome::Done(Box::new(measured.clone()));
                 }
             }
             Record::StageFailed { stage, message } => {
-                if let Some(span) = self.stages.last_mut().filter(|span| span.stage == *stage) {
+                if let Some(span) = self.current(stage) {
                     span.end_seconds = span.begin_seconds.max(now);
                     span.outcome = StageOutcome::Failed(message.clone());
                 }
@@ -245,6 +251,31 @@ mod tests {
         assert_eq!(failed.seconds(), 10.0);
         assert!(matches!(failed.stages[2].outcome, StageOutcome::Failed(_)));
         assert_eq!((remarks.len(), remarks[0].is_bad), (1, true));
+    }
+
+    #[test]
+    fn stages_side_by_side_overlap() {
+        let [sweep, verify]: [StageName; 2] = ["sweep:3", "verify:2"].map(|name| name.parse().unwrap());
+        let begins =
+            |at, stage: &StageName| entry(1, at, Record::StageStarted { stage: stage.clone(), reason: String::new() });
+        let done = |at, stage: &StageName, wall_seconds| {
+            let measured = Measured { wall_seconds, ..Measured::default() };
+            entry(1, at, Record::StageDone { stage: stage.clone(), artifacts: Vec::new(), measured })
+        };
+        // The stage that began first ends last; another one does not end.
+        let entries = [
+            started(1, 100),
+            begins(101, &sweep),
+            begins(102, &verify),
+            done(104, &verify, 2.0),
+            begins(105, &verify),
+            done(109, &sweep, 8.0),
+        ];
+        let run = &History::of(&entries).runs[0];
+        let spans: Vec<_> = run.stages.iter().map(|span| (span.begin_seconds, span.end_seconds)).collect();
+        assert_eq!(spans, [(1.0, 9.0), (2.0, 4.0), (5.0, 9.0)]);
+        assert_eq!((run.seconds(), run.stages[2].outcome.clone()), (9.0, StageOutcome::Unfinished));
+        assert!(matches!(run.stages[0].outcome, StageOutcome::Done(_)));
     }
 
     #[test]
