@@ -60,7 +60,8 @@ pub(crate) static CAPTURE: StageKind = StageKind {
 fn declare(kind: &StageKind, settings: &Settings, plan: &DatabasePlan) -> Declaration {
     let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
     let smaller = settings.smaller(stones).map(files::database).collect();
-    let before = settings.stones().rev().find(|&before| before < stones);
+    // With several stages at a time, verifications run beside.
+    let before = settings.stones().rev().find(|&before| before < stones && settings.stages_at_a_time == 1);
     let stage = StageSpec {
         after: before.and_then(|before| verify::stage_of(settings, before)).into_iter().collect(),
         ..declaration::stage(kind, plan, None, smaller, vec![captures.clone()])

@@ -11,7 +11,7 @@ use pipeline::StageError;
 use pipeline::StageResult as Result;
 use planner::{BuildPlan, DatabasePlan, StageMemory};
 use solvers::{Bytes, ChoiceCounts, ScoreRows};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a stage uses of the stage cache.
@@ -29,11 +29,17 @@ pub(crate) struct CacheUse {
 #[derive(Default)]
 pub(crate) struct StageCache(Mutex<CacheContent>);
 
+/// Counts of the latest databases that are kept: more than are solved and not counted at any time.
+const COUNTS_MAX: usize = 16;
+
 #[derive(Default)]
 struct CacheContent {
-    captures: Option<(Digest, Bytes)>,
-    choice: Option<CountedChoice>,
-    histogram: Option<(Digest, Histogram)>,
+    /// Memory of the running stages, as planned.
+    running: Vec<u64>,
+    /// Captures of databases that are not solved yet, one if only one stage runs at a time.
+    captures: Vec<(Digest, Bytes)>,
+    choices: VecDeque<CountedChoice>,
+    histograms: VecDeque<(Digest, Histogram)>,
     spare: Vec<Bytes>,
     /// Scores of whole databases, in canonical order, instead of decoded blocks.
     databases: BTreeMap<u32, (Digest, Arc<Bytes>)>,
@@ -55,36 +61,73 @@ impl CacheContent {
     fn database_bytes(&self) -> u64 {
         self.databases.values().map(|(_, scores)| scores.memory_bytes()).sum()
     }
-}
 
-impl StageCache {
-    /// Drops what the next stage does not use, and spare arrays that do not fit the budget beside its memory.
-    pub(crate) fn begin(&self, cache_use: CacheUse, stage_bytes: u64, plan: &DatabasePlan) {
-        let mut content = self.content();
-        if !cache_use.captures
-            && let Some((_, captures)) = content.captures.take()
-        {
-            content.spare.push(captures);
+    fn begin_alone(&mut self, cache_use: CacheUse, stage_bytes: u64, plan: &DatabasePlan) {
+        if !cache_use.captures {
+            self.spare.extend(self.captures.drain(..).map(|(_, captures)| captures));
         }
         // The plans of other stages have no cache of blocks.
         if !cache_use.databases {
-            content.databases.clear();
+            self.databases.clear();
         }
         // No stage of a bound method takes a spare array.
         if plan.method().has_bounds() {
-            content.spare.clear();
+            self.spare.clear();
         }
         if cache_use.arrays {
             return;
         }
         let StageMemory { cache_bytes, budget_bytes, .. } = *plan.memory();
-        while stage_bytes + content.memory_bytes(cache_bytes) > budget_bytes {
-            if content.spare.pop().is_none() && content.databases.pop_first().is_none() {
+        while stage_bytes + self.memory_bytes(cache_bytes) > budget_bytes {
+            if self.spare.pop().is_none() && self.databases.pop_first().is_none() {
                 break;
             }
         }
     }
 
+    /// Drops arrays until all that are left fit the budget beside the running stages.
+    fn shrink(&mut self, budget_bytes: u64) {
+        let running = self.running.iter().copied().fold(0, u64::saturating_add);
+        let captures =
+            |content: &CacheContent| content.captures.iter().map(|(_, bytes)| bytes.memory_bytes()).sum::<u64>();
+        while running.saturating_add(self.memory_bytes(0) + captures(self)) > budget_bytes {
+            let is_dropped =
+                self.spare.pop().is_some() || self.databases.pop_first().is_some() || self.captures.pop().is_some();
+            if !is_dropped {
+                break;
+            }
+        }
+    }
+}
+
+/// The part of a running stage in the cache; it ends when dropped.
+pub(crate) struct CachePart<'c> {
+    cache: &'c StageCache,
+    stage_bytes: u64,
+}
+
+impl Drop for CachePart<'_> {
+    fn drop(&mut self) {
+        let mut content = self.cache.content();
+        if let Some(at) = content.running.iter().position(|bytes| *bytes == self.stage_bytes) {
+            content.running.swap_remove(at);
+        }
+    }
+}
+
+impl StageCache {
+    /// Drops what the next stage does not use, and spare arrays that do not fit the budget beside its memory. While other
+    /// stages run, which may use anything, it drops only what does not fit beside all of them.
+    pub(crate) fn begin(&self, cache_use: CacheUse, stage_bytes: u64, plan: &DatabasePlan) -> CachePart<'_> {
+        let mut content = self.content();
+        content.running.push(stage_bytes);
+        if content.running.len() > 1 {
+            content.shrink(plan.memory().budget_bytes);
+        } else {
+            content.begin_alone(cache_use, stage_bytes, plan);
+        }
+        CachePart { cache: self, stage_bytes }
+    }
     /// Returns an array for the captures of an index, with arbitrary content.
     pub(crate) fn array(&self, plan: &BuildPlan, index: &Index) -> Result<Bytes> {
         let len = index.slab_positions() as usize;
@@ -115,37 +158,38 @@ impl StageCache {
 
     /// Keeps captures by their digest.
     pub(crate) fn keep_captures(&self, digest: Digest, captures: Bytes) {
-        self.content().captures = Some((digest, captures));
+        self.content().captures.push((digest, captures));
     }
 
     /// Takes the captures with this digest.
     pub(crate) fn captures(&self, digest: Digest) -> Option<Bytes> {
-        let (found, captures) = self.content().captures.take()?;
-        (found == digest).then_some(captures)
+        let captures = &mut self.content().captures;
+        let at = captures.iter().position(|(found, _)| *found == digest)?;
+        Some(captures.swap_remove(at).1)
     }
 
     /// Keeps the counts of a database and its captures.
     pub(crate) fn keep_choice(&self, captures: Digest, database: Digest, choice: ChoiceCounts) {
-        self.content().choice = Some(CountedChoice { captures, database, choice });
+        keep_latest(&mut self.content().choices, CountedChoice { captures, database, choice });
     }
 
     /// Returns the counts of a database and its captures.
     pub(crate) fn choice(&self, captures: Digest, database: Digest) -> Option<ChoiceCounts> {
         let content = self.content();
-        let chosen = content.choice.as_ref()?;
-        (chosen.captures == captures && chosen.database == database).then_some(chosen.choice)
+        let is_it = |chosen: &&CountedChoice| chosen.captures == captures && chosen.database == database;
+        content.choices.iter().find(is_it).map(|chosen| chosen.choice)
     }
 
     /// Keeps the histogram of a database.
     pub(crate) fn keep_histogram(&self, database: Digest, histogram: &Histogram) {
-        self.content().histogram = Some((database, histogram.clone()));
+        keep_latest(&mut self.content().histograms, (database, histogram.clone()));
     }
 
     /// Returns the histogram of a database.
     pub(crate) fn histogram(&self, database: Digest) -> Option<Histogram> {
         let content = self.content();
-        let (found, histogram) = content.histogram.as_ref()?;
-        (*found == database).then(|| histogram.clone())
+        let (_, histogram) = content.histograms.iter().find(|(found, _)| *found == database)?;
+        Some(histogram.clone())
     }
 
     /// Keeps the scores of a database for later captures, if the planned cache has room; smaller databases are evicted.
@@ -205,6 +249,14 @@ impl StageCache {
     }
 }
 
+/// Appends counts, and drops the oldest beyond the limit.
+fn keep_latest<T>(counts: &mut VecDeque<T>, latest: T) {
+    counts.push_back(latest);
+    if counts.len() > COUNTS_MAX {
+        counts.pop_front();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,7 +283,6 @@ mod tests {
         assert!(cache.captures(right).is_none(), "they were taken");
         keep();
         assert!(cache.captures(wrong).is_none());
-        keep();
         cache.begin(CHECK, 0, plan.database(12));
         assert!(cache.captures(right).is_none());
         assert_eq!(cache.content().spare.len(), 1, "the array is reused");
@@ -256,6 +307,27 @@ mod tests {
         assert!(cache.content().spare.is_empty() && cache.has_databases(), "databases are within the cache");
         cache.begin(CacheUse::default(), 0, plan.database(12));
         assert!(!cache.has_databases());
+    }
+
+    #[test]
+    fn stages_side_by_side_share_the_budget() {
+        let plan = plan();
+        let index = Index::new(12, game::PositionSet::All);
+        let [one, other] = [b"one", b"two"].map(|text| Digest::of(text));
+        let cache = StageCache::default();
+        let solving = cache.begin(SOLVER, 30 << 20, plan.database(11));
+        for digest in [one, other] {
+            cache.keep_captures(digest, cache.array(&plan, &index).unwrap());
+        }
+        cache.give_back(cache.array(&plan, &index).unwrap());
+        // Captures of both databases stay for the stages that solve them, while there is room.
+        let checking = cache.begin(CHECK, 10 << 20, plan.database(10));
+        assert_eq!(cache.content().captures.len(), 2);
+        drop(checking);
+        drop(cache.begin(CHECK, 34 << 20, plan.database(10)));
+        assert!(cache.content().captures.is_empty() && cache.content().spare.is_empty());
+        drop(solving);
+        assert!(cache.content().running.is_empty());
     }
 
     #[test]

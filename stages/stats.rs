@@ -10,12 +10,12 @@ use crate::distributed::{RankResult, ReadTask, agree};
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use crate::stage_cache::CacheUse;
 use crate::team::{self, TeamMember};
-use crate::{files, opening};
+use crate::{files, opening, verify};
 use check::{CaptureStatistics, Histogram, PairStatistics, Statistics};
 use disk::{Digest, Disk, Staged};
 use game::{Index, Score};
 use messaging::Communicator;
-use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
+use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result, StageSpec};
 use planner::{DatabasePlan, Settings, StageClass};
 use solvers::{DatabasePart, Tables};
 use std::path::PathBuf;
@@ -57,7 +57,11 @@ pub(crate) static STATS: StageKind = StageKind {
 fn declare(kind: &StageKind, settings: &Settings, plan: &DatabasePlan) -> Declaration {
     let (stones, stats) = (plan.stones(), statistics_of(plan.stones()));
     let inputs = StatsInputs::names(plan).into_iter().chain(opening::inputs(settings, stones)).collect();
-    let stage = declaration::stage(kind, plan, None, inputs, vec![stats.clone()]);
+    let stage = StageSpec {
+        // Which counts the scores.
+        after: verify::stage_of(settings, stones).into_iter().collect(),
+        ..declaration::stage(kind, plan, None, inputs, vec![stats.clone()])
+    };
     let stats = declaration::artifact(settings, stones, stats, ArtifactKind::Report, "statistics");
     Declaration { stage, artifacts: vec![stats.version(VERSION)] }
 }

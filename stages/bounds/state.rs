@@ -11,12 +11,13 @@ use disk::Digest;
 use game::{Index, Orientation};
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError};
+use planner::Settings;
 use solvers::bounds::PlaneLayout;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Last step that a state includes.
@@ -52,39 +53,49 @@ pub(super) fn slot(build: &BuildContext) -> Arc<StateSlot> {
     build.kept()
 }
 
-/// Slot for the state between stages, and their times.
+/// Slot for the states between stages, and their times.
 #[derive(Default)]
 pub(crate) struct StateSlot {
-    state: Mutex<Option<BoundState>>,
+    /// By stones: stages of two databases may run in turn.
+    states: Mutex<BTreeMap<u32, BoundState>>,
     /// Times of preprocess and process, by stones and bound.
     times: Mutex<BTreeMap<(u32, u32), [Duration; 2]>>,
 }
 
 impl StateSlot {
-    /// Takes the state if it is of this database and step; any other is dropped.
-    pub(crate) fn take(&self, stones: u32, at: BoundProgress) -> Option<BoundState> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-        state.filter(|state| state.stones == stones && state.at == at)
+    /// Takes the state of a database if it is of this step, else drops it. If only one stage runs at a time, the states of
+    /// other databases are dropped too: no stage will take them.
+    pub(crate) fn take(&self, settings: &Settings, stones: u32, at: BoundProgress) -> Option<BoundState> {
+        let mut states = self.states();
+        let state = states.remove(&stones);
+        if settings.stages_at_a_time == 1 {
+            states.clear();
+        }
+        state.filter(|state| state.at == at)
     }
 
     /// Takes the state if it has the plane lost at a bound in memory, with this digest.
     pub(crate) fn take_lost(&self, stones: u32, bound: u32, lost: Digest) -> Option<BoundState> {
-        let mut slot = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_lost = |state: &&mut BoundState| {
+        let mut states = self.states();
+        let has_lost = |state: &&BoundState| {
             let is_there = state.candidates_before.is_in_memory() && state.lost == Some(lost);
-            is_there && state.stones == stones && state.at == BoundProgress::Done(bound)
+            is_there && state.at == BoundProgress::Done(bound)
         };
-        slot.as_mut().filter(has_lost)?;
-        slot.take()
+        states.get(&stones).filter(has_lost)?;
+        states.remove(&stones)
     }
 
-    /// Drops the state.
-    pub(crate) fn clear(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// Drops the state of a database, and all if only one stage runs at a time.
+    pub(crate) fn clear(&self, settings: &Settings, stones: u32) {
+        self.states().retain(|&other, _| settings.stages_at_a_time > 1 && other != stones);
     }
 
     pub(crate) fn put(&self, state: BoundState) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+        self.states().insert(state.stones, state);
+    }
+
+    fn states(&self) -> MutexGuard<'_, BTreeMap<u32, BoundState>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the time of preprocess (0) or process (1).
@@ -103,7 +114,7 @@ impl StateSlot {
 impl BoundState {
     /// Returns the state after the bounds above `bound`, from the slot, else from the planes.
     pub(crate) fn done_above(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<Self> {
-        match slot(build).take(index.stones(), BoundProgress::Done(bound + 1)) {
+        match slot(build).take(build.settings(), index.stones(), BoundProgress::Done(bound + 1)) {
             Some(state) => Ok(state),
             None => BoundState::load(build, index, bound, context),
         }

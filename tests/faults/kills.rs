@@ -10,16 +10,16 @@ use tests::awari;
 use tests::directory::{CommandResult, TestDirectory, ended_child, signal};
 use tests::torture::{Kills, Storms};
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-struct KilledBuild {
-    place: TestDirectory,
+pub(crate) struct KilledBuild {
+    pub(crate) place: TestDirectory,
     stones: u32,
     method: &'static str,
 }
 
 impl KilledBuild {
-    fn by(method: &'static str, stones: u32) -> KilledBuild {
+    pub(crate) fn by(method: &'static str, stones: u32) -> KilledBuild {
         let place = TestDirectory::new(stones);
         place.manifest(&format!(
             "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\n\
@@ -28,7 +28,7 @@ impl KilledBuild {
         KilledBuild { place, stones, method }
     }
 
-    fn finish(&self, threads: usize) -> Files {
+    pub(crate) fn finish(&self, threads: usize) -> Files {
         self.place.awari(&format!("run m.toml --threads {threads}")).is(0);
         let files = self.files();
         let planes = match self.method {
@@ -41,7 +41,7 @@ impl KilledBuild {
     }
 
     /// Files by their paths below the run directory.
-    fn files(&self) -> Files {
+    pub(crate) fn files(&self) -> Files {
         let run = self.place.path("run");
         let all = stages::kinds::folders().into_iter().flat_map(|folder| self.place.files(&format!("run/{folder}")));
         all.map(|(path, bytes)| (path.strip_prefix(&run).unwrap().to_owned(), bytes)).collect()

@@ -5,4 +5,5 @@
 mod evaluation;
 mod failing_disk;
 mod kills;
+mod side_by_side;
 mod simulated_jobs;

@@ -14,7 +14,7 @@ mod stop;
 mod survey;
 
 pub(crate) use claim::{Claim, MANIFEST_MARK, claim, holds_artifacts, is_leftover_of, keep_manifest};
-pub use heartbeat::Heartbeat;
+pub use heartbeat::{Heartbeat, StageHeartbeat};
 pub use layout::{RUN_LOG, journal_path, log_path, manifest_path, ranks_path};
 pub(crate) use layout::{heartbeat_path, lock_path, snapshots_path, stop_path};
 pub use locked::Directory;

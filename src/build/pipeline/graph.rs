@@ -33,7 +33,7 @@ pub(crate) struct StageArtifacts {
 /// The stages that make and use an artifact.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ArtifactUses {
-    maker: Option<usize>,
+    pub(crate) maker: Option<usize>,
     /// The positions of the stages that read it, ascending.
     pub(crate) readers: Vec<usize>,
     /// The verifications that vouch for it: position of the stage, number of the artifact.

@@ -47,16 +47,18 @@ pub mod plan;
 pub mod preflight;
 pub mod progress;
 mod report;
+mod schedule;
 mod stage;
 pub mod status;
 mod suggest;
+pub mod thread_label;
 #[cfg(test)]
 mod toy;
 mod work;
 
 pub use artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 pub use budget::Budget;
-pub use directory::{Directory, Heartbeat, Snapshots, Space, StopRequest};
+pub use directory::{Directory, Heartbeat, Snapshots, Space, StageHeartbeat, StopRequest};
 pub use error::{PipelineError, Result};
 pub use exit::Exit;
 pub use graph::{Graph, GraphError};

@@ -2,7 +2,8 @@
 //!
 //! A run does for each stage: record the start, run the stage, which publishes its outputs durably under their final names,
 //! and record the end. After a kill in between the next run finds the outputs absent, or complete, and then adopts or
-//! remakes them. A new plan is made after each stage. Single stages, explanations and garbage have a module each.
+//! remakes them. A new plan is made after each stage. If several stages may run at the same time, one thread alone plans,
+//! records and removes. Single stages, explanations and garbage have a module each.
 
 mod execution;
 mod explain;
@@ -10,6 +11,7 @@ mod garbage;
 mod heartbeat_observer;
 mod progress_check;
 mod run;
+mod side_by_side;
 mod single;
 #[cfg(test)]
 mod tests;
@@ -47,9 +49,11 @@ pub struct RunOptions {
     pub replace: bool,
     /// Which artifacts are kept.
     pub keep: Keep,
-    /// Threads for a stage; at least 1.
+    /// The most stages that run at the same time; at least 1.
+    pub stages_at_a_time: usize,
+    /// Threads for all running stages together; at least 1.
     pub threads: usize,
-    /// Memory budget for a stage.
+    /// Memory budget for all running stages together.
     pub memory: Budget,
     /// Time between snapshots of long stages.
     pub snapshot_interval: Duration,
@@ -71,6 +75,7 @@ impl Default for RunOptions {
             frozen: false,
             replace: false,
             keep: Keep::Targets,
+            stages_at_a_time: 1,
             threads: 1,
             memory: Budget::new(u64::MAX),
             snapshot_interval: Duration::from_secs(600),

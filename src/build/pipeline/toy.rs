@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) const DIRECTORY: &str = "/run";
 
 pub(crate) struct Toy {
-    graph: Graph,
+    pub(crate) graph: Graph,
     /// Databases whose solver adds a salt, which is not part of the fingerprint.
     pub(crate) salted: BTreeSet<u32>,
     pub(crate) fail: BTreeSet<String>,
@@ -31,10 +31,15 @@ pub(crate) struct Toy {
     pub(crate) exchange_in: Option<(String, Box<dyn Fn() + Sync>)>,
     /// Forges a file of the disk that a stage has just made.
     pub(crate) exchange_after: Option<(String, Box<dyn Fn() + Sync>)>,
+    /// Called when a stage begins; an error is that of the stage.
+    pub(crate) begins: Option<Box<Begins>>,
     /// Raises the flag while this stage runs.
     pub(crate) stop_in: Option<(String, &'static AtomicBool)>,
     pub(crate) log: Mutex<Vec<String>>,
 }
+
+/// Called with the name of a stage and its context.
+type Begins = dyn Fn(&str, &StageContext<'_>) -> Result<(), StageError> + Sync;
 
 /// How the toy's graph is made.
 #[derive(Clone)]
@@ -44,11 +49,13 @@ pub(crate) struct Design {
     pub(crate) rules: &'static str,
     pub(crate) versions: BTreeMap<u32, u32>,
     pub(crate) check: &'static str,
+    /// Whether the capture and the solver of a database share a folder.
+    pub(crate) has_chains: bool,
 }
 
 impl Default for Design {
     fn default() -> Self {
-        Design { last: 3, method: "solve", rules: "toy", versions: BTreeMap::new(), check: "full" }
+        Design { last: 3, method: "solve", rules: "toy", versions: BTreeMap::new(), check: "full", has_chains: false }
     }
 }
 
@@ -87,10 +94,12 @@ impl Design {
             artifacts.push(verification);
             artifacts.push(spec(&stats, ArtifactKind::Report, "stats"));
             let mut stage = |kind: &str, inputs, outputs: &ArtifactName| {
+                let is_chained = self.has_chains && (kind == "capture" || kind == self.method);
                 stages.push(StageSpec {
                     inputs,
                     outputs: vec![outputs.clone()],
                     cost,
+                    folder: is_chained.then(|| format!("planes/{n}/")),
                     ..StageSpec::new(StageName::new(kind, &[n]))
                 });
             };
@@ -105,6 +114,7 @@ impl Design {
             fail: BTreeSet::new(),
             exchange_in: None,
             exchange_after: None,
+            begins: None,
             stop_in: None,
             log: Mutex::new(Vec::new()),
         }
@@ -225,6 +235,9 @@ impl Work for Toy {
         if self.fail.contains(&name) {
             return Err(StageError::failed("the toy broke"));
         }
+        if let Some(begins) = &self.begins {
+            begins(&name, context)?;
+        }
         if let Some((stage, exchange)) = &self.exchange_in
             && *stage == name
         {
@@ -298,6 +311,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
+    /// An empty directory for runs with several stages at a time.
+    pub(crate) fn with_stages(stages_at_a_time: usize) -> Bench {
+        let options = RunOptions { stages_at_a_time, threads: stages_at_a_time, ..RunOptions::default() };
+        Bench { options, ..Bench::default() }
+    }
+
     /// A directory in which everything is built.
     pub(crate) fn built() -> Bench {
         let bench = Bench::default();

@@ -33,6 +33,8 @@ pub struct Settings {
     book: Option<BookRequest>,
     /// Threads of each rank, at least one.
     pub threads: usize,
+    /// The most stages that run at the same time, at least one; a job of several ranks runs one.
+    pub stages_at_a_time: usize,
     /// Ranks of the job, each with its own threads and memory.
     pub ranks: usize,
     /// Memory budget of each rank.
@@ -205,6 +207,13 @@ fn build_keys(schema: Schema) -> Schema {
         )
         .key(ManifestKey::new("build.threads", ValueType::Integer(0, 1024), "0", "Number of threads; 0 is one a core."))
         .key(ManifestKey::new(
+            "build.stages-at-a-time",
+            ValueType::Integer(1, 64),
+            "1",
+            "The most stages that run at the same time, within build.memory and build.threads; a job of several ranks runs \
+             one at a time.",
+        ))
+        .key(ManifestKey::new(
             "build.snapshot",
             ValueType::Duration,
             "10 min",
@@ -360,6 +369,7 @@ impl Settings {
             methods: manifest.by_range("build.methods").clone(),
             stones: stones(manifest.ranges("build.stones")),
             ranks: 1,
+            stages_at_a_time: manifest.integer("build.stages-at-a-time") as usize,
             threads,
             book: BookRequest::new(manifest, threads),
             memory_bytes: manifest.size("build.memory").bytes(),
@@ -407,7 +417,8 @@ impl Settings {
     /// Returns the settings for a job of this many ranks.
     #[must_use]
     pub fn with_ranks(self, ranks: usize) -> Settings {
-        Settings { ranks, ..self }
+        // The ranks share one stage.
+        Settings { ranks, stages_at_a_time: 1, ..self }
     }
 
     /// Returns the settings for another machine, with a memory budget in bytes.

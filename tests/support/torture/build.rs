@@ -39,6 +39,7 @@ pub(crate) fn asked(overrides: &[(&str, &str)]) -> (Settings, RunOptions) {
     let options = RunOptions {
         keep: settings.keep,
         snapshot_interval: settings.snapshot,
+        stages_at_a_time: settings.stages_at_a_time,
         threads: settings.threads,
         manifest: manifest.to_toml(),
         ..RunOptions::default()

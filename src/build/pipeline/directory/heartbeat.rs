@@ -1,4 +1,4 @@
-//! The heartbeat file: the current stage and progress of an active run.
+//! The heartbeat file: the current stages and progress of an active run.
 //!
 //! `heartbeat` in the run directory is one JSON object, replaced every second and removed when the run ends. Nothing
 //! depends on it: the lock determines whether a run is active.
@@ -16,22 +16,37 @@ pub const SILENT_SECONDS_MAX: u64 = 30;
 /// Seconds without progress after which a stage counts as stalled.
 pub const IDLE_SECONDS_MAX: u64 = 300;
 
-/// The maximum length of a heartbeat file, in bytes.
-const BYTES_MAX: u64 = 4096;
+/// The maximum length of a heartbeat file, in bytes: a stage takes some hundreds.
+const BYTES_MAX: u64 = 64 << 10;
 
-/// The current stage and progress of a run.
+/// The current stages and progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// The number of the run.
     pub run: u64,
     /// When this was written, in seconds since 1970.
     pub at: u64,
-    /// The current stage.
+    /// The steps of this run, as currently planned.
+    pub steps: usize,
+    /// Estimated seconds left for the run: the prediction of the plan, corrected by the progress so far.
+    pub run_left_seconds: Option<f64>,
+    /// Resident memory of the process, where known.
+    pub memory_bytes: Option<u64>,
+    /// The current stage; of several, the one that began first.
+    #[serde(flatten)]
+    pub first: StageHeartbeat,
+    /// The stages that run beside it, in the order in which they began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<StageHeartbeat>,
+}
+
+/// The progress of a running stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageHeartbeat {
+    /// Which.
     pub stage: StageName,
     /// Its number among the steps of this run, from 1.
     pub number: usize,
-    /// The steps of this run, as currently planned.
-    pub steps: usize,
     /// Completed units of the stage, or of the current pass.
     pub done: u64,
     /// Units in total; 0 if unknown.
@@ -50,10 +65,6 @@ pub struct Heartbeat {
     pub advanced_at: u64,
     /// Estimated seconds left for the stage.
     pub stage_left_seconds: Option<f64>,
-    /// Estimated seconds left for the run: the prediction of the plan, corrected by the progress so far.
-    pub run_left_seconds: Option<f64>,
-    /// Resident memory of the process, where known.
-    pub memory_bytes: Option<u64>,
 }
 
 impl Heartbeat {
@@ -62,10 +73,16 @@ impl Heartbeat {
         serde_json::from_slice(&disk.read(&heartbeat_path(directory), BYTES_MAX).ok()?).ok()
     }
 
+    /// Returns all current stages, in the order in which they began.
+    pub fn stages(&self) -> impl Iterator<Item = &StageHeartbeat> {
+        std::iter::once(&self.first).chain(&self.beside)
+    }
+
     /// Describes why the run counts as stalled at `now`, in seconds since 1970, if it does.
     pub fn stalled(&self, now: u64) -> Option<String> {
         let silent = now.saturating_sub(self.at);
-        let idle = now.saturating_sub(self.advanced_at);
+        let advanced_at = self.stages().map(|stage| stage.advanced_at).max().unwrap_or(0);
+        let idle = now.saturating_sub(advanced_at);
         if silent > SILENT_SECONDS_MAX {
             Some(format!("no heartbeat for {silent} s; the process hangs or was suspended"))
         } else if idle > IDLE_SECONDS_MAX {
@@ -88,8 +105,13 @@ mod tests {
         let seen: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!(seen.stalled(1005), None);
         assert!(seen.stalled(1031).unwrap().starts_with("no heartbeat for 31 s"));
-        let seen = Heartbeat { advanced_at: 600, ..seen };
+        let first = StageHeartbeat { advanced_at: 600, ..seen.first.clone() };
+        let seen = Heartbeat { first: first.clone(), ..seen };
         assert_eq!(seen.stalled(1000).unwrap(), "no progress for 400 s");
+        // Another stage advances.
+        let seen = Heartbeat { beside: vec![StageHeartbeat { advanced_at: 990, ..first }], ..seen };
+        assert_eq!(seen.stalled(1000), None);
+        assert_eq!(serde_json::from_str::<Heartbeat>(&serde_json::to_string(&seen).unwrap()).unwrap(), seen);
     }
 
     #[test]

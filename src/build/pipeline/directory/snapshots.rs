@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The snapshots of one stage.
+#[derive(Clone)]
 pub struct Snapshots<'a> {
     disk: &'a dyn Disk,
     directory: PathBuf,

@@ -8,6 +8,7 @@ use crate::journal::{ArtifactRecord, JournalState, Measured};
 use crate::observer::{Event, Observer};
 use crate::report::StageError;
 use crate::stage::StageSpec;
+use crate::thread_label;
 use crate::work::{StageContext, Work};
 use disk::{Digest, clock, heap, threads};
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +104,15 @@ pub(crate) fn fingerprints_of(
     Some(Fingerprints(fingerprints.collect()))
 }
 
+/// Whether other stages may run while a stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// None: what the process takes is what the stage takes.
+    Alone,
+    /// Some: what the process takes is no measure of the stage.
+    Others,
+}
+
 /// Runs a stage and checks its outputs.
 pub(crate) fn execute(
     work: &dyn Work,
@@ -110,6 +120,7 @@ pub(crate) fn execute(
     context: &StageContext<'_>,
     fingerprints: &Fingerprints,
     observer: &dyn Observer,
+    company: Company,
 ) -> Result<ExecutedStage, StageError> {
     let watch = context.stopwatch();
     let cpu_start = clock::cpu_seconds();
@@ -137,6 +148,8 @@ pub(crate) fn execute(
                 });
             }
         };
+        let label = thread_label::label();
+        let show = || thread_label::labelled(label, show);
         threads::spawn_scoped(scope, Builder::new(), show).map_err(StageError::no_threads)?;
         work.run(stage, context)
     })?;
@@ -146,8 +159,8 @@ pub(crate) fn execute(
         wall_seconds: watch.elapsed().as_secs_f64(),
         cpu_seconds: clock::cpu_seconds() - cpu_start,
         memory_peak_bytes: memory.peak(),
-        read_bytes: Some(traffic.read_bytes),
-        written_bytes: Some(traffic.written_bytes),
+        read_bytes: Some(traffic.read_bytes).filter(|_| company == Company::Alone),
+        written_bytes: Some(traffic.written_bytes).filter(|_| company == Company::Alone),
         report,
     };
     let mut done = ExecutedStage { artifacts: Vec::new(), found: Inspections::new(), measured };

@@ -2,10 +2,11 @@
 //!
 //! With each heartbeat the run looks for a request to stop, and for a later run in the journal: either makes it stop.
 
-use crate::directory::{Heartbeat, StopRequest, heartbeat_path, journal_path};
+use crate::directory::{Heartbeat, StageHeartbeat, StopRequest, heartbeat_path, journal_path};
 use crate::journal::{Contents, JOURNAL_BYTES_MAX};
 use crate::observer::{Event, Observer};
 use crate::progress::{Forecast, PassReading, ProgressReading};
+use crate::stage::StageName;
 use disk::{Disk, Stopwatch, clock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,16 +29,34 @@ pub struct HeartbeatObserver<'a> {
 struct HeartbeatState<'a> {
     begun: Stopwatch<'a>,
     forecast: Forecast,
-    /// `None` before the first stage.
-    heartbeat: Option<Heartbeat>,
-    /// The latest reading of the current stage.
-    reading: ProgressReading,
+    /// The current stages, in the order in which they began. Between stages it holds the last one.
+    stages: Vec<BeatingStage<'a>>,
+    /// Whether the only stage has ended.
+    is_between: bool,
+    steps: usize,
     run: u64,
     /// Bytes of the journal that are known to belong to no later run.
     journal_bytes: u64,
     written: Option<Stopwatch<'a>>,
-    /// Time since the other observer last received progress.
+}
+
+/// A current stage.
+struct BeatingStage<'a> {
+    heartbeat: StageHeartbeat,
+    /// Its latest reading.
+    reading: ProgressReading,
+    /// Time since the other observer last received its progress.
     forwarded: Stopwatch<'a>,
+}
+
+impl HeartbeatState<'_> {
+    /// Removes a stage that has ended, unless it is the only one.
+    fn end(&mut self, stage: &StageName) {
+        self.is_between = self.stages.len() == 1;
+        if !self.is_between {
+            self.stages.retain(|beating| beating.heartbeat.stage != *stage);
+        }
+    }
 }
 
 impl<'a> HeartbeatObserver<'a> {
@@ -47,12 +66,12 @@ impl<'a> HeartbeatObserver<'a> {
         let state = HeartbeatState {
             begun: now,
             forecast: Forecast::default(),
-            heartbeat: None,
-            reading: ProgressReading::default(),
+            stages: Vec::new(),
+            is_between: false,
+            steps: 0,
             run: 0,
             journal_bytes: 0,
             written: None,
-            forwarded: now,
         };
         HeartbeatObserver { disk, directory: directory.to_path_buf(), inner, stop, state: Mutex::new(state) }
     }
@@ -71,13 +90,21 @@ impl<'a> HeartbeatObserver<'a> {
         if state.written.is_some_and(|at| at.elapsed() < INTERVAL) {
             return;
         }
-        let Some(heartbeat) = &mut state.heartbeat else { return };
-        let Heartbeat { seconds, .. } = *heartbeat;
-        heartbeat.at = self.now_seconds();
-        heartbeat.stage_left_seconds = state.reading.left_seconds(seconds);
-        let elapsed = state.begun.elapsed().as_secs_f64();
-        heartbeat.run_left_seconds = state.forecast.left(state.reading.at_hand(), seconds, elapsed);
-        heartbeat.memory_bytes = clock::resident_bytes();
+        let heartbeat_of = |beating: &BeatingStage| StageHeartbeat {
+            stage_left_seconds: beating.reading.left_seconds(beating.heartbeat.seconds),
+            ..beating.heartbeat.clone()
+        };
+        let mut stages = state.stages.iter().map(heartbeat_of);
+        let Some(first) = stages.next() else { return };
+        let heartbeat = &Heartbeat {
+            run: state.run,
+            at: self.now_seconds(),
+            steps: state.steps,
+            run_left_seconds: state.forecast.left(state.begun.elapsed().as_secs_f64()),
+            memory_bytes: clock::resident_bytes(),
+            first,
+            beside: stages.collect(),
+        };
         // A failure only delays observers; the stages detect a failing disk.
         if let Ok(text) = serde_json::to_vec(heartbeat) {
             let _ = self.disk.post(&heartbeat_path(&self.directory), &text);
@@ -107,6 +134,22 @@ impl<'a> HeartbeatObserver<'a> {
     }
 }
 
+impl BeatingStage<'_> {
+    fn advance(&mut self, reading: &ProgressReading, seconds: f64, now: u64) {
+        let ProgressReading { done, total, unit, bound, pass } = *reading;
+        let number = |pass: Option<PassReading>| pass.map(|pass| pass.number);
+        let heartbeat = &mut self.heartbeat;
+        let seen = (heartbeat.done, heartbeat.total, heartbeat.bound, number(heartbeat.pass));
+        if seen != (done, total, bound, number(pass)) {
+            heartbeat.advanced_at = now;
+        }
+        (heartbeat.done, heartbeat.total, heartbeat.seconds) = (done, total, seconds);
+        (heartbeat.bound, heartbeat.pass) = (bound, pass);
+        unit.clone_into(&mut heartbeat.unit);
+        self.reading = *reading;
+    }
+}
+
 impl Observer for HeartbeatObserver<'_> {
     fn notice(&self, event: &Event) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,49 +162,44 @@ impl Observer for HeartbeatObserver<'_> {
                 (state.begun, state.forecast) = (self.stopwatch(), Forecast::new(*seconds));
             }
             Event::StageStarted { stage, number, steps, cost, .. } => {
-                state.forecast.begin(cost.seconds);
-                let now = self.now_seconds();
-                state.heartbeat = Some(Heartbeat {
-                    run: state.run,
-                    at: now,
+                state.forecast.begin(stage, cost.seconds);
+                if std::mem::take(&mut state.is_between) {
+                    state.stages.clear();
+                }
+                let heartbeat = StageHeartbeat {
                     stage: stage.clone(),
                     number: *number,
-                    steps: *steps,
                     done: 0,
                     total: 0,
                     unit: String::new(),
                     bound: None,
                     pass: None,
                     seconds: 0.0,
-                    advanced_at: now,
+                    advanced_at: self.now_seconds(),
                     stage_left_seconds: None,
-                    run_left_seconds: None,
-                    memory_bytes: None,
-                });
-                state.reading = ProgressReading::default();
-                state.forwarded = self.stopwatch();
+                };
+                let (reading, forwarded) = (ProgressReading::default(), self.stopwatch());
+                state.stages.push(BeatingStage { heartbeat, reading, forwarded });
+                state.steps = *steps;
                 self.beat(&mut state);
             }
-            Event::Progress { reading, seconds, .. } => {
-                let ProgressReading { done, total, unit, bound, pass } = *reading;
-                state.reading = *reading;
-                if let Some(heartbeat) = &mut state.heartbeat {
-                    let number = |pass: Option<PassReading>| pass.map(|pass| pass.number);
-                    let seen = (heartbeat.done, heartbeat.total, heartbeat.bound, number(heartbeat.pass));
-                    if seen != (done, total, bound, number(pass)) {
-                        heartbeat.advanced_at = self.now_seconds();
+            Event::Progress { stage, reading, seconds } => {
+                state.forecast.advance(stage, reading.at_hand(), *seconds);
+                let mut stages = state.stages.iter_mut();
+                if let Some(beating) = stages.find(|beating| beating.heartbeat.stage == *stage) {
+                    beating.advance(reading, *seconds, self.now_seconds());
+                    is_forwarded = beating.forwarded.elapsed() >= self.inner.interval();
+                    if is_forwarded {
+                        beating.forwarded = self.stopwatch();
                     }
-                    (heartbeat.done, heartbeat.total, heartbeat.seconds) = (done, total, *seconds);
-                    (heartbeat.bound, heartbeat.pass) = (bound, pass);
-                    unit.clone_into(&mut heartbeat.unit);
                 }
                 self.beat(&mut state);
-                is_forwarded = state.forwarded.elapsed() >= self.inner.interval();
-                if is_forwarded {
-                    state.forwarded = self.stopwatch();
-                }
             }
-            Event::StageDone { .. } => state.forecast.end(),
+            Event::StageDone { stage, .. } => {
+                state.forecast.end(stage);
+                state.end(stage);
+            }
+            Event::StageStopped { stage } | Event::StageFailed { stage, .. } => state.end(stage),
             Event::RunEnded { .. } => {
                 // The heartbeat and stop request of a later run are not removed.
                 if Heartbeat::read(self.disk, &self.directory).is_none_or(|found| found.run <= state.run) {
@@ -187,9 +225,9 @@ impl Observer for HeartbeatObserver<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Journal, Record, RunEnd};
+    use crate::journal::{Journal, Measured, Record, RunEnd};
     use crate::plan::{Reason, StageCounts};
-    use crate::stage::{Cost, StageName};
+    use crate::stage::Cost;
     use disk::MemoryDisk;
     use std::sync::atomic::AtomicU32;
 
@@ -226,26 +264,63 @@ mod tests {
         let (number, steps) = (2, 4);
         beating.notice(&Event::StageStarted { stage: stage.clone(), reason: Reason::Forced, number, steps, cost });
         let seen = Heartbeat::read(&disk, directory).unwrap();
-        assert_eq!((seen.run, &seen.stage, seen.number, seen.done), (7, &stage, 2, 0));
+        let first = &seen.first;
+        assert_eq!((seen.run, &first.stage, first.number, first.done), (7, &stage, 2, 0));
         assert_eq!(seen.run_left_seconds, Some(100.0));
         beating.state.lock().unwrap().written = None;
         let pass = PassReading { number: 3, changed_share: Some(0.5), is_last: false, left_seconds: None };
         let reading = ProgressReading { done: 30, total: 40, unit: "rows", ..ProgressReading::default() };
         beating.notice(&Event::Progress { stage: stage.clone(), reading, seconds: 6.0 });
         let seen = Heartbeat::read(&disk, directory).unwrap();
-        assert_eq!((seen.done, seen.total, seen.stage_left_seconds), (30, 40, Some(2.0)));
+        let first = &seen.first;
+        assert_eq!((first.done, first.total, first.stage_left_seconds), (30, 40, Some(2.0)));
         assert_eq!(seen.run_left_seconds, Some(70.0));
         // Passes without an estimate, longer than the predicted time of the stage.
         beating.state.lock().unwrap().written = None;
         let reading = ProgressReading { pass: Some(pass), ..reading };
         beating.notice(&Event::Progress { stage, reading, seconds: 1e6 });
         let seen = Heartbeat::read(&disk, directory).unwrap();
-        assert_eq!((seen.pass, seen.stage_left_seconds, seen.run_left_seconds), (Some(pass), None, None));
+        assert_eq!((seen.first.pass, seen.first.stage_left_seconds, seen.run_left_seconds), (Some(pass), None, None));
         // The other observer wants progress once an hour.
         assert_eq!(inner.0.load(Ordering::Relaxed), 2);
         assert_eq!(beating.interval(), Duration::from_secs(1));
         beating.notice(&Event::RunEnded { how: RunEnd::Done, seconds: 6.0 });
         assert_eq!(Heartbeat::read(&disk, directory), None);
+    }
+
+    #[test]
+    fn stages_side_by_side_share_the_heartbeat() {
+        let (disk, directory) = (MemoryDisk::new(), Path::new("/run"));
+        let (inner, stop) = (EventCounter::default(), AtomicBool::new(false));
+        let beating = HeartbeatObserver::new(&disk, directory, &inner, &stop);
+        let started = |name: &str, number| {
+            let (stage, reason, cost) = (name.parse().unwrap(), Reason::Forced, Cost::default());
+            beating.state.lock().unwrap().written = None;
+            beating.notice(&Event::StageStarted { stage, reason, number, steps: 9, cost });
+        };
+        let done = |name: &str| {
+            let (stage, measured) = (name.parse().unwrap(), Measured::default());
+            beating.notice(&Event::StageDone { stage, measured, bytes: 1 });
+        };
+        let check = |expected: &[&str]| {
+            let seen = Heartbeat::read(&disk, directory).unwrap();
+            assert_eq!(seen.stages().map(|stage| stage.stage.to_string()).collect::<Vec<_>>(), expected);
+        };
+        started("sweep:9", 1);
+        started("verify:8", 2);
+        check(&["sweep:9", "verify:8"]);
+        beating.state.lock().unwrap().written = None;
+        let reading = ProgressReading { done: 3, total: 4, unit: "rows", ..ProgressReading::default() };
+        beating.notice(&Event::Progress { stage: "verify:8".parse().unwrap(), reading, seconds: 3.0 });
+        let seen = Heartbeat::read(&disk, directory).unwrap();
+        assert_eq!((seen.first.done, seen.beside[0].done, seen.beside[0].stage_left_seconds), (0, 3, Some(1.0)));
+        done("sweep:9");
+        started("capture:10", 3);
+        check(&["verify:8", "capture:10"]);
+        done("verify:8");
+        done("capture:10");
+        started("sweep:10", 4);
+        check(&["sweep:10"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One run of a directory: plans, adopts, removes and executes, one stage at a time.
+//! One run of a directory: plans, adopts, removes and executes.
 
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::{
@@ -13,19 +13,19 @@ use crate::journal::{
 };
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
-use crate::orchestrator::execution::{ExecutedStage, Fingerprints, execute, fingerprints_of};
+use crate::orchestrator::execution::{Company, ExecutedStage, Fingerprints, execute, fingerprints_of};
 use crate::plan::{
     AdoptedArtifact, FreshnessTable, Plan, PlanPrediction, PlannedStage, Reason, SettledReason, evaluate, plan_of,
 };
 use crate::preflight::PreflightError;
 use crate::progress::StageProgress;
-use crate::report::StageError;
+use crate::report::{StageError, StageResult};
 use crate::stage::{StageName, StageSpec};
 use crate::work::StageContext;
 use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// The result of a run.
@@ -124,7 +124,7 @@ impl Orchestrator<'_> {
     }
 
     /// Checks that bytes can be reserved: a quota may forbid this process to use free space.
-    fn probe(&self, bytes: u64) -> Result<()> {
+    pub(super) fn probe(&self, bytes: u64) -> Result<()> {
         let directory = &self.directory;
         let probed = self.disk.probe(directory, bytes);
         // The probe is one file, and may exceed a size limit that no real file reaches.
@@ -137,6 +137,29 @@ impl Orchestrator<'_> {
             }
             _ => unusable(directory, source),
         })
+    }
+
+    /// Executes a stage.
+    pub(super) fn execute(
+        &self,
+        prepared: &PreparedStage<'_>,
+        threads: usize,
+        stop: &AtomicBool,
+        company: Company,
+    ) -> StageResult<ExecutedStage> {
+        let progress = StageProgress::new();
+        let context = StageContext {
+            disk: self.disk,
+            directory: &self.directory,
+            scratch: None,
+            snapshots: prepared.snapshots.clone(),
+            threads,
+            memory: self.options.memory,
+            progress: &progress,
+            stop,
+        };
+        let stage = &self.work.graph().stages()[prepared.position];
+        execute(self.work, stage, &context, &prepared.fingerprints, self.observer, company)
     }
 
     fn remove_leftovers(&self) -> Result<(), DiskError> {
@@ -166,24 +189,60 @@ impl Orchestrator<'_> {
     }
 }
 
+/// A stage that is recorded as started.
+pub(super) struct PreparedStage<'a> {
+    pub(super) step: PlannedStage,
+    /// Its position in the graph.
+    pub(super) position: usize,
+    fingerprints: Fingerprints,
+    snapshots: Snapshots<'a>,
+}
+
+/// The place of a stage among the steps of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StagePlace {
+    /// Its number, from 1.
+    pub(super) number: usize,
+    /// The steps of the run, as currently planned.
+    pub(super) steps: usize,
+}
+
 /// A run in progress.
-struct ActiveRun<'r, 'a, 'd> {
-    orchestrator: &'r Orchestrator<'a>,
-    graph: &'r Graph,
+pub(super) struct ActiveRun<'r, 'a, 'd> {
+    pub(super) orchestrator: &'r Orchestrator<'a>,
+    pub(super) graph: &'r Graph,
     journal: &'r mut Journal<'d>,
     found: Inspections,
-    space: Space,
+    pub(super) space: Space,
     freshness: FreshnessTable<'r>,
     /// The position of the first stage whose artifacts changed since `freshness` was evaluated.
     touched: usize,
     forced: BTreeSet<String>,
     /// Whether the run is in the journal: a run with nothing to do leaves no trace.
     started: bool,
-    ran: Vec<CompletedStage>,
+    pub(super) ran: Vec<CompletedStage>,
 }
 
-impl ActiveRun<'_, '_, '_> {
+impl<'a> ActiveRun<'_, 'a, '_> {
     fn steps(&mut self) -> Result<(RunEnd, Plan)> {
+        if self.orchestrator.options.stages_at_a_time > 1 {
+            return self.side_by_side();
+        }
+        loop {
+            let plan = self.settled_plan()?;
+            let Some(step) = plan.steps.first() else { return self.done(plan) };
+            if self.orchestrator.stop.load(Ordering::Relaxed) {
+                return Ok((RunEnd::Stopped, plan));
+            }
+            if !self.step(step, plan.steps.len())? {
+                return Ok((RunEnd::Stopped, self.plan()?));
+            }
+        }
+    }
+
+    /// Returns a plan after which nothing is to adopt or to remove, while no stage runs. Checks that its first stage can run,
+    /// and starts the run in the journal.
+    pub(super) fn settled_plan(&mut self) -> Result<Plan> {
         let orchestrator = self.orchestrator;
         loop {
             let plan = self.plan()?;
@@ -213,17 +272,14 @@ impl ActiveRun<'_, '_, '_> {
                     continue;
                 }
             }
-            let Some(step) = plan.steps.first() else {
-                self.remove_snapshots(&plan).map_err(|source| unusable(&orchestrator.directory, source))?;
-                return Ok((RunEnd::Done, plan));
-            };
-            if orchestrator.stop.load(Ordering::Relaxed) {
-                return Ok((RunEnd::Stopped, plan));
-            }
-            if !self.step(step, plan.steps.len())? {
-                return Ok((RunEnd::Stopped, self.plan()?));
-            }
+            return Ok(plan);
         }
+    }
+
+    /// Ends a run whose plan has no steps.
+    pub(super) fn done(&mut self, plan: Plan) -> Result<(RunEnd, Plan)> {
+        self.remove_snapshots(&plan).map_err(|source| unusable(&self.orchestrator.directory, source))?;
+        Ok((RunEnd::Done, plan))
     }
 
     /// The bytes that the next stage takes beyond what is there or removed before it.
@@ -232,7 +288,7 @@ impl ActiveRun<'_, '_, '_> {
         next.cost.disk_bytes.saturating_sub(removed_bytes.fold(next.disk_there_bytes, u64::saturating_add))
     }
 
-    fn plan(&mut self) -> Result<Plan> {
+    pub(super) fn plan(&mut self) -> Result<Plan> {
         let options = self.orchestrator.plan_options(self.forced.clone());
         self.freshness.evaluate_from(self.touched, self.journal.state(), &self.found);
         self.touched = self.graph.stages().len();
@@ -289,7 +345,7 @@ impl ActiveRun<'_, '_, '_> {
         orchestrator.write_manifest().map_err(unusable)
     }
 
-    fn adopt(&mut self, adopted: &[AdoptedArtifact]) -> Result<()> {
+    pub(super) fn adopt(&mut self, adopted: &[AdoptedArtifact]) -> Result<()> {
         let orchestrator = self.orchestrator;
         let mut names = Vec::new();
         let mut synced = BTreeSet::new();
@@ -313,7 +369,7 @@ impl ActiveRun<'_, '_, '_> {
         Ok(())
     }
 
-    fn remove(&mut self, names: &[ArtifactName]) -> Result<()> {
+    pub(super) fn remove(&mut self, names: &[ArtifactName]) -> Result<()> {
         let orchestrator = self.orchestrator;
         let mut bytes = 0;
         for name in names {
@@ -359,7 +415,16 @@ impl ActiveRun<'_, '_, '_> {
 
     /// Runs one stage. Returns `false` if it was stopped on request.
     fn step(&mut self, step: &PlannedStage, steps_left: usize) -> Result<bool> {
-        let Orchestrator { disk, directory, work, observer, stop, options, .. } = self.orchestrator;
+        let orchestrator = self.orchestrator;
+        let place = StagePlace { number: self.ran.len() + 1, steps: self.ran.len() + steps_left };
+        let prepared = self.prepare(step, place)?;
+        let done = orchestrator.execute(&prepared, orchestrator.options.threads, orchestrator.stop, Company::Alone);
+        self.complete(prepared, done)
+    }
+
+    /// Records that a stage starts, and opens its snapshots.
+    pub(super) fn prepare(&mut self, step: &PlannedStage, place: StagePlace) -> Result<PreparedStage<'a>> {
+        let Orchestrator { disk, directory, options, .. } = self.orchestrator;
         let name = &step.stage;
         let number = self.graph.position(name).expect("steps are stages of the graph");
         let stage = &self.graph.stages()[number];
@@ -369,40 +434,39 @@ impl ActiveRun<'_, '_, '_> {
             return Err(PipelineError::StageFailed { stage: name.clone(), source });
         };
         self.refuse_exchanged(stage, None)?;
-        self.begin(step, stage, steps_left)?;
+        self.begin(step, stage, place)?;
         let snapshots = Snapshots::open(
             *disk,
             snapshots_path(directory).join(name.file_name()),
             fingerprints.snapshots(self.journal.state()),
             options.snapshot_interval,
         );
-        let snapshots = match snapshots {
-            Ok(snapshots) => snapshots,
-            Err(error) => return Err(self.fail(name, error.into())),
-        };
-        let progress = StageProgress::new();
-        let context = StageContext {
-            disk: *disk,
-            directory,
-            scratch: None,
-            snapshots,
-            threads: options.threads,
-            memory: options.memory,
-            progress: &progress,
-            stop,
-        };
-        let done = match execute(*work, stage, &context, &fingerprints, *observer) {
+        match snapshots {
+            Ok(snapshots) => Ok(PreparedStage { step: step.clone(), position: number, fingerprints, snapshots }),
+            Err(error) => Err(self.fail(name, error.into())),
+        }
+    }
+
+    /// Records the outcome of a stage. Returns `false` if it was stopped on request.
+    pub(super) fn complete(
+        &mut self,
+        prepared: PreparedStage<'_>,
+        outcome: StageResult<ExecutedStage>,
+    ) -> Result<bool> {
+        let PreparedStage { step, position, snapshots, .. } = prepared;
+        let (name, stage) = (&step.stage, &self.graph.stages()[position]);
+        let done = match outcome {
             Ok(done) => done,
             Err(StageError::Stopped) => {
-                observer.notice(&Event::StageStopped { stage: name.clone() });
+                self.orchestrator.observer.notice(&Event::StageStopped { stage: name.clone() });
                 return Ok(false);
             }
             Err(error) => return Err(self.fail(name, error)),
         };
         self.refuse_exchanged(stage, Some(&done.found))?;
         // Before the record: once the stage is recorded as done, its snapshots are not read again.
-        context.snapshots.remove()?;
-        self.finish(step, stage, done)?;
+        snapshots.remove()?;
+        self.finish(&step, stage, done)?;
         Ok(true)
     }
 
@@ -430,7 +494,7 @@ impl ActiveRun<'_, '_, '_> {
     }
 
     /// Records that a stage starts.
-    fn begin(&mut self, step: &PlannedStage, stage: &StageSpec, steps_left: usize) -> Result<()> {
+    fn begin(&mut self, step: &PlannedStage, stage: &StageSpec, place: StagePlace) -> Result<()> {
         for output in &stage.outputs {
             if let Some(Inspection::Damaged(what) | Inspection::Unreadable(what)) = self.found.get(output) {
                 // The verified file is about to be replaced.
@@ -442,8 +506,8 @@ impl ActiveRun<'_, '_, '_> {
         self.orchestrator.observer.notice(&Event::StageStarted {
             stage: step.stage.clone(),
             reason: step.reason.clone(),
-            number: self.ran.len() + 1,
-            steps: self.ran.len() + steps_left,
+            number: place.number,
+            steps: place.steps,
             cost: step.cost,
         });
         Ok(())
@@ -527,7 +591,7 @@ impl ActiveRun<'_, '_, '_> {
     }
 
     /// Records a failure and returns the error of the run.
-    fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
+    pub(super) fn fail(&mut self, stage: &StageName, error: StageError) -> PipelineError {
         let error = match error {
             StageError::Disk(disk) => match self.unreadable(&disk) {
                 Some(artifact) => StageError::Damaged { artifact, what: disk.to_string(), silent: false },

@@ -10,7 +10,7 @@ use crate::graph::Graph;
 use crate::journal::{ArtifactRecord, Contents, JournalState, Measured};
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
-use crate::orchestrator::execution::{execute, fingerprints_of};
+use crate::orchestrator::execution::{Company, execute, fingerprints_of};
 use crate::path_text;
 use crate::plan::{PlanPrediction, Reason, StageCounts, find};
 use crate::preflight::Resources;
@@ -220,7 +220,7 @@ impl StageReruns<'_> {
             progress: &progress,
             stop,
         };
-        let done = execute(*work, stage, &context, &fingerprints, *observer);
+        let done = execute(*work, stage, &context, &fingerprints, *observer, Company::Alone);
         let done = done.map_err(|error| failed(name, error))?;
         context.snapshots.remove()?;
         observer.notice(&Event::StageDone {

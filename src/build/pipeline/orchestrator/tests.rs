@@ -3,6 +3,7 @@
 mod damage;
 mod faults;
 mod garbage;
+mod side_by_side;
 mod single;
 mod stage_counts;
 

@@ -9,11 +9,12 @@ use crate::text::quantity;
 use crate::text::terminal::{printable, say};
 use disk::{Disk, OutputFile, RealDisk};
 use pipeline::directory::{RUN_LOG, log_path};
-use pipeline::{Budget, Event, Observer};
+use pipeline::{Budget, Event, Observer, thread_label};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::{Level, Subscriber};
@@ -26,8 +27,32 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// The beginning of the name of the log of a rank other than 0.
 pub(crate) const RANK_LOG: &str = "rank-";
 
-/// The open log file. A process has at most one, because it has one run.
-static OPEN: Mutex<Option<Box<dyn OutputFile>>> = Mutex::new(None);
+/// The open log files of the process, which has one run.
+static OPEN: Mutex<OpenLogs> = Mutex::new(OpenLogs { run: None, stages: BTreeMap::new() });
+
+/// The open log files of a run.
+struct OpenLogs {
+    /// The log of events between stages.
+    run: Option<Box<dyn OutputFile>>,
+    /// The logs of the running stages, by name.
+    stages: BTreeMap<String, Option<Box<dyn OutputFile>>>,
+}
+
+impl OpenLogs {
+    /// Returns the log for an event on this thread: that of the stage which the thread works for, by its label; without a
+    /// label that of the only stage, else that of the run.
+    fn current(&mut self) -> Option<&mut Box<dyn OutputFile>> {
+        match (thread_label::label(), self.stages.len()) {
+            (Some(label), _) if self.stages.contains_key(&*label) => self.stages.get_mut(&*label)?.as_mut(),
+            (None, 1) => self.stages.values_mut().next()?.as_mut(),
+            _ => self.run.as_mut(),
+        }
+    }
+}
+
+fn open_logs() -> MutexGuard<'static, OpenLogs> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Starts printing warnings and writing to the open log.
 pub(crate) fn begin(level: LevelFilter) {
@@ -50,7 +75,7 @@ fn log_name(stage: &pipeline::StageName) -> String {
 /// Opens the log of a rank other than 0, which writes all its events to one file.
 pub(crate) fn open_rank(disk: &RealDisk, dir: &Path, rank: usize) {
     let output = disk.append(&log_path(dir, &format!("{RANK_LOG}{rank:04}"))).ok();
-    *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = output;
+    open_logs().run = output;
 }
 
 /// An observer that opens the log of each stage and writes the events of the run to it.
@@ -66,46 +91,65 @@ impl<'a> LogObserver<'a> {
         LogObserver { disk, dir, inner }
     }
 
-    fn open(&self, stage: Option<&pipeline::StageName>) {
-        let output = self.disk.append(&path(self.dir, stage)).ok();
-        *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = output;
+    fn append(&self, stage: Option<&pipeline::StageName>) -> Option<Box<dyn OutputFile>> {
+        self.disk.append(&path(self.dir, stage)).ok()
     }
+
+    fn open_run(&self) {
+        let output = self.append(None);
+        open_logs().run = output;
+    }
+
+    /// Writes the last events of a stage to its log, closes it, and writes others to the log of the run.
+    fn end(&self, stage: &pipeline::StageName, last: impl FnOnce(), then: impl FnOnce()) {
+        labelled(&stage.to_string(), last);
+        open_logs().stages.remove(&stage.to_string());
+        labelled(RUN_LOG, then);
+    }
+}
+
+/// Does something whose events go to the log of a stage, or of the run.
+fn labelled(name: &str, log: impl FnOnce()) {
+    thread_label::labelled(Some(name.into()), log);
 }
 
 impl Observer for LogObserver<'_> {
     fn notice(&self, event: &Event) {
         match event {
             Event::RunStarted { run, counts, seconds, .. } => {
-                self.open(None);
+                self.open_run();
                 tracing::info!("run {run}: {counts}; {seconds:.0} s predicted");
             }
             Event::StageStarted { stage, reason, number, steps, cost } => {
-                tracing::info!("{stage}: stage {number} of {steps}; reason: {reason}");
-                self.open(Some(stage));
-                tracing::info!(
-                    "begins; reason: {reason}; predicted: {}, {} of memory, {} of disk",
-                    quantity::about(cost.seconds),
-                    Budget::show(cost.memory_bytes),
-                    Budget::show(cost.disk_bytes)
-                );
+                labelled(RUN_LOG, || {
+                    tracing::info!("{stage}: stage {number} of {steps}; reason: {reason}");
+                });
+                let output = self.append(Some(stage));
+                open_logs().stages.insert(stage.to_string(), output);
+                labelled(&stage.to_string(), || {
+                    tracing::info!(
+                        "begins; reason: {reason}; predicted: {}, {} of memory, {} of disk",
+                        quantity::about(cost.seconds),
+                        Budget::show(cost.memory_bytes),
+                        Budget::show(cost.disk_bytes)
+                    );
+                });
             }
-            Event::StageDone { measured, bytes, .. } => {
-                tracing::info!("done: {}; {} made", measures(measured), Budget::show(*bytes));
-                self.open(None);
+            Event::StageDone { stage, measured, bytes } => {
+                let done = || tracing::info!("done: {}; {} made", measures(measured), Budget::show(*bytes));
+                self.end(stage, done, || ());
             }
             Event::StageStopped { stage } => {
-                tracing::info!("stopped on request");
-                self.open(None);
-                tracing::info!("{stage} stopped on request");
+                let stopped = || tracing::info!("stopped on request");
+                self.end(stage, stopped, || tracing::info!("{stage} stopped on request"));
             }
             Event::StageFailed { stage, message } => {
-                tracing::error!(shown = true, "failed: {message}");
-                self.open(None);
-                tracing::error!(shown = true, "{stage} failed: {message}");
+                let failed = || tracing::error!(shown = true, "failed: {message}");
+                self.end(stage, failed, || tracing::error!(shown = true, "{stage} failed: {message}"));
             }
             Event::DamageFound { artifact, what } => tracing::warn!(shown = true, "damage in {artifact}: {what}"),
             Event::JournalCut { bytes } => {
-                self.open(None);
+                self.open_run();
                 tracing::warn!(
                     shown = true,
                     "{} of a torn record cut off the journal after a crash",
@@ -121,7 +165,7 @@ impl Observer for LogObserver<'_> {
             }
             Event::RunEnded { how, seconds } => {
                 tracing::info!("the run ends after {seconds:.1} s: {how:?}");
-                *OPEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                *open_logs() = OpenLogs { run: None, stages: BTreeMap::new() };
             }
             Event::Progress { stage: _, reading, seconds } => {
                 let words = StagePace::of_event(reading, *seconds).words().join(", ");
@@ -171,7 +215,7 @@ struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(output) = OPEN.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        if let Some(output) = open_logs().current() {
             let _ = output.write(printable(&String::from_utf8_lossy(bytes)).as_bytes());
         }
         Ok(bytes.len())

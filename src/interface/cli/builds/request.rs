@@ -186,6 +186,7 @@ pub(crate) fn refuse_job(settings: &Settings) -> Result<()> {
 pub(crate) fn run_options(settings: &Settings) -> RunOptions {
     RunOptions {
         keep: settings.keep,
+        stages_at_a_time: settings.stages_at_a_time,
         threads: settings.threads,
         memory: Budget::new(settings.memory_bytes),
         snapshot_interval: settings.snapshot,
@@ -203,6 +204,9 @@ impl ChangeArgs {
         let mut overrides: Vec<KeyOverride> = self.set.iter().map(given).collect();
         if let Some(threads) = self.threads {
             overrides.push(KeyOverride::option("--threads", "build.threads", threads.to_string()));
+        }
+        if let Some(stages) = self.stages_at_a_time {
+            overrides.push(KeyOverride::option("--stages-at-a-time", "build.stages-at-a-time", stages.to_string()));
         }
         if let Some(memory) = self.memory {
             overrides.push(KeyOverride::memory(memory));

@@ -43,8 +43,9 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
     }
     let dir = request.dir();
     let watch = job.map(|job| job.watch(&dir)).transpose()?;
-    // In addition to the threads of a stage, one thread draws progress and one writes.
-    machine::probe_threads(request.settings().threads + 2).map_err(CliError::Thread)?;
+    // In addition to the threads of a stage, which has at least one, one thread draws progress and one writes or runs it.
+    let (threads, stages) = (request.settings().threads, request.settings().stages_at_a_time);
+    machine::probe_threads(threads.max(stages) + 2 * stages).map_err(CliError::Thread)?;
     let shown = ProgressDisplay::new(args.progress);
     let attempts_max = args.attempts.map(|attempts| attempts as usize);
     let options = RunOptions { attempts_max, ..request.options(Some(&args.selection)) };

@@ -211,7 +211,8 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
             Some(at) => {
                 let mut parts =
                     vec![format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))];
-                if let Some(heartbeat) = heartbeat.filter(|heartbeat| heartbeat.stage == stage.stage) {
+                let of_stage = heartbeat.and_then(|heartbeat| heartbeat.stages().find(|of| of.stage == stage.stage));
+                if let Some(heartbeat) = of_stage {
                     parts.extend(StagePace::of_heartbeat(heartbeat).words());
                 }
                 parts.join(", ")

@@ -103,7 +103,11 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
     let mut head = vec![format!("{}  run {}, {state}", status.directory.display(), run.number), run.command.clone()];
     match &run.heartbeat {
         Some(heartbeat) => {
-            let count = format!("stage {} of {}", heartbeat.number, heartbeat.steps);
+            let count = format!(
+                "stage {} of {}",
+                heartbeat.stages().map(|stage| stage.number).max().unwrap_or(0),
+                heartbeat.steps
+            );
             head.push(match left_in_all(heartbeat.run_left_seconds).zip(heartbeat.run_left_seconds) {
                 Some((left, seconds)) => {
                     let share = elapsed / (elapsed + seconds).max(1.0);
@@ -112,7 +116,7 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
                 }
                 None => count,
             });
-            head.extend(current_stage(status, heartbeat));
+            head.extend(current_stages(status, heartbeat));
         }
         None => head.extend(status.counts.map(|counts| counts.to_string())),
     }
@@ -124,18 +128,20 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
     head
 }
 
-/// Describes the current stage.
-fn current_stage(status: &Status, heartbeat: &Heartbeat) -> Option<String> {
+/// Describes the current stages, a line each.
+fn current_stages(status: &Status, heartbeat: &Heartbeat) -> Vec<String> {
     let is_open = |stage: &&StageStatus| matches!(stage.state, StageState::Running | StageState::Stalled(_));
-    let stage = status.stages.iter().find(is_open)?;
-    Some(match &stage.state {
+    let describe = |stage: &StageStatus| match &stage.state {
         StageState::Stalled(what) => format!("{} is stalled: {what}", stage.stage),
-        _ if stage.stage == heartbeat.stage => {
-            let words = StagePace::of_heartbeat(heartbeat).words();
-            format!("{}: {}", stage.stage, if words.is_empty() { "running".to_owned() } else { words.join(", ") })
-        }
-        _ => format!("{}: starting", stage.stage),
-    })
+        _ => match heartbeat.stages().find(|of| of.stage == stage.stage) {
+            Some(of) => {
+                let words = StagePace::of_heartbeat(of).words();
+                format!("{}: {}", stage.stage, if words.is_empty() { "running".to_owned() } else { words.join(", ") })
+            }
+            None => format!("{}: starting", stage.stage),
+        },
+    };
+    status.stages.iter().filter(is_open).map(describe).collect()
 }
 
 fn bar(share: f64, columns: usize) -> String {

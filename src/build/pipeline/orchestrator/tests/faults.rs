@@ -15,12 +15,17 @@ fn small() -> Toy {
 
 /// Runs with a fault at each operation in turn, and then without faults to the end.
 fn interrupt(inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {
-    let bench = Bench::default();
+    interrupt_stages(1, inject, recover);
+}
+
+/// As [`interrupt`], with several stages at a time.
+fn interrupt_stages(at_a_time: usize, inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {
+    let bench = Bench::with_stages(at_a_time);
     bench.run(&small()).unwrap();
     let (expect, operations) = (bench.files(), bench.disk.operations());
     assert!(operations > 100);
     for k in 0..operations {
-        let bench = Bench::default();
+        let bench = Bench::with_stages(at_a_time);
         inject(&bench.disk, k);
         let failed = bench.run(&small());
         if let Err(error) = failed {
@@ -43,6 +48,12 @@ fn interrupt(inject: impl Fn(&MemoryDisk, u64), recover: impl Fn(&MemoryDisk)) {
 #[test]
 fn a_run_survives_one_failed_operation() {
     interrupt(|disk, k| disk.fail_at(k, Fault::Io), |_| {});
+}
+
+#[test]
+fn stages_side_by_side_survive_failed_operations_and_kills() {
+    interrupt_stages(3, |disk, k| disk.fail_at(k, Fault::Io), |_| {});
+    interrupt_stages(3, |disk, k| disk.fail_from(k, Fault::Io), MemoryDisk::crash);
 }
 
 #[test]

@@ -1,22 +1,26 @@
 //! The progress of a run and of its current stage, as words.
 
 use crate::text::quantity;
-use pipeline::progress::{BoundReading, Forecast, PassReading, StepProgress};
-use pipeline::{Event, Heartbeat, ProgressReading};
+use pipeline::progress::{BoundReading, Forecast, PassReading};
+use pipeline::{Event, ProgressReading, StageHeartbeat, StageName};
 use std::time::Instant;
 
 /// The position of a run among its stages.
 pub(crate) struct RunPosition {
     started: Instant,
     forecast: Forecast,
-    number: usize,
+    /// The current stages, and their numbers. Between stages it holds the last one.
+    stages: Vec<(StageName, usize)>,
+    /// Whether the only stage has ended.
+    is_between: bool,
     steps: usize,
 }
 
 impl RunPosition {
     /// Creates the state before the first stage.
     pub(crate) fn new() -> RunPosition {
-        RunPosition { started: Instant::now(), forecast: Forecast::default(), number: 0, steps: 0 }
+        let (started, forecast) = (Instant::now(), Forecast::default());
+        RunPosition { started, forecast, stages: Vec::new(), is_between: false, steps: 0 }
     }
 
     /// Updates the state from an event.
@@ -25,23 +29,35 @@ impl RunPosition {
             Event::RunStarted { seconds, .. } => {
                 *self = RunPosition { forecast: Forecast::new(*seconds), ..RunPosition::new() };
             }
-            Event::StageStarted { number, steps, cost, .. } => {
-                (self.number, self.steps) = (*number, *steps);
-                self.forecast.begin(cost.seconds);
+            Event::StageStarted { stage, number, steps, cost, .. } => {
+                if std::mem::take(&mut self.is_between) {
+                    self.stages.clear();
+                }
+                self.stages.push((stage.clone(), *number));
+                self.steps = *steps;
+                self.forecast.begin(stage, cost.seconds);
             }
-            Event::StageDone { .. } => self.forecast.end(),
+            Event::Progress { stage, reading, seconds } => self.forecast.advance(stage, reading.at_hand(), *seconds),
+            Event::StageDone { stage, .. } => {
+                self.forecast.end(stage);
+                self.is_between = self.stages.len() == 1;
+                if !self.is_between {
+                    self.stages.retain(|(running, _)| running != stage);
+                }
+            }
             _ => {}
         }
     }
 
-    /// Returns the number of the current stage: `stage 12 of 52`.
-    pub(crate) fn count(&self) -> String {
-        format!("stage {} of {}", self.number, self.steps)
+    /// Returns the number of a current stage: `stage 12 of 52`.
+    pub(crate) fn count(&self, stage: &StageName) -> String {
+        let number = self.stages.iter().find(|(running, _)| running == stage).map_or(0, |(_, number)| *number);
+        format!("stage {number} of {}", self.steps)
     }
 
-    /// Returns the time left for the run once its stage has run for `seconds`: `12 s left in all`.
-    pub(crate) fn left(&self, progress: StepProgress, seconds: f64) -> Option<String> {
-        left_in_all(self.forecast.left(progress, seconds, self.started.elapsed().as_secs_f64()))
+    /// Returns the time left for the run: `12 s left in all`.
+    pub(crate) fn left(&self) -> Option<String> {
+        left_in_all(self.forecast.left(self.started.elapsed().as_secs_f64()))
     }
 }
 
@@ -68,8 +84,8 @@ impl<'a> StagePace<'a> {
         StagePace { done, total, unit, bound, pass, seconds, left_seconds: reading.left_seconds(seconds) }
     }
 
-    pub(crate) fn of_heartbeat(heartbeat: &'a Heartbeat) -> StagePace<'a> {
-        let Heartbeat { done, total, unit, bound, pass, seconds, stage_left_seconds, .. } = heartbeat;
+    pub(crate) fn of_heartbeat(heartbeat: &'a StageHeartbeat) -> StagePace<'a> {
+        let StageHeartbeat { done, total, unit, bound, pass, seconds, stage_left_seconds, .. } = heartbeat;
         StagePace {
             done: *done,
             total: *total,

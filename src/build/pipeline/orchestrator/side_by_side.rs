@@ -1,0 +1,308 @@
+//! A run with several stages at a time.
+//!
+//! Stages run on a thread each; the thread of the run plans, decides what starts next (module `schedule`), and alone writes
+//! the journal and removes files. Stages with a common folder are a *chain*: they share state in memory from one to the next,
+//! so they run one after the other, in the order of the graph, with the same number of threads, and what the largest of them
+//! takes is reserved until the last one ends.
+//!
+//! A failure, an error of the run, and a request to stop end it alike: no stage starts any more, the running ones save what is
+//! worth it, and what they complete is recorded. The error of the run is the first one.
+
+use crate::artifact::ArtifactName;
+use crate::directory::RUN_LOG;
+use crate::error::{Result, unusable};
+use crate::journal::RunEnd;
+use crate::orchestrator::execution::{Company, ExecutedStage};
+use crate::orchestrator::run::{ActiveRun, PreparedStage, StagePlace};
+use crate::plan::{Plan, PlannedStage};
+use crate::report::{StageError, StageResult};
+use crate::schedule::{self, Limits, ReadyStage, Reservation, Running, Start};
+use crate::stage::StageSpec;
+use crate::thread_label;
+use disk::{clock, threads};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, Builder, Scope};
+use std::time::Duration;
+
+/// Time between looks for a request to stop, while stages run.
+const STOP_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The running stages, each on a thread of its own.
+struct Lanes<'scope, 'env, 'a> {
+    scope: &'scope Scope<'scope, 'env>,
+    running: Vec<RunningStage>,
+    /// The unfinished chains, by folder.
+    chains: BTreeMap<String, Chain>,
+    sender: Sender<EndedStage<'a>>,
+    receiver: Receiver<EndedStage<'a>>,
+    /// Set when the running stages are to stop.
+    halt: &'env AtomicBool,
+    /// Stages that started.
+    started: usize,
+}
+
+/// A chain of stages, from the start of its first one to the end of the last one.
+struct Chain {
+    /// What the largest of its stages takes.
+    reserved: Reservation,
+    /// Threads of each of its stages: the state that they share is made for a number of threads.
+    threads: usize,
+}
+
+/// A stage that runs.
+struct RunningStage {
+    /// Its position in the graph.
+    position: usize,
+    threads: usize,
+    /// What is reserved for it alone: nothing if it belongs to a chain.
+    reserved: Reservation,
+}
+
+/// A stage whose thread has ended.
+struct EndedStage<'a> {
+    prepared: PreparedStage<'a>,
+    /// Its outcome, or the panic that ended it.
+    outcome: thread::Result<StageResult<ExecutedStage>>,
+}
+
+impl<'a> Lanes<'_, '_, 'a> {
+    fn is_running(&self, position: usize) -> bool {
+        self.running.iter().any(|running| running.position == position)
+    }
+
+    /// Waits for the end of a stage, and hands a request to stop on to all.
+    fn wait(&mut self, stop: &AtomicBool) -> EndedStage<'a> {
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                self.halt.store(true, Ordering::Relaxed);
+            }
+            match self.receiver.recv_timeout(STOP_INTERVAL) {
+                Ok(ended) => {
+                    self.running.retain(|running| running.position != ended.prepared.position);
+                    return ended;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("the lanes have a sender"),
+            }
+        }
+    }
+
+    /// Returns what the running stages and the unfinished chains take.
+    fn taken(&self) -> Running {
+        let reserved = self.running.iter().map(|running| running.reserved);
+        let of_chains = self.chains.values().map(|chain| chain.reserved);
+        Running {
+            stages: self.running.len(),
+            threads: self.running.iter().map(|running| running.threads).sum(),
+            reserved: reserved.chain(of_chains).fold(Reservation::default(), Reservation::plus),
+        }
+    }
+}
+
+impl<'r, 'a> ActiveRun<'r, 'a, '_> {
+    /// Runs the plan to its end, several stages at a time.
+    pub(super) fn side_by_side(&mut self) -> Result<(RunEnd, Plan)> {
+        let halt = AtomicBool::new(false);
+        let run = || {
+            thread::scope(|scope| {
+                let (sender, receiver) = mpsc::channel();
+                let (running, chains, halt) = (Vec::new(), BTreeMap::new(), &halt);
+                let mut lanes = Lanes { scope, running, chains, sender, receiver, halt, started: 0 };
+                let outcome = self.run_lanes(&mut lanes);
+                if outcome.is_err() {
+                    halt.store(true, Ordering::Relaxed);
+                    while !lanes.running.is_empty() {
+                        let ended = lanes.wait(halt);
+                        // The first error is that of the run; a stage that fails too is recorded.
+                        if let Err(error) = self.end_stage(ended, halt) {
+                            tracing::warn!("{error}");
+                        }
+                    }
+                }
+                outcome
+            })
+        };
+        // Not that of a stage which runs alone.
+        thread_label::labelled(Some(RUN_LOG.into()), run)
+    }
+
+    fn run_lanes<'scope>(&mut self, lanes: &mut Lanes<'scope, '_, 'a>) -> Result<(RunEnd, Plan)>
+    where
+        'r: 'scope,
+        'a: 'scope,
+    {
+        let stop = self.orchestrator.stop;
+        loop {
+            let plan = self.plan_beside(lanes)?;
+            if lanes.running.is_empty() {
+                if plan.steps.is_empty() {
+                    return self.done(plan);
+                }
+                if lanes.halt.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) {
+                    return Ok((RunEnd::Stopped, plan));
+                }
+            }
+            while !lanes.halt.load(Ordering::Relaxed)
+                && !stop.load(Ordering::Relaxed)
+                && let Some(start) = self.next_start(&plan, lanes)?
+            {
+                self.start_stage(&plan, start, lanes)?;
+            }
+            let ended = lanes.wait(stop);
+            if !self.end_stage(ended, lanes.halt)? {
+                lanes.halt.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns a plan after which nothing is to adopt, and nothing to remove that no running stage uses.
+    fn plan_beside(&mut self, lanes: &mut Lanes) -> Result<Plan> {
+        let plan = if lanes.running.is_empty() {
+            self.settled_plan()?
+        } else {
+            loop {
+                let plan = self.plan()?;
+                self.orchestrator.allows(&plan)?;
+                if !plan.adopted.is_empty() {
+                    self.adopt(&plan.adopted)?;
+                    continue;
+                }
+                let stages = self.graph.stages();
+                let is_used = |name: &ArtifactName| {
+                    let mut running = lanes.running.iter().map(|running| &stages[running.position]);
+                    running.any(|stage| stage.inputs.contains(name) || stage.outputs.contains(name))
+                };
+                let removable: Vec<_> = plan.removable.iter().filter(|name| !is_used(name)).cloned().collect();
+                if !removable.is_empty() {
+                    self.remove(&removable)?;
+                }
+                break plan;
+            }
+        };
+        let folders: Vec<&str> = plan.steps.iter().filter_map(|step| self.spec(step).folder.as_deref()).collect();
+        lanes.chains.retain(|folder, _| folders.contains(&folder.as_str()));
+        Ok(plan)
+    }
+
+    fn spec(&self, step: &PlannedStage) -> &'r StageSpec {
+        self.graph.stage(&step.stage).expect("steps are stages of the graph")
+    }
+
+    /// Whether a running stage reads what a stage makes: that was up to date when it started.
+    fn is_read(&self, position: usize, lanes: &Lanes) -> bool {
+        let stages = self.graph.stages();
+        let mut inputs = lanes.running.iter().flat_map(|running| &stages[running.position].inputs);
+        inputs.any(|input| stages[position].outputs.contains(input))
+    }
+
+    /// Decides which step starts next.
+    fn next_start(&self, plan: &Plan, lanes: &Lanes) -> Result<Option<Start>> {
+        let (graph, options) = (self.graph, &self.orchestrator.options);
+        let positions: Vec<usize> = plan.steps.iter().filter_map(|step| graph.position(&step.stage)).collect();
+        let mut seconds = vec![None; graph.stages().len()];
+        let mut is_pending = vec![false; graph.stages().len()];
+        for (step, &position) in plan.steps.iter().zip(&positions) {
+            (seconds[position], is_pending[position]) = (Some(step.cost.seconds), true);
+        }
+        let paths = schedule::path_seconds(graph, &seconds);
+        // The first pending stage of each folder, and what the largest one takes.
+        let mut chains: BTreeMap<&str, (usize, Reservation)> = BTreeMap::new();
+        for (step, &position) in plan.steps.iter().zip(&positions) {
+            if let Some(folder) = &graph.stages()[position].folder {
+                let (_, most) = chains.entry(folder).or_insert((position, Reservation::default()));
+                *most = most.max(needs(step));
+            }
+        }
+        let mut ready = Vec::new();
+        for (step, &position) in plan.steps.iter().zip(&positions) {
+            let is_ready = schedule::is_ready(graph, position, &is_pending) && !self.is_read(position, lanes);
+            if lanes.is_running(position) || !is_ready {
+                continue;
+            }
+            let needs = match &graph.stages()[position].folder {
+                None => needs(step),
+                Some(folder) => match chains[folder.as_str()] {
+                    (first, _) if first != position => continue,
+                    _ if lanes.chains.contains_key(folder) => Reservation::default(),
+                    (_, most) => most,
+                },
+            };
+            ready.push(ReadyStage { position, path_seconds: paths[position], needs });
+        }
+        let directory = &self.orchestrator.directory;
+        let free_bytes = self.orchestrator.disk.free_bytes(directory).map_err(|source| unusable(directory, source))?;
+        let memory_bytes = options.memory.bytes();
+        let limits = Limits {
+            stages: options.stages_at_a_time,
+            threads: options.threads,
+            reserved: Reservation {
+                memory_bytes: clock::attainable_bytes().map_or(memory_bytes, |bytes| bytes.min(memory_bytes)),
+                // Room stays for all that is left, one stage after the other.
+                disk_bytes: free_bytes.saturating_sub(plan.prediction.disk_bytes),
+            },
+        };
+        Ok(schedule::next_stage(&ready, &lanes.taken(), &limits))
+    }
+
+    /// Starts a stage on a thread of its own.
+    fn start_stage<'scope>(&mut self, plan: &Plan, start: Start, lanes: &mut Lanes<'scope, '_, 'a>) -> Result<()>
+    where
+        'r: 'scope,
+        'a: 'scope,
+    {
+        let orchestrator = self.orchestrator;
+        let Start { position, threads: mut stage_threads } = start;
+        let stage = &self.graph.stages()[position];
+        let step = plan.steps.iter().find(|step| step.stage == stage.name).expect("the schedule starts steps");
+        let ended = lanes.started - lanes.running.len();
+        let place = StagePlace { number: lanes.started + 1, steps: ended + plan.steps.len() };
+        let prepared = self.prepare(step, place)?;
+        lanes.started += 1;
+        let mut reserved = needs(step);
+        if let Some(folder) = &stage.folder {
+            let of_chain = plan.steps.iter().filter(|step| self.spec(step).folder.as_ref() == Some(folder));
+            let most = of_chain.map(needs).fold(reserved, Reservation::max);
+            let chain = lanes.chains.entry(folder.clone());
+            stage_threads = chain.or_insert(Chain { reserved: most, threads: stage_threads }).threads;
+            reserved = Reservation::default();
+        }
+        lanes.running.push(RunningStage { position, threads: stage_threads, reserved });
+        let (sender, halt) = (lanes.sender.clone(), lanes.halt);
+        let label = stage.name.to_string().into();
+        let run = move || {
+            let execute = || orchestrator.execute(&prepared, stage_threads, halt, Company::Others);
+            let outcome = catch_unwind(AssertUnwindSafe(|| thread_label::labelled(Some(label), execute)));
+            // The run receives until no stage runs.
+            let _ = sender.send(EndedStage { prepared, outcome });
+        };
+        threads::spawn_scoped(lanes.scope, Builder::new().name(stage.name.to_string()), run).map(drop).or_else(
+            |error| {
+                lanes.running.retain(|running| running.position != position);
+                Err(self.fail(&stage.name, StageError::no_threads(error)))
+            },
+        )
+    }
+
+    /// Records the outcome of a stage. Returns `false` if it was stopped.
+    fn end_stage(&mut self, ended: EndedStage<'a>, halt: &AtomicBool) -> Result<bool> {
+        match ended.outcome {
+            Ok(outcome) => self.complete(ended.prepared, outcome),
+            Err(panic) => {
+                // The scope waits for the other stages.
+                halt.store(true, Ordering::Relaxed);
+                resume_unwind(panic)
+            }
+        }
+    }
+}
+
+/// Returns what a step takes beyond what is there.
+fn needs(step: &PlannedStage) -> Reservation {
+    Reservation {
+        memory_bytes: step.cost.memory_bytes,
+        disk_bytes: step.cost.disk_bytes.saturating_sub(step.disk_there_bytes),
+    }
+}
