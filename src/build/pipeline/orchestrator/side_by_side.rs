@@ -278,12 +278,11 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
             // The run receives until no stage runs.
             let _ = sender.send(EndedStage { prepared, outcome });
         };
-        threads::spawn_scoped(lanes.scope, Builder::new().name(stage.name.to_string()), run).map(drop).or_else(
-            |error| {
-                lanes.running.retain(|running| running.position != position);
-                Err(self.fail(&stage.name, StageError::no_threads(error)))
-            },
-        )
+        let started = threads::spawn_scoped(lanes.scope, Builder::new().name(stage.name.to_string()), run);
+        started.map(drop).map_err(|error| {
+            lanes.running.retain(|running| running.position != position);
+            self.fail(&stage.name, StageError::no_threads(error))
+        })
     }
 
     /// Records the outcome of a stage. Returns `false` if it was stopped.
