@@ -117,12 +117,14 @@ fn a_method_table_shows_what_a_job_takes() {
         let number = |plan: &Value, what: &str| plan[what].as_f64().unwrap();
         assert_eq!((&four["method"], number(&alone, "sent_bytes")), (&method.into(), 0.0));
         assert!(number(&four, "sent_bytes") > 21_474_180.0, "{method}");
-        assert!(number(&four, "memory_bytes") < number(&alone, "memory_bytes"), "{method}");
+        // Queues of updates take more than three quarters of so few values.
+        let is_less = number(&four, "memory_bytes") < number(&alone, "memory_bytes");
+        assert!(is_less || method == "counting", "{method}");
         assert!(number(&four["busy"], "cores") < number(&alone["busy"], "cores"), "{method}");
         assert!(number(&four, "memory_bytes") <= number(&four, "memory_bytes_max"), "{method}");
     }
     assert_eq!((&four["databases"][17]["fits"], &four["databases"][17]["stones"]), (&true.into(), &17.into()));
-    let text = plan(4, "--memory '80 MiB'").out;
+    let text = plan(4, "--memory '105 MiB' --set build.method=sweep").out;
     for part in [
         "each of 4 ranks",
         "latency 7 us",

@@ -18,7 +18,7 @@ pub(crate) struct JobPlan<'a> {
 
 /// The predictions for a job, as JSON.
 #[derive(Serialize)]
-pub(crate) struct JsonJob {
+pub(crate) struct JsonJobPlan {
     ranks: usize,
     /// Of the stages that would run.
     seconds: f64,
@@ -29,12 +29,12 @@ pub(crate) struct JsonJob {
     scratch_bytes: u64,
     /// The largest database such that it and all smaller ones fit; none if not even the smallest does.
     fits_up_to: Option<u32>,
-    stages: Vec<JsonStage>,
+    stages: Vec<JsonStageJob>,
 }
 
 /// The prediction for a stage, as JSON.
 #[derive(Serialize)]
-struct JsonStage {
+struct JsonStageJob {
     stage: String,
     seconds: f64,
     busy: JsonBusy,
@@ -48,7 +48,7 @@ struct JsonStage {
 }
 
 /// What a number of stages of one kind take.
-struct Predicted {
+struct PredictedStages {
     seconds: f64,
     busy: BusySeconds,
     cpu_seconds: f64,
@@ -59,11 +59,11 @@ struct Predicted {
     disk_bytes: u64,
 }
 
-impl Predicted {
+impl PredictedStages {
     /// Returns the prediction for some of the stages of a class.
-    fn of(job: &StageJob, stages: usize) -> Predicted {
+    fn of(job: &StageJob, stages: usize) -> PredictedStages {
         let share = stages as f64 / f64::from(job.stages.max(1));
-        Predicted {
+        PredictedStages {
             seconds: job.seconds * share,
             busy: job.busy.share(share),
             cpu_seconds: job.cpu_seconds * share,
@@ -76,9 +76,9 @@ impl Predicted {
     }
 
     /// Returns the prediction for stages that belong to no database, which rank 0 runs alone.
-    fn of_rank_0(steps: &[&PlannedStage]) -> Predicted {
+    fn of_rank_0(steps: &[&PlannedStage]) -> PredictedStages {
         let seconds = steps.iter().map(|step| step.cost.seconds).sum();
-        Predicted {
+        PredictedStages {
             seconds,
             busy: BusySeconds { cores: seconds, ..BusySeconds::default() },
             cpu_seconds: seconds,
@@ -98,11 +98,11 @@ impl<'a> JobPlan<'a> {
     }
 
     /// Returns the prediction for stages of one kind of one database.
-    fn predicted(&self, steps: &[&PlannedStage]) -> Predicted {
+    fn predicted(&self, steps: &[&PlannedStage]) -> PredictedStages {
         let stage = &steps[0].stage;
         let job = stage.parameters().first().and_then(|&stones| self.jobs.iter().find(|job| job.stones == stones));
         let of_stage = job.and_then(|job| job.stage(kinds::class(stage, job.method)?));
-        of_stage.map_or_else(|| Predicted::of_rank_0(steps), |job| Predicted::of(job, steps.len()))
+        of_stage.map_or_else(|| PredictedStages::of_rank_0(steps), |job| PredictedStages::of(job, steps.len()))
     }
 
     /// Returns a table of stages, each line of one kind of one database, and what all of them take.
@@ -169,10 +169,10 @@ impl<'a> JobPlan<'a> {
     }
 
     /// Returns the predictions for steps, each by itself.
-    pub(crate) fn json(&self, steps: &[PlannedStage]) -> JsonJob {
+    pub(crate) fn json(&self, steps: &[PlannedStage]) -> JsonJobPlan {
         let all: Vec<_> = steps.iter().map(|step| (step, self.predicted(&[step]))).collect();
         let fitting = self.jobs.iter().take_while(|job| job.fits);
-        let stage = |(step, of): &(&PlannedStage, Predicted)| JsonStage {
+        let stage = |(step, of): &(&PlannedStage, PredictedStages)| JsonStageJob {
             stage: step.stage.to_string(),
             seconds: of.seconds,
             busy: JsonBusy::new(&of.busy),
@@ -185,7 +185,7 @@ impl<'a> JobPlan<'a> {
             limit: of.busy.limit().to_string(),
         };
         let busy = all.iter().map(|(_, of)| of.busy).fold(BusySeconds::default(), std::ops::Add::add);
-        JsonJob {
+        JsonJobPlan {
             ranks: self.build.settings().ranks,
             seconds: all.iter().map(|(_, of)| of.seconds).sum(),
             busy: JsonBusy::new(&busy),

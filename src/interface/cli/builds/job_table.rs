@@ -36,21 +36,21 @@ struct JsonJobs {
     memory_bytes: u64,
     threads: usize,
     ranks: usize,
-    databases: Vec<JsonDatabase>,
+    databases: Vec<JsonDatabaseJobs>,
 }
 
 #[derive(Serialize)]
-struct JsonDatabase {
+struct JsonDatabaseJobs {
     stones: u32,
     positions: u64,
     method: &'static str,
     fits: bool,
-    predictions: Vec<JsonJob>,
+    predictions: Vec<JsonDatabaseJob>,
 }
 
 /// A prediction for a database by a method, as JSON.
 #[derive(Serialize)]
-struct JsonJob {
+struct JsonDatabaseJob {
     method: &'static str,
     seconds: f64,
     cpu_seconds: f64,
@@ -82,9 +82,9 @@ impl JsonBusy {
     }
 }
 
-impl JsonJob {
-    fn new(job: &DatabaseJob) -> JsonJob {
-        JsonJob {
+impl JsonDatabaseJob {
+    fn new(job: &DatabaseJob) -> JsonDatabaseJob {
+        JsonDatabaseJob {
             method: job.method.word(),
             seconds: job.seconds(),
             cpu_seconds: job.cpu_seconds(),
@@ -220,12 +220,12 @@ impl<'a> JobTable<'a> {
     }
 
     fn json(&self) -> JsonJobs {
-        let row = |row: &PredictedJobs| JsonDatabase {
+        let row = |row: &PredictedJobs| JsonDatabaseJobs {
             stones: row.stones,
             positions: self.settings.set.positions(row.stones),
             method: row.chosen.word(),
             fits: row.of_chosen().fits,
-            predictions: row.jobs.iter().map(JsonJob::new).collect(),
+            predictions: row.jobs.iter().map(JsonDatabaseJob::new).collect(),
         };
         JsonJobs {
             hardware: JsonMachine::new(&self.settings.hardware),

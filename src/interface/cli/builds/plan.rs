@@ -3,7 +3,7 @@
 use crate::args::PlanArgs;
 use crate::builds::codecs;
 use crate::builds::doctor::nearest;
-use crate::builds::job_plan::{JobPlan, JsonJob};
+use crate::builds::job_plan::{JobPlan, JsonJobPlan};
 use crate::builds::job_table::{JobTable, job_heading};
 use crate::builds::method_table::{JsonMachine, JsonPrediction, MethodTable, heading, refusals};
 use crate::builds::request::{ResolvedBuild, refuse_job};
@@ -79,7 +79,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         say(format_args!("`run` would refuse to start: {error}"));
     }
     if !plan.steps.is_empty() {
-        let refusal = match settings.hardware.disk_bytes.filter(|_| machine != THIS) {
+        let hardware = &settings.hardware;
+        let of_all = || hardware.disk_bytes.map(|bytes| bytes * settings.ranks as u64);
+        let refusal = match hardware.shared.bytes.filter(|_| job.is_some()).or_else(of_all).filter(|_| machine != THIS)
+        {
             None => orchestrator.preflight(&plan.prediction).err().map(|error| error.to_string()),
             Some(disk_free) => {
                 let room = Resources { memory: Budget::new(settings.memory_bytes), memory_available: None, disk_free };
@@ -102,7 +105,7 @@ struct JsonPlan<'a> {
     hardware: JsonMachine,
     methods: Vec<MethodChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    job: Option<JsonJob>,
+    job: Option<JsonJobPlan>,
 }
 
 /// The method of a database, and the predictions for all methods.
