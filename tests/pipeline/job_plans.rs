@@ -1,8 +1,11 @@
-//! Plans of jobs of several ranks.
+//! Plans of jobs of several ranks, and the table of the guide that compares machines.
+//!
+//! `AWARI_GOLDEN=write` writes the table into the file instead.
 
 use serde_json::Value;
 use std::fs;
 use tests::directory::TestDirectory;
+use tests::root;
 
 const MACHINE: &str = "[machine]\ncores = 2\nmemory = \"1 GiB\"\n\n[disk]\nfree = \"20 GB\"\nread = \"30 MB\"\nwrite = \"20 MB\"\n\
                        operations = 100\n\n[network]\nbandwidth = \"100 MB\"\nlatency = 10\n";
@@ -63,4 +66,70 @@ fn a_manifest_is_planned_for_ranks() {
     let text = place.awari("plan m.toml --set build.method=sweep --hardware node.toml --ranks 2").is(0).out;
     assert!(text.contains("does not fit: the fullest rank needs"), "{text}");
     place.awari("plan m.toml --set game.rules=oware --ranks 2").is(2);
+}
+
+/// The rows of the table: machines, and the command.
+const ROWS: [(&str, &str); 4] = [
+    (
+        "72 nodes of 2002",
+        "--ranks 72 --hardware manifests/hardware/das2.toml --set build.stones=0..37 --set build.method=two-bit",
+    ),
+    ("the same with 6 GiB of memory each", "--ranks 72 --hardware manifests/hardware/das2.toml --memory 6GiB"),
+    ("8 nodes of today", "--ranks 8 --hardware manifests/hardware/node.toml"),
+    ("64 nodes of today", "--ranks 64 --hardware manifests/hardware/node.toml"),
+];
+
+/// Returns what stands between two texts.
+#[track_caller]
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{before} is not in {text}"));
+    rest.split_once(after).unwrap_or_else(|| panic!("{after} is not in {rest}")).0
+}
+
+/// What the command prints of the whole job, as cells.
+fn cells(options: &str) -> Vec<String> {
+    let place = TestDirectory::new(0);
+    let command = format!("plan manifests/awari.toml {options} --set cluster.scratch=/scratch --dir run");
+    let command = command.replace("manifests/", &format!("{}/manifests/", root().display()));
+    let text = place.awari(&command).is(0).out;
+    let total = text.lines().find(|line| line.starts_with("about ")).expect("a line of all stages").to_owned() + "\n";
+    let fits = text.lines().find(|line| line.contains(" fit: about ")).expect("a line of what fits").to_owned() + "\n";
+    [
+        between(&("\n".to_owned() + &fits), "\n", " fit: "),
+        between(&total, "about ", ": cores"),
+        between(&total, "busiest rank ", ", network"),
+        between(&total, "network ", ", latency"),
+        between(&total, "latency ", ", local"),
+        between(&total, "local disk ", ", shared"),
+        between(&total, "shared disk ", "; "),
+        between(&fits, "at most ", " of memory"),
+        between(&fits, "memory and ", " of scratch"),
+        between(&fits, "rank, and ", " in the run"),
+        between(&total, "; ", " sent"),
+    ]
+    .map(str::to_owned)
+    .into()
+}
+
+#[test]
+#[ignore = "slow tier: plans the whole game for four clusters"]
+fn the_table_of_the_guide_is_that_of_the_program() {
+    let beginning = "<!-- table: clusters; AWARI_GOLDEN=write cargo test -p tests --test pipeline job_plans -- --include-ignored -->";
+    let end = "<!-- end of the table -->";
+    let headings = "machines | fits | time | cores | network | latency | local disk | shared disk | memory | scratch | run \
+                    directory | sent";
+    let mut expected = format!("\n\n| {headings} |\n|{}\n", "---|".repeat(headings.split(" | ").count()));
+    for (machines, options) in ROWS {
+        expected += &format!("| {machines} | {} |\n", cells(options).join(" | "));
+    }
+    expected += "\n";
+    let path = root().join("docs/machines.md");
+    let guide = fs::read_to_string(&path).unwrap();
+    let (before, rest) = guide.split_once(beginning).expect("the guide has the table");
+    let (found, after) = rest.split_once(end).expect("the table has an end");
+    if std::env::var_os("AWARI_GOLDEN").is_some_and(|value| value == "write") {
+        fs::write(&path, format!("{before}{beginning}{expected}{end}{after}")).unwrap();
+    } else {
+        assert_eq!(found, expected, "the table is stale");
+    }
 }
