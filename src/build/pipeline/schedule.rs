@@ -51,7 +51,7 @@ impl Reservation {
 
 /// What the running stages take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Running {
+pub(crate) struct TakenResources {
     /// Their number.
     pub(crate) stages: usize,
     /// Their threads, all together.
@@ -83,7 +83,7 @@ pub(crate) struct Start {
 /// Decides which of the ready stages starts next, if any: of those that fit beside the running ones, that with the longest
 /// path, and the first in the graph among equals. Free threads are divided evenly among the stages that can start now. If
 /// nothing runs and nothing fits, the first stage in the graph starts alone, as it would with one stage at a time.
-pub(crate) fn next_stage(ready: &[ReadyStage], running: &Running, limits: &Limits) -> Option<Start> {
+pub(crate) fn next_stage(ready: &[ReadyStage], running: &TakenResources, limits: &Limits) -> Option<Start> {
     if running.stages >= limits.stages {
         return None;
     }

@@ -8,7 +8,7 @@
 
 use crate::cost::{MISS_NANOSECONDS, STAGE_SECONDS};
 use crate::memory::rank_bytes;
-use crate::stage_traffic::StageTraffic;
+use crate::stage_traffic::{StageTraffic, captures_read};
 use crate::{BuildPlan, CostModel, DatabasePlan, Hardware, Load, Method, Settings, StageClass, SweepJob, Verify};
 use solvers::Tables;
 use solvers::bounds::distributed::{PlaneShare, plane_shares};
@@ -341,7 +341,8 @@ impl DatabaseStages<'_> {
         if is_shared {
             let none = [PlaneShare::default()];
             let shares = if self.shares.is_empty() { &none } else { self.shares };
-            let fullest = shares.iter().map(|share| rank_bytes(self.settings, memory, class, share)).max();
+            let reads = captures_read(self.settings, memory.stones);
+            let fullest = shares.iter().map(|share| rank_bytes(self.settings, memory, class, share, reads)).max();
             job.memory_bytes = fullest.expect("a job has a rank");
         }
         if let Some(sweep) = self.sweep.filter(|_| class == StageClass::Sweep && is_shared) {

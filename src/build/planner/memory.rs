@@ -3,7 +3,6 @@
 //! All allocations that depend on `build.memory` go through this module: a stage allocates the sizes in its
 //! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
 
-use crate::stage_traffic::captures_read;
 use crate::{Method, Settings, StageClass};
 use game::Orientation;
 use solvers::bounds::distributed::{PlaneShare, keepers_bytes};
@@ -219,14 +218,20 @@ impl StageMemory {
 }
 
 /// Returns the memory of one of several ranks in a stage of a class, expected rather than at most. `share` is what it owns and keeps of
-/// planes.
-pub(crate) fn rank_bytes(settings: &Settings, memory: &StageMemory, class: StageClass, share: &PlaneShare) -> u64 {
+/// planes, `captures_read` how many times all ranks together read the smaller databases.
+pub(crate) fn rank_bytes(
+    settings: &Settings,
+    memory: &StageMemory,
+    class: StageClass,
+    share: &PlaneShare,
+    captures_read: f64,
+) -> u64 {
     let StageMemory { stones, fixed_bytes, cache_bytes, .. } = *memory;
     let ranks = settings.ranks as u64;
     let positions = settings.set.positions(stones);
     // It decodes a share of the smaller databases.
     let smaller: u64 = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum();
-    let decoded = (smaller as f64 * captures_read(settings, stones)) as u64 / ranks;
+    let decoded = (smaller as f64 * captures_read) as u64 / ranks;
     let capturing = fixed_bytes + cache_bytes.min(decoded) + CAPTURE_BANDS_BYTES * 3 / 4;
     match class {
         StageClass::Capture => capturing,

@@ -16,7 +16,7 @@ use crate::orchestrator::execution::{Company, ExecutedStage};
 use crate::orchestrator::run::{ActiveRun, PreparedStage, StagePlace};
 use crate::plan::{Plan, PlannedStage};
 use crate::report::{StageError, StageResult};
-use crate::schedule::{self, Limits, ReadyStage, Reservation, Running, Start};
+use crate::schedule::{self, Limits, ReadyStage, Reservation, Start, TakenResources};
 use crate::stage::StageSpec;
 use crate::thread_label;
 use disk::{clock, threads};
@@ -31,7 +31,7 @@ use std::time::Duration;
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The running stages, each on a thread of its own.
-struct Lanes<'scope, 'env, 'a> {
+struct StageLanes<'scope, 'env, 'a> {
     scope: &'scope Scope<'scope, 'env>,
     running: Vec<RunningStage>,
     /// The unfinished chains, by folder.
@@ -68,7 +68,7 @@ struct EndedStage<'a> {
     outcome: thread::Result<StageResult<ExecutedStage>>,
 }
 
-impl<'a> Lanes<'_, '_, 'a> {
+impl<'a> StageLanes<'_, '_, 'a> {
     fn is_running(&self, position: usize) -> bool {
         self.running.iter().any(|running| running.position == position)
     }
@@ -91,10 +91,10 @@ impl<'a> Lanes<'_, '_, 'a> {
     }
 
     /// Returns what the running stages and the unfinished chains take.
-    fn taken(&self) -> Running {
+    fn taken(&self) -> TakenResources {
         let reserved = self.running.iter().map(|running| running.reserved);
         let of_chains = self.chains.values().map(|chain| chain.reserved);
-        Running {
+        TakenResources {
             stages: self.running.len(),
             threads: self.running.iter().map(|running| running.threads).sum(),
             reserved: reserved.chain(of_chains).fold(Reservation::default(), Reservation::plus),
@@ -110,7 +110,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
             thread::scope(|scope| {
                 let (sender, receiver) = mpsc::channel();
                 let (running, chains, halt) = (Vec::new(), BTreeMap::new(), &halt);
-                let mut lanes = Lanes { scope, running, chains, sender, receiver, halt, started: 0 };
+                let mut lanes = StageLanes { scope, running, chains, sender, receiver, halt, started: 0 };
                 let outcome = self.run_lanes(&mut lanes);
                 if outcome.is_err() {
                     halt.store(true, Ordering::Relaxed);
@@ -129,7 +129,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
         thread_label::labelled(Some(RUN_LOG.into()), run)
     }
 
-    fn run_lanes<'scope>(&mut self, lanes: &mut Lanes<'scope, '_, 'a>) -> Result<(RunEnd, Plan)>
+    fn run_lanes<'scope>(&mut self, lanes: &mut StageLanes<'scope, '_, 'a>) -> Result<(RunEnd, Plan)>
     where
         'r: 'scope,
         'a: 'scope,
@@ -159,7 +159,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
     }
 
     /// Returns a plan after which nothing is to adopt, and nothing to remove that no running stage uses.
-    fn plan_beside(&mut self, lanes: &mut Lanes) -> Result<Plan> {
+    fn plan_beside(&mut self, lanes: &mut StageLanes) -> Result<Plan> {
         let plan = if lanes.running.is_empty() {
             self.settled_plan()?
         } else {
@@ -192,14 +192,14 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
     }
 
     /// Whether a running stage reads what a stage makes: that was up to date when it started.
-    fn is_read(&self, position: usize, lanes: &Lanes) -> bool {
+    fn is_read(&self, position: usize, lanes: &StageLanes) -> bool {
         let stages = self.graph.stages();
         let mut inputs = lanes.running.iter().flat_map(|running| &stages[running.position].inputs);
         inputs.any(|input| stages[position].outputs.contains(input))
     }
 
     /// Decides which step starts next.
-    fn next_start(&self, plan: &Plan, lanes: &Lanes) -> Result<Option<Start>> {
+    fn next_start(&self, plan: &Plan, lanes: &StageLanes) -> Result<Option<Start>> {
         let (graph, options) = (self.graph, &self.orchestrator.options);
         let positions: Vec<usize> = plan.steps.iter().filter_map(|step| graph.position(&step.stage)).collect();
         let mut seconds = vec![None; graph.stages().len()];
@@ -248,7 +248,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
     }
 
     /// Starts a stage on a thread of its own.
-    fn start_stage<'scope>(&mut self, plan: &Plan, start: Start, lanes: &mut Lanes<'scope, '_, 'a>) -> Result<()>
+    fn start_stage<'scope>(&mut self, plan: &Plan, start: Start, lanes: &mut StageLanes<'scope, '_, 'a>) -> Result<()>
     where
         'r: 'scope,
         'a: 'scope,

@@ -10,15 +10,15 @@ fn ready(position: usize, path_seconds: f64, memory_bytes: u64) -> ReadyStage {
     ReadyStage { position, path_seconds, needs: Reservation { memory_bytes, disk_bytes: 10 } }
 }
 
-fn running(stages: usize, threads: usize, memory_bytes: u64) -> Running {
-    Running { stages, threads, reserved: Reservation { memory_bytes, disk_bytes: 10 * stages as u64 } }
+fn running(stages: usize, threads: usize, memory_bytes: u64) -> TakenResources {
+    TakenResources { stages, threads, reserved: Reservation { memory_bytes, disk_bytes: 10 * stages as u64 } }
 }
 
 #[test]
 fn the_decision_is_a_table() {
     let limits =
         |stages, threads| Limits { stages, threads, reserved: Reservation { memory_bytes: MEMORY, disk_bytes: DISK } };
-    let check = |what: &str, ready: &[ReadyStage], running: Running, limits: Limits, expected| {
+    let check = |what: &str, ready: &[ReadyStage], running: TakenResources, limits: Limits, expected| {
         let start = next_stage(ready, &running, &limits).map(|start| (start.position, start.threads));
         assert_eq!(start, expected, "{what}");
     };
