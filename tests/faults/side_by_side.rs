@@ -5,8 +5,7 @@ use crate::kills::KilledBuild;
 use serde_json::Value;
 use tests::directory::{ended_child, signal};
 
-const METHODS: [(&str, u32); 5] =
-    [("sweep", 10), ("counting", 10), ("two-bit", 8), ("one-bit", 8), ("one-bit-dual", 7)];
+const METHODS: [(&str, u32); 5] = [("sweep", 8), ("counting", 8), ("two-bit", 5), ("one-bit", 5), ("one-bit-dual", 4)];
 
 /// Returns the most stages that ran at a time, by the events of a run.
 fn at_a_time(events: impl Iterator<Item = Value>) -> i32 {
