@@ -1,7 +1,7 @@
 //! Arguments from Python, checked.
 
 use crate::error::exception;
-use crate::rules::RulePosition;
+use crate::position::RulePosition;
 use awari_db::{Position, Rules};
 use numpy::{Element, PyArray, PyArray1, PyArray2};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};

@@ -11,6 +11,7 @@ mod databases;
 mod error;
 mod handle;
 mod mapped;
+mod position;
 mod rules;
 mod slabs;
 mod threads;
@@ -26,7 +27,7 @@ mod _awari {
     #[pymodule_export]
     use super::error::{DamagedError, Error, MissingError};
     #[pymodule_export]
-    use super::rules::RulePosition;
+    use super::position::RulePosition;
     #[pymodule_export]
     use super::slabs::Slab;
 
