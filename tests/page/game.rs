@@ -165,6 +165,13 @@ fn moves_are_taken_back_and_games_resigned() {
         assert_eq!(browser.script(below).await, json!([true, "FEDCBAabcdef"]));
         browser.push("Turn").await;
         assert_eq!(browser.script(below).await, json!([false, "fedcbaABCDEF"]));
+        // A game that is not over is analysed as well, and the shown position keeps what describes it.
+        browser.visit(&format!("/?pos={NINE}&moves={first}&at=1&computer=N&hide=1")).await;
+        browser.click("#analyse").await;
+        analysed(browser).await;
+        assert_eq!(browser.field("computer").await, None);
+        browser.until("document.querySelector('#moves:not(.stale) td')").await;
+        assert_eq!(browser.texts("#errors tbody td").await.len(), 8);
     });
 }
 

@@ -299,7 +299,7 @@ fn games_are_exported_and_imported_as_text() {
             assert_eq!(browser.script(place).await, true, "{text}");
         }
 
-        browser.visit(&format!("/?pos={NINE}&moves=C&computer=S")).await;
+        browser.visit(&format!("/?pos={NINE}&moves=C&computer=S&hide=0")).await;
         browser.push("Copy link").await;
         browser.until("document.getElementById('pos-said').textContent.startsWith('The link is copied')").await;
         let copied = browser.script_later("navigator.clipboard.readText().then(done)").await;

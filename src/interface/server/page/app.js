@@ -137,8 +137,7 @@ async function analyse() {
   if (reviewing !== ended) return;
   reviewing = null;
   showProgress(null);
-  show();
-  if (notice) banner();
+  refresh("", notice);
 }
 
 async function best() {
