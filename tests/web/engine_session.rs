@@ -312,12 +312,12 @@ fn rules_are_chosen_without_databases() {
     refused.says(&["are by the rules awari, not oware"]);
     let game = "--rules oware --position 1-2-0-0-1-0-0-0-0-0-0-0-22-22-S";
     let played = place.awari(&format!("play {game}")).is(0);
-    assert!(played.out.contains("South cannot move: South wins by 4"), "{}", played.out);
+    assert!(played.out.contains("South cannot move: South wins 26 to 22"), "{}", played.out);
     let probed = place.awari("probe --rules oware --json 1 2 0 0 1 0 0 0 0 0 0 0").is(0).json();
     assert_eq!((probed["score"].as_i64(), probed["moves"].as_array().map(Vec::len)), (Some(4), Some(0)));
     let game = "'[FEN \"0-0-0-0-0-1-1-0-0-1-0-0-20-23-S\"] F'";
     let analyzed = place.awari(&format!("analyze --rules oware --nodes 50 {game}")).is(0);
-    assert!(analyzed.out.contains("North cannot move: North wins by 2"), "{}", analyzed.out);
+    assert!(analyzed.out.contains("North cannot move: North wins 24 to 22"), "{}", analyzed.out);
 }
 
 /// What is proved is true: scores of positions with more stones than the databases, against larger databases.

@@ -42,6 +42,15 @@ impl Level {
         self.into()
     }
 
+    /// Returns the name that it had at first, which is still understood.
+    pub fn former_word(self) -> Option<&'static str> {
+        match self {
+            Level::Beginner => Some("fair"),
+            Level::Casual => Some("good"),
+            Level::Strong | Level::Expert | Level::Perfect => None,
+        }
+    }
+
     /// Returns the lost stones that halve the weight of a move; `None` if none may be lost.
     pub(crate) fn stones_halving(self) -> Option<f64> {
         match self {
@@ -99,6 +108,23 @@ impl FromStr for Level {
 
     fn from_str(text: &str) -> Result<Level, LevelError> {
         let found = text.trim().to_lowercase();
-        Level::ALL.into_iter().find(|level| level.word() == found).ok_or(LevelError { found })
+        let is_it = |level: &Level| level.word() == found || level.former_word() == Some(&found);
+        Level::ALL.into_iter().find(is_it).ok_or(LevelError { found })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_names_are_understood() {
+        for level in Level::ALL {
+            for word in [Some(level.word()), level.former_word()].into_iter().flatten() {
+                assert_eq!(word.parse(), Ok(level), "{word}");
+            }
+        }
+        assert_eq!("good".parse(), Ok(Level::Casual));
+        assert!("best".parse::<Level>().is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Parsers of argument values.
 
-use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use disk::Io;
 use game::Rules;
 use oracle::Level;
@@ -18,7 +18,8 @@ pub(super) fn methods() -> impl TypedValueParser<Value = Method> {
 }
 
 pub(super) fn levels() -> impl TypedValueParser<Value = Level> {
-    PossibleValuesParser::new(Level::ALL.map(Level::word)).try_map(|word| word.parse::<Level>())
+    PossibleValuesParser::new(Level::ALL.map(|level| PossibleValue::new(level.word()).aliases(level.former_word())))
+        .try_map(|word| word.parse::<Level>())
 }
 
 pub(super) fn rules() -> impl TypedValueParser<Value = Rules> {
