@@ -69,7 +69,7 @@ pub(crate) fn run(
     let counts = match (by, &snapshots) {
         (SolvingMethod::Counting { .. }, Some(directory)) => Some(match &scratch {
             None => ResumePlan::lead(context.disk(), directory)?,
-            Some(_) => ResumePlan::on_local_disks(),
+            Some(_) => ResumePlan::on_local_disks(context.disk()),
         }),
         _ => None,
     };

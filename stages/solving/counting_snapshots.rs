@@ -10,7 +10,7 @@
 use crate::distributed::limits::{PROCESSORS_MAX, RANKS_MAX};
 use crate::distributed::{RankResult, agree, message};
 use crate::files::{self, CountsFormat};
-use disk::{Disk, DiskError, clock, is_leftover};
+use disk::{Disk, DiskError, is_leftover};
 use game::Index;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
@@ -92,15 +92,22 @@ impl ResumePlan {
     pub(super) fn lead(disk: &dyn Disk, directory: &Path) -> Result<ResumePlan, DiskError> {
         let files = disk.list(directory)?;
         let saved = sets(&files).into_iter().rev().find(|(set, ranks)| ranks.len() == set.ranks).map(|(set, _)| set);
-        let plan = ResumePlan { saved, ..ResumePlan::on_local_disks() };
+        let plan = ResumePlan::on_local_disks(disk).resuming(saved);
         plan.remove_others(disk, files)?;
         Ok(plan)
     }
 
     /// Returns the plan of the leader if each rank has a directory of its own, to be completed by
     /// [`settle`](Self::settle).
-    pub(super) fn on_local_disks() -> ResumePlan {
-        ResumePlan { own: CountingJob { since: clock::now_seconds(), process: std::process::id() }, saved: None }
+    pub(super) fn on_local_disks(disk: &dyn Disk) -> ResumePlan {
+        let since = disk.clock().utc().as_secs();
+        ResumePlan { own: CountingJob { since, process: std::process::id() }, saved: None }
+    }
+
+    /// Returns the plan to resume from a set. The sets of this job are later ones, whatever the clock says.
+    fn resuming(self, saved: Option<SnapshotSet>) -> ResumePlan {
+        let since = saved.map_or(0, |set| set.source.since.saturating_add(1)).max(self.own.since);
+        ResumePlan { own: CountingJob { since, ..self.own }, saved }
     }
 
     /// Agrees with all ranks on the latest set of which each finds its files in its directory, and removes all others
@@ -131,7 +138,7 @@ impl ResumePlan {
                 let all = gathered.iter().enumerate().map(sets).collect::<Result<Vec<_>, _>>()?;
                 let common = all.into_iter().reduce(|some, more| &some & &more);
                 let saved = common.and_then(|sets| sets.last().copied());
-                Some(message::encode(&ResumePlan { saved, ..self }))
+                Some(message::encode(&self.resuming(saved)))
             }
             None => None,
         };

@@ -34,7 +34,7 @@ fn some_faults_cost_only_work_since_a_snapshot() {
 #[test]
 #[ignore = "slow tier: builds with other faults"]
 fn other_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(2);
+    faults_cost_only_work_since_a_snapshot(3);
 }
 
 fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
