@@ -29,7 +29,7 @@ fn row(result: &CommandResult, name: &str) -> Vec<String> {
     line.split_whitespace().skip(1).take(5).map(str::to_owned).collect()
 }
 
-/// Two engines of one program are told apart by their commands.
+/// If both engines are the same program, the names of the engines are their commands.
 #[test]
 fn engines_that_call_themselves_the_same_are_named_by_their_commands() {
     let place = TestDirectory::new(1);

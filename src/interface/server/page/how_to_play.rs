@@ -41,7 +41,7 @@ fn explained(rules: &Rules) -> Markup {
             h2 { "How to play " (rules.name) }
             p {
                 "Two players, South below and North above, have six pits each, with four stones in every pit. They move in turn. "
-                "Captured stones go to the player's store, and are out of play. Whoever has more stones at the end wins: 25 suffice."
+                "Captured stones go to the player's store and stay there. The player with more stones at the end wins; 25 are enough."
             }
             h2 { "Sow" }
             p {

@@ -184,7 +184,7 @@ struct RankSweep<'a, 'c> {
     /// By phase, its waves of tiles.
     waves: Vec<Range<usize>>,
     marked: MarkedPasses<'a>,
-    /// What other ranks, and the mirror of this one, are told; `None` alone.
+    /// Changes to send to other ranks, and to copy to the mirror of this rank. A machine alone has none.
     outgoing: Option<OutgoingChanges<'a>>,
     part: &'a mut RankScores,
     communicator: &'c mut dyn Communicator,
