@@ -66,7 +66,6 @@ pub(crate) static BOOK: StageKind = StageKind {
     word: KIND,
     parameters: &["K"],
     phase: Phase::Book,
-    class: |_| None,
     stones: |settings, _| settings.stones_max(),
     files: Some(&REPORTS),
     is_kept: |name| {

@@ -41,7 +41,7 @@ static CAPTURES: FileFamily = FileFamily {
 pub(crate) static CAPTURE: StageKind = StageKind {
     word: KIND,
     phase: Phase::Captures,
-    class: |_| Some(StageClass::Capture),
+    classes: &[StageClass::Capture],
     cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
     files: Some(&CAPTURES),
     declare: |kind, build| declaration::of_databases(kind, build, declare),

@@ -6,7 +6,7 @@ use crate::kind::{Phase, StageKind};
 use crate::solver::{self, DATABASES};
 use crate::solving::{self, SolvingMethod};
 use crate::stage_cache::CacheUse;
-use planner::{Method, StageClass};
+use planner::StageClass;
 
 const KIND: &str = "counting";
 
@@ -14,8 +14,7 @@ const KIND: &str = "counting";
 pub(crate) static COUNTING: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
-    methods: &[Method::Counting],
-    class: |_| Some(StageClass::Counting),
+    classes: &[StageClass::Counting],
     cache_use: |_| CacheUse { captures: true, databases: true, arrays: false },
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),

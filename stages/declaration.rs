@@ -15,8 +15,7 @@ pub(crate) fn of_databases(
 
 /// Returns the plans of the databases whose method needs the kind.
 pub(crate) fn plans<'b>(kind: &StageKind, build: &'b BuildPlan) -> impl Iterator<Item = &'b DatabasePlan> {
-    let methods = kind.methods;
-    build.databases().iter().filter(move |plan| methods.contains(&plan.method()))
+    build.databases().iter().filter(|plan| kind.is_needed_by(plan.method()))
 }
 
 /// Returns a stage of a database, with its planned cost.
@@ -28,7 +27,7 @@ pub(crate) fn stage(
     outputs: Vec<ArtifactName>,
 ) -> StageSpec {
     let parameters: Vec<u32> = std::iter::once(plan.stones()).chain(bound).collect();
-    let class = (kind.class)(plan.method()).expect("stages of databases have a class");
+    let class = kind.class(plan.method()).expect("stages of databases have a class");
     StageSpec { inputs, outputs, cost: plan.cost(class), ..StageSpec::new(StageName::new(kind.word, &parameters)) }
 }
 

@@ -57,7 +57,7 @@ pub fn evaluation_path(directory: &Path) -> PathBuf {
 pub(crate) static EVALUATION: StageKind = StageKind {
     word: "evaluation",
     phase: Phase::Evaluation,
-    class: |_| Some(StageClass::Evaluation),
+    classes: &[StageClass::Evaluation],
     files: Some(&EVALUATIONS),
     declare: |kind, build| {
         let (settings, largest) = (build.settings(), build.databases().last());

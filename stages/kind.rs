@@ -22,11 +22,9 @@ pub(crate) struct StageKind {
     pub(crate) parameters: &'static [&'static str],
     /// The part of a build that its stages belong to.
     pub(crate) phase: Phase,
-    /// The methods whose databases need its stages.
-    pub(crate) methods: &'static [Method],
-    /// Returns the class by which the planner predicts its stages, for a database that is solved by a method; `None` if the
-    /// cost does not depend on one database.
-    pub(crate) class: fn(Method) -> Option<StageClass>,
+    /// The classes by which the planner predicts its stages; none if their cost does not depend on one database. A stage that
+    /// solves is of the class that is among the [stages of its method](Method::stages).
+    pub(crate) classes: &'static [StageClass],
     /// Returns the number of stones of the database whose plan its stages follow, from their parameters.
     pub(crate) stones: fn(&Settings, &[u32]) -> u32,
     /// Returns what its stages use of the stage cache. The rest is dropped when one begins.
@@ -49,8 +47,7 @@ impl StageKind {
         word: "",
         parameters: &[STONES],
         phase: Phase::Statistics,
-        methods: &Method::ALL,
-        class: |_| None,
+        classes: &[],
         stones: |_, parameters| parameters[0],
         cache_use: |_| CacheUse::default(),
         files: None,
@@ -59,6 +56,17 @@ impl StageKind {
         run: |_, _, _| Err(StageError::failed("a kind of stage without a way to run it")),
         follow: |_, order, _| Err(order.unexpected().into()),
     };
+
+    /// Returns the class of its stages for a database that is solved by a method.
+    pub(crate) fn class(&self, method: Method) -> Option<StageClass> {
+        let is_of_method = |class: &StageClass| self.phase != Phase::Solving || method.stages().contains(class);
+        self.classes.iter().copied().find(is_of_method)
+    }
+
+    /// Whether a database that is solved by a method needs its stages.
+    pub(crate) fn is_needed_by(&self, method: Method) -> bool {
+        self.phase != Phase::Solving || self.class(method).is_some()
+    }
 }
 
 /// A stage, and the artifacts that it makes.

@@ -71,15 +71,14 @@ pub fn phase(stage: &StageName) -> Option<Phase> {
 
 /// Returns the class by which the planner predicts a stage, for a database that is solved by a method.
 pub fn class(stage: &StageName, method: Method) -> Option<StageClass> {
-    (kind_of(stage)?.class)(method)
+    kind_of(stage)?.class(method)
 }
 
 /// Returns the only method whose databases need such a stage.
 pub fn method(stage: &StageName) -> Option<Method> {
-    match kind_of(stage)?.methods {
-        &[method] => Some(method),
-        _ => None,
-    }
+    let kind = kind_of(stage)?;
+    let mut methods = Method::ALL.into_iter().filter(|&method| kind.is_needed_by(method));
+    methods.next().filter(|_| methods.next().is_none())
 }
 
 /// Whether a stage makes a database.
@@ -89,7 +88,7 @@ pub fn makes_database(stage: &StageName) -> bool {
 
 /// Whether a stage makes databases that are solved by a method.
 pub fn makes_database_by(stage: &StageName, method: Method) -> bool {
-    kind_of(stage).is_some_and(|kind| makes_databases(kind) && kind.methods.contains(&method))
+    kind_of(stage).is_some_and(|kind| makes_databases(kind) && kind.is_needed_by(method))
 }
 
 fn makes_databases(kind: &StageKind) -> bool {
@@ -104,9 +103,8 @@ mod tests {
     fn the_stages_of_a_method_have_the_classes_that_the_planner_adds_up() {
         for method in Method::ALL {
             let solving = KINDS.into_iter().filter(|kind| kind.phase == Phase::Solving);
-            let classes = solving.filter(|kind| kind.methods.contains(&method)).map(|kind| (kind.class)(method));
-            let expected: Vec<_> = StageClass::solving(method).iter().copied().map(Some).collect();
-            assert_eq!(classes.collect::<Vec<_>>(), expected, "{method}");
+            let classes: Vec<_> = solving.filter_map(|kind| kind.class(method)).collect();
+            assert_eq!(classes, method.stages(), "{method}");
         }
     }
 

@@ -44,7 +44,7 @@ static STATISTICS: FileFamily =
 pub(crate) static STATS: StageKind = StageKind {
     word: KIND,
     phase: Phase::Statistics,
-    class: |_| Some(StageClass::Stats),
+    classes: &[StageClass::Stats],
     cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
     files: Some(&STATISTICS),
     declare: |kind, build| declaration::of_databases(kind, build, declare),

@@ -10,7 +10,7 @@ use crate::kind::{Phase, StageKind};
 use crate::solver::{self, DATABASES};
 use crate::solving::{self, SolvingMethod};
 use crate::stage_cache::CacheUse;
-use planner::{Method, StageClass};
+use planner::StageClass;
 
 const KIND: &str = "sweep";
 
@@ -18,8 +18,7 @@ const KIND: &str = "sweep";
 pub(crate) static SWEEP: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
-    methods: &[Method::Sweep],
-    class: |_| Some(StageClass::Sweep),
+    classes: &[StageClass::Sweep],
     cache_use: |plan| CacheUse { captures: true, databases: true, arrays: plan.memory().arena_bytes.is_none() },
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),

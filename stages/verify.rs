@@ -38,7 +38,7 @@ const KIND: &str = "verify";
 pub(crate) static VERIFY: StageKind = StageKind {
     word: KIND,
     phase: Phase::Verification,
-    class: |_| Some(StageClass::Verify),
+    classes: &[StageClass::Verify],
     cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
     files: None,
     declare: |kind, build| {

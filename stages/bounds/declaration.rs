@@ -4,14 +4,11 @@ use super::planes::PlaneFile;
 use crate::declaration;
 use crate::kind::{Declaration, FamilyContent, FileFamily, STONES, StageKind, is_number, is_numbered};
 use pipeline::{ArtifactKind, StageSpec};
-use planner::{BuildPlan, DatabasePlan, Method, Settings};
+use planner::{BuildPlan, DatabasePlan, PlanesInMemory, Settings};
 use store::FileKind;
 
 /// Version of planes, raised when the same inputs give another content.
 const VERSION: u32 = 1;
-
-/// The methods that solve a database bound after bound.
-pub(super) const BOUND_METHODS: &[Method] = &[Method::TwoBit, Method::OneBit, Method::OneBitDual];
 
 /// The parameters of a stage of one bound.
 pub(super) const PARAMETERS: &[&str] = &[STONES, "b"];
@@ -79,11 +76,7 @@ pub(super) fn stones_and_bound(parameters: &[u32]) -> (u32, u32) {
     (parameters[0], parameters[1])
 }
 
-/// Returns the bits of a position that a bound method keeps in memory.
-pub(super) fn bits_in_memory(method: Method) -> u64 {
-    match method {
-        Method::TwoBit => 2,
-        Method::OneBit => 1,
-        _ => 0,
-    }
+/// Returns the planes that the method of a database keeps in memory.
+pub(super) fn planes_in_memory(plan: &DatabasePlan) -> PlanesInMemory {
+    plan.method().planes_in_memory().expect("only methods with planes have stages of bounds")
 }

@@ -2,7 +2,7 @@
 //!
 //! A position won at bound b scores b, one lost at b scores -b, and an undecided one 0.
 
-use super::declaration::{self, BOUND_METHODS};
+use super::declaration;
 use super::planes::{PlaneFile, PlaneReader};
 use super::state::slot;
 use super::team::{PlaneMember, PlaneTask};
@@ -34,8 +34,7 @@ const KIND: &str = "merge";
 pub(crate) static MERGE: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
-    methods: BOUND_METHODS,
-    class: |_| Some(StageClass::Merge),
+    classes: &[StageClass::Merge],
     files: Some(&DATABASES),
     declare: |kind, build| {
         crate::declaration::of_databases(kind, build, |kind, settings, plan| {

@@ -1,10 +1,11 @@
 //! Storage of the planes of a state: memory, a scratch file, or a page cache over one.
 
 use super::bound_solver::{BoundSolver, HasPageCounts};
+use super::declaration;
 use crate::build_context::BuildContext;
 use disk::{Disk, DiskError, ScratchFile};
 use game::{Index, Orientation};
-use planner::{DualIndex, Method};
+use planner::{DualIndex, PlanesInMemory};
 use solvers::bounds::distributed::KeptWords;
 use solvers::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
@@ -235,21 +236,22 @@ pub(crate) fn empty(
     let cache = |file| PageCache::new(file, block_bytes, plan.memory().page_cache_bytes);
     let (tables, kernel) = (build.tables(), BitKernel::detect());
     let index = index.clone();
-    Ok(match plan.method() {
-        Method::TwoBit => {
+    Ok(match declaration::planes_in_memory(plan) {
+        PlanesInMemory::WinsAndCandidates => {
             let candidates = UnitsInMemory::zeroed(layout.units().into_iter().map(|unit| unit.words));
             Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), candidates))
         }
-        Method::OneBit => Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), on_disk()?)),
-        Method::OneBitDual if settings.dual.index == DualIndex::Single => {
+        PlanesInMemory::Wins => {
+            Box::new(Solver::new(tables, index, kernel, WinsInMemory::none(&wins_layout), on_disk()?))
+        }
+        PlanesInMemory::None if settings.dual.index == DualIndex::Single => {
             let wins = SingleIndexWins { cache: cache(scratch("wins", &layout)?), slabs: layout.slabs().to_vec() };
             Box::new(Solver::new(tables, index, kernel, wins, on_disk()?))
         }
-        Method::OneBitDual => {
+        PlanesInMemory::None => {
             let cache = cache(scratch("wins", &wins_layout)?);
             let wins = CachedWins { cache, slabs: wins_layout.slabs().to_vec() };
             Box::new(Solver::new(tables, index, kernel, wins, on_disk()?))
         }
-        Method::Counting | Method::Sweep => unreachable!("{} has no bounds", plan.method()),
     })
 }

@@ -1,6 +1,6 @@
 //! The stage `postprocess:n:b`: the positions lost at bound b, transposed into the orientation of the database.
 
-use super::declaration::{self, BOUND_METHODS, PLANES};
+use super::declaration::{self, PLANES};
 use super::planes::PlaneFile;
 use super::state::{BoundState, slot};
 use super::team::{PlaneMember, PlaneTask};
@@ -26,8 +26,7 @@ pub(crate) static POSTPROCESS: StageKind = StageKind {
     word: KIND,
     parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
-    methods: BOUND_METHODS,
-    class: |_| Some(StageClass::Postprocess),
+    classes: &[StageClass::Postprocess],
     files: Some(&PLANES),
     declare: |kind, build| {
         declaration::of_bounds(kind, build, |_, bound| (vec![PlaneFile::Lost(bound)], vec![PlaneFile::Decided(bound)]))

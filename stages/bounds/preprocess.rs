@@ -1,6 +1,6 @@
 //! The stage `preprocess:n:b`: the positions that a capture wins at bound b and nothing won at higher bounds.
 
-use super::declaration::{self, BOUND_METHODS, PLANES};
+use super::declaration::{self, PLANES};
 use super::planes::PlaneFile::{CandidateSeeds, Seed, WinSeeds};
 use super::ranks;
 use super::state::{BoundState, slot};
@@ -11,7 +11,7 @@ use crate::kind::{Phase, StageKind};
 use crate::team;
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
-use planner::{Method, StageClass};
+use planner::StageClass;
 use std::time::Instant;
 
 const KIND: &str = "preprocess";
@@ -21,10 +21,7 @@ pub(crate) static PREPROCESS: StageKind = StageKind {
     word: KIND,
     parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
-    methods: BOUND_METHODS,
-    class: |method| {
-        Some(if method == Method::TwoBit { StageClass::PreprocessTwoBit } else { StageClass::PreprocessOneBit })
-    },
+    classes: &[StageClass::PreprocessTwoBit, StageClass::PreprocessOneBit],
     files: Some(&PLANES),
     declare: |kind, build| {
         declaration::of_bounds(kind, build, |stones, bound| {

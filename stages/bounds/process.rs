@@ -2,7 +2,7 @@
 //!
 //! Between passes the stage saves a snapshot at the interval of the manifest, and when it is asked to stop.
 
-use super::declaration::{self, BOUND_METHODS, PLANES, bits_in_memory};
+use super::declaration::{self, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
 use super::ranks;
 use super::state::{BoundProgress, BoundState, slot};
@@ -13,7 +13,7 @@ use crate::snapshot_timer::SnapshotTimer;
 use crate::solver_progress::SolverProgress;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
-use planner::{Method, StageClass};
+use planner::StageClass;
 use solvers::bounds::{BitKernel, SolverError};
 
 const KIND: &str = "process";
@@ -23,14 +23,7 @@ pub(crate) static PROCESS: StageKind = StageKind {
     word: KIND,
     parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
-    methods: BOUND_METHODS,
-    class: |method| {
-        Some(match method {
-            Method::TwoBit => StageClass::ProcessTwoBit,
-            Method::OneBit => StageClass::ProcessOneBit,
-            _ => StageClass::ProcessOneBitDual,
-        })
-    },
+    classes: &[StageClass::ProcessTwoBit, StageClass::ProcessOneBit, StageClass::ProcessOneBitDual],
     files: Some(&PLANES),
     declare: |kind, build| {
         declaration::of_bounds(kind, build, |stones, bound| {
@@ -117,7 +110,7 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     slot(build).put(state);
     let mut stage = StageReport::new(index.positions())
         .with("passes", report.passes)
-        .with("bits in memory", bits_in_memory(build.plan(stones).method()))
+        .with("bits in memory", declaration::planes_in_memory(build.plan(stones)).bits())
         .with("rows tested", report.rows)
         .with("won", won_count)
         .with("lost", lost_count)

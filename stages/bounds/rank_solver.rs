@@ -1,11 +1,12 @@
 //! The solver of a bound on one rank of a job, independent of the storage of its planes.
 
+use super::declaration;
 use super::plane_storage::{PagedWords, UnitsOnDisk};
 use super::team::PlaneMember;
 use crate::team::TeamMember;
 use disk::DiskError;
 use messaging::Communicator;
-use planner::Method;
+use planner::PlanesInMemory;
 use solvers::bounds::distributed::{
     self, BoxedUnits, Decided, DistributedBoundReport, KeptInMemory, KeptWords, PlaneRun, RankPlanes, RowPartition,
 };
@@ -106,17 +107,18 @@ pub(super) fn empty(
     };
     let in_memory = |words| Ok(KeptInMemory::zeroed(words));
     let kernel = BitKernel::detect();
-    Ok(match plan.method() {
-        Method::TwoBit => {
+    Ok(match declaration::planes_in_memory(plan) {
+        PlanesInMemory::WinsAndCandidates => {
             let candidates = |units: &[PlaneUnit]| Ok(distributed::in_memory(units));
             Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, in_memory, candidates)?)
         }
-        Method::OneBit => Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, in_memory, on_disk)?),
-        Method::OneBitDual => {
+        PlanesInMemory::Wins => {
+            Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, in_memory, on_disk)?)
+        }
+        PlanesInMemory::None => {
             let (block_bytes, bytes) = (settings.dual.block_bytes as usize, plan.memory().page_cache_bytes);
             let paged = |words| Ok(PagedWords::new(scratch("wins", words)?, block_bytes, bytes));
             Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, paged, on_disk)?)
         }
-        Method::Counting | Method::Sweep => unreachable!("{} has no bounds", plan.method()),
     })
 }

@@ -3,7 +3,7 @@
 //! Each rank keeps its planes from bound to bound. For a resumed run, or a stage that is run alone, each loads its part from
 //! the planes, which are those of one machine. They are the checkpoint: nothing is saved within a bound.
 
-use super::declaration::{self, bits_in_memory};
+use super::declaration;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
 use super::rank_solver::{self, RankSolver};
@@ -97,7 +97,7 @@ pub(super) fn process(
     let stage = team::report(StageReport::new(index.positions()), loads);
     Ok(stage
         .with("passes", report.supersteps)
-        .with("bits in memory", bits_in_memory(build.plan(stones).method()))
+        .with("bits in memory", declaration::planes_in_memory(build.plan(stones)).bits())
         .with("rows tested", report.rows)
         .with("won", won)
         .with("lost", lost))

@@ -4,7 +4,7 @@
 //! -b: from the bound that is its best capture, negated, or from n if it has none. So a position is in one plane of win
 //! seeds or of candidate seeds at most, and all bounds together read each plane once.
 
-use super::declaration::{self, BOUND_METHODS, PLANES};
+use super::declaration::{self, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
 use super::team::{PlaneMember, PlaneTask};
 use crate::build_context::BuildContext;
@@ -31,8 +31,7 @@ const KIND: &str = "seeds";
 pub(crate) static SEEDS_OF_BOUNDS: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
-    methods: BOUND_METHODS,
-    class: |_| Some(StageClass::Seeds),
+    classes: &[StageClass::Seeds],
     files: Some(&PLANES),
     declare: |kind, build| {
         let declare = |plan: &DatabasePlan| {

@@ -123,7 +123,7 @@ impl DatabasePlan {
         let memory = StageMemory::new(settings, stones, method);
         let estimate = Estimate { settings, memory: &memory };
         let whole = |&class: &StageClass| (estimate.load(class), estimate.cost(class, 1));
-        let solving: Vec<_> = StageClass::solving(method).iter().map(whole).collect();
+        let solving: Vec<_> = method.stages().iter().map(whole).collect();
         let captures = captures_bytes(settings, stones);
         let beside_captures = |class: &StageClass| {
             let (load, cost) = whole(class);
@@ -133,7 +133,7 @@ impl DatabasePlan {
             (load, Cost { disk_bytes: cost.disk_bytes + captures, ..cost })
         };
         let mut all = vec![whole(&StageClass::Capture)];
-        all.extend(StageClass::solving(method).iter().map(beside_captures));
+        all.extend(method.stages().iter().map(beside_captures));
         all.extend((settings.verify != Verify::None).then(|| beside_captures(&StageClass::Verify)));
         all.push(beside_captures(&StageClass::Stats));
         let all_stages = estimate.prediction(&all);
@@ -180,10 +180,10 @@ impl DatabasePlan {
 }
 
 /// Plans a database where the manifest names no method (Lincke 2002, section 2.5): the fastest of those that
-/// fit the memory, otherwise the one that needs the least. Counting is never chosen: it needs as much memory as sweep.
+/// fit the memory, otherwise the one that needs the least.
 fn fastest(settings: &Settings, stones: u32) -> DatabasePlan {
     let plans = DatabasePlan::by_each_method(settings, stones).into_iter();
-    let is_possible = |method: Method| method != Method::Counting && method.refusal(&settings.rules).is_none();
+    let is_possible = |method: Method| method.is_chosen() && method.refusal(&settings.rules).is_none();
     let fitting = plans.filter(|plan| plan.solving.fits && is_possible(plan.method()));
     let fastest = fitting.min_by(|one, other| one.solving.seconds.total_cmp(&other.solving.seconds));
     let smallest = if settings.rules.has_scores() { Method::OneBitDual } else { Method::Sweep };
@@ -207,7 +207,7 @@ impl Estimate<'_> {
         // The page cache of the system holds scratch files where there is enough spare memory.
         let scratch_bytes = SCRATCH_PLANES * self.positions() / 8;
         let spare_bytes = self.settings.hardware.memory_bytes.saturating_sub(solving_bytes);
-        let is_cached = method.has_bounds() && StageClass::solving(method).contains(&class);
+        let is_cached = method.has_bounds() && method.stages().contains(&class);
         let has_none = self.memory.previous_in_memory || scratch_bytes <= spare_bytes;
         if is_cached && has_none { load.without_scratch() } else { load }
     }
@@ -296,20 +296,13 @@ impl Estimate<'_> {
     fn scratch_bytes(&self) -> u64 {
         let StageMemory { method, wins_plane_bytes, previous_in_memory, .. } = *self.memory;
         let Settings { ranks, ref scratch, .. } = *self.settings;
-        if ranks > 1 {
-            // The wins so far and the candidates of all ranks, and the wins that each keeps.
-            let planes = match method {
-                Method::TwoBit => 1,
-                Method::OneBit => 2,
-                _ => 2 + KEPT_SHARES_MAX.min(ranks as u64),
-            };
-            return if scratch.is_some() { 0 } else { planes * wins_plane_bytes };
-        }
-        let planes = match method {
-            Method::TwoBit if previous_in_memory => 0,
-            Method::TwoBit => SCRATCH_PLANES - 2,
-            Method::OneBit => SCRATCH_PLANES - 1,
-            _ => SCRATCH_PLANES,
+        let Some(in_memory) = method.planes_in_memory() else { return 0 };
+        let planes = if ranks == 1 {
+            if previous_in_memory { 0 } else { SCRATCH_PLANES - in_memory.bits() }
+        } else if scratch.is_some() {
+            0
+        } else {
+            in_memory.on_disks_of_ranks(KEPT_SHARES_MAX.min(ranks as u64) as f64) as u64
         };
         planes * wins_plane_bytes
     }

@@ -224,7 +224,7 @@ impl<'a> JobPlanner<'a> {
         let sweep = (method == Method::Sweep).then(|| self.sweep(stones, settings.ranks));
         let database = DatabaseStages { settings, plan, shares, sweep };
         let mut classes = vec![StageClass::Capture];
-        classes.extend(StageClass::solving(method));
+        classes.extend(method.stages());
         classes.extend((settings.verify != Verify::None).then_some(StageClass::Verify));
         classes.push(StageClass::Stats);
         let stages: Vec<_> = classes.into_iter().map(|class| database.stage(class)).collect();
@@ -499,7 +499,7 @@ mod tests {
             let job = job(&settings);
             let classes: Vec<StageClass> = job.stages.iter().map(|stage| stage.class).collect();
             let mut expected = vec![StageClass::Capture];
-            expected.extend(StageClass::solving(method));
+            expected.extend(method.stages());
             expected.extend([StageClass::Verify, StageClass::Stats]);
             assert_eq!((classes, job.fits), (expected, true), "{method}");
             assert!(job.stages.iter().all(|stage| stage.seconds > 0.0 && stage.memory_bytes > 0), "{job:?}");

@@ -3,7 +3,7 @@
 //! All allocations that depend on `build.memory` go through this module: a stage allocates the sizes in its
 //! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
 
-use crate::{Method, Settings, StageClass};
+use crate::{Method, PlanesInMemory, Settings, StageClass};
 use game::Orientation;
 use solvers::bounds::distributed::{PlaneShare, keepers_bytes};
 use solvers::bounds::{PlaneLayout, PlaneSlab};
@@ -145,6 +145,7 @@ impl StageMemory {
             && in_memory_bytes > budget_bytes
             && on_disk.memory_bytes() < in_memory_bytes;
         let planes = Planes::new(settings, stones, fixed_bytes);
+        let in_memory = method.planes_in_memory();
         StageMemory {
             stones,
             method,
@@ -168,17 +169,17 @@ impl StageMemory {
             map_bytes_max: room.checked_sub(cache_bytes),
             arena_bytes: is_on_disk.then_some(on_disk.arena_bytes),
             page_cache_bytes: planes.page_cache_bytes,
-            transposed_bytes: planes.transposed_bytes(settings, method),
-            previous_in_memory: planes.previous_bytes(settings, method) > 0,
+            transposed_bytes: planes.transposed_bytes(settings, in_memory),
+            previous_in_memory: planes.previous_bytes(settings, in_memory) > 0,
             wins_plane_bytes: planes.wins_bytes,
-            planes_bytes: planes.memory_bytes(settings, method),
+            planes_bytes: planes.memory_bytes(settings, in_memory),
             solving_bytes: match method {
                 Method::Counting => fixed_bytes + counting_bytes(settings, stones, cache_bytes),
                 Method::Sweep if is_on_disk => on_disk.memory_bytes(),
                 Method::Sweep => in_memory_bytes,
-                Method::TwoBit | Method::OneBit | Method::OneBitDual => {
+                _ => {
                     let seeds = fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones);
-                    seeds.max(planes.memory_bytes(settings, method))
+                    seeds.max(planes.memory_bytes(settings, in_memory))
                 }
             },
             fixed_bytes,
@@ -255,12 +256,10 @@ fn rank_planes_bytes(settings: &Settings, memory: &StageMemory, share: &PlaneSha
     let rows_bytes = layouts[0].rows() as u64 * 8 + keepers_bytes(&layouts[1], settings.ranks);
     // Of the rows that it writes.
     let transposed_bytes = memory.transposed_bytes.min(memory.wins_plane_bytes / settings.ranks as u64);
-    let planes_bytes = match memory.method {
-        Method::TwoBit => share.candidates_bytes + share.wins_bytes,
-        Method::OneBit => share.wins_bytes,
-        Method::OneBitDual => memory.page_cache_bytes.min(share.wins_bytes),
-        Method::Counting | Method::Sweep => 0,
-    };
+    let planes_bytes = memory.method.planes_in_memory().map_or(0, |planes| {
+        let wins_bytes = share.wins_bytes.min(if planes.has_wins() { u64::MAX } else { memory.page_cache_bytes });
+        wins_bytes + if planes.has_candidates() { share.candidates_bytes } else { 0 }
+    });
     let workspace_bytes = memory.fixed_bytes + BOUNDS_BYTES + ASSEMBLED_BYTES + noted_bytes + rows_bytes;
     workspace_bytes + transposed_bytes + planes_bytes
 }
@@ -361,46 +360,42 @@ impl Planes {
     }
 
     /// Rows that are kept while a plane is transposed: as many as fit beside the planes.
-    fn transposed_bytes(&self, settings: &Settings, method: Method) -> u64 {
-        let left = settings.memory_bytes.saturating_sub(self.resident_bytes(settings, method));
+    fn transposed_bytes(&self, settings: &Settings, in_memory: Option<PlanesInMemory>) -> u64 {
+        let left = settings.memory_bytes.saturating_sub(self.resident_bytes(settings, in_memory));
         self.slab_bytes.min(left).max(TRANSPOSED_BYTES_MIN)
     }
 
-    /// Memory of the process while bounds are solved.
-    fn memory_bytes(&self, settings: &Settings, method: Method) -> u64 {
-        match method {
-            Method::TwoBit | Method::OneBit | Method::OneBitDual => {
-                self.transposing_bytes(settings, method) + self.previous_bytes(settings, method)
-            }
-            Method::Counting | Method::Sweep => 0,
+    /// Memory of the process while bounds are solved; 0 if there are none.
+    fn memory_bytes(&self, settings: &Settings, in_memory: Option<PlanesInMemory>) -> u64 {
+        if in_memory.is_none() {
+            return 0;
         }
+        self.transposing_bytes(settings, in_memory) + self.previous_bytes(settings, in_memory)
     }
 
     /// Copies of both planes from the start of a bound, if there is room for them; else 0.
-    fn previous_bytes(&self, settings: &Settings, method: Method) -> u64 {
+    fn previous_bytes(&self, settings: &Settings, in_memory: Option<PlanesInMemory>) -> u64 {
         let bytes = self.wins_bytes + self.candidates_bytes;
-        let has_copies = method == Method::TwoBit && settings.ranks == 1;
-        let has_room = has_copies && self.transposing_bytes(settings, method) + bytes <= settings.memory_bytes;
+        let has_copies = in_memory.is_some_and(PlanesInMemory::has_candidates) && settings.ranks == 1;
+        let has_room = has_copies && self.transposing_bytes(settings, in_memory) + bytes <= settings.memory_bytes;
         if has_room { bytes } else { 0 }
     }
 
     /// Memory of the process while bounds are solved, without these copies.
-    fn transposing_bytes(&self, settings: &Settings, method: Method) -> u64 {
-        let rows = self.transposed_bytes(settings, method) - TRANSPOSED_BYTES_MIN;
-        self.resident_bytes(settings, method) + rows
+    fn transposing_bytes(&self, settings: &Settings, in_memory: Option<PlanesInMemory>) -> u64 {
+        let rows = self.transposed_bytes(settings, in_memory) - TRANSPOSED_BYTES_MIN;
+        self.resident_bytes(settings, in_memory) + rows
     }
 
     /// The same with the least memory for transposed rows.
-    fn resident_bytes(&self, settings: &Settings, method: Method) -> u64 {
+    fn resident_bytes(&self, settings: &Settings, in_memory: Option<PlanesInMemory>) -> u64 {
+        let Some(in_memory) = in_memory else { return 0 };
         let ranks = settings.ranks as u64;
         let kept =
             if ranks == 1 { self.wins_bytes } else { self.wins_bytes.min(self.wins_bytes / ranks * KEPT_SHARES_MAX) };
-        match method {
-            Method::Counting | Method::Sweep => 0,
-            Method::TwoBit => self.workspace_bytes + kept + self.candidates_bytes / ranks,
-            Method::OneBit => self.workspace_bytes + kept,
-            Method::OneBitDual => self.workspace_bytes + self.page_cache_bytes,
-        }
+        let wins_bytes = if in_memory.has_wins() { kept } else { self.page_cache_bytes };
+        let candidates_bytes = if in_memory.has_candidates() { self.candidates_bytes / ranks } else { 0 };
+        self.workspace_bytes + wins_bytes + candidates_bytes
     }
 }
 

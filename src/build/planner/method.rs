@@ -1,5 +1,6 @@
 //! The methods that solve a database.
 
+use crate::StageClass;
 use game::Rules;
 use std::str::FromStr;
 
@@ -19,6 +20,33 @@ pub enum Method {
     OneBitDual,
 }
 
+/// Planes of a database that a bound method keeps in memory while it solves a bound. The others are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PlanesInMemory {
+    /// A cache of wins.
+    None,
+    /// Wins, which are read at random places.
+    Wins,
+    /// Wins and candidates, which are read in order.
+    WinsAndCandidates,
+}
+
+/// What stages and plans depend on, where methods differ.
+struct MethodFacts {
+    /// Whether `auto` may choose the method.
+    is_chosen: bool,
+    /// Why it cannot solve databases with two bounds a board.
+    refusal: Option<&'static str>,
+    /// The stages from captures to scores.
+    stages: &'static [StageClass],
+    /// For methods that solve bound after bound, through planes.
+    planes: Option<PlanesInMemory>,
+}
+
+/// Of bound methods.
+const ONE_SCORE: Option<&str> =
+    Some("it decides each position at one score, and a board has two bounds by these rules");
+
 impl Method {
     /// All methods.
     pub const ALL: [Method; 5] = [Method::Counting, Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual];
@@ -30,21 +58,85 @@ impl Method {
 
     /// Returns why the method cannot solve databases by some rules; `None` if it can.
     pub fn refusal(self, rules: &Rules) -> Option<&'static str> {
-        match self {
-            _ if rules.has_scores() => None,
-            Method::Sweep => None,
-            Method::Counting => {
-                Some("a count of undecided moves ends at one score, and a board has two bounds by these rules")
-            }
-            Method::TwoBit | Method::OneBit | Method::OneBitDual => {
-                Some("it decides each position at one score, and a board has two bounds by these rules")
-            }
-        }
+        if rules.has_scores() { None } else { self.facts().refusal }
+    }
+
+    /// Whether a plan may choose the method if the manifest names none.
+    pub(crate) fn is_chosen(self) -> bool {
+        self.facts().is_chosen
     }
 
     /// Whether the method solves bound after bound, through planes.
-    pub const fn has_bounds(self) -> bool {
-        matches!(self, Method::TwoBit | Method::OneBit | Method::OneBitDual)
+    pub fn has_bounds(self) -> bool {
+        self.planes_in_memory().is_some()
+    }
+
+    /// Returns the planes in memory of a method that solves bound after bound.
+    pub fn planes_in_memory(self) -> Option<PlanesInMemory> {
+        self.facts().planes
+    }
+
+    /// Returns the classes of the stages from captures to scores.
+    pub fn stages(self) -> &'static [StageClass] {
+        self.facts().stages
+    }
+
+    fn facts(self) -> MethodFacts {
+        use StageClass::*;
+        match self {
+            Method::Counting => MethodFacts {
+                // It needs as much memory as sweep, and more time.
+                is_chosen: false,
+                refusal: Some(
+                    "a count of undecided moves ends at one score, and a board has two bounds by these rules",
+                ),
+                stages: &[Counting],
+                planes: None,
+            },
+            Method::Sweep => MethodFacts { is_chosen: true, refusal: None, stages: &[Sweep], planes: None },
+            Method::TwoBit => MethodFacts {
+                is_chosen: true,
+                refusal: ONE_SCORE,
+                stages: &[Seeds, PreprocessTwoBit, ProcessTwoBit, Postprocess, Merge],
+                planes: Some(PlanesInMemory::WinsAndCandidates),
+            },
+            Method::OneBit => MethodFacts {
+                is_chosen: true,
+                refusal: ONE_SCORE,
+                stages: &[Seeds, PreprocessOneBit, ProcessOneBit, Postprocess, Merge],
+                planes: Some(PlanesInMemory::Wins),
+            },
+            Method::OneBitDual => MethodFacts {
+                is_chosen: true,
+                refusal: ONE_SCORE,
+                stages: &[Seeds, PreprocessOneBit, ProcessOneBitDual, Postprocess, Merge],
+                planes: Some(PlanesInMemory::None),
+            },
+        }
+    }
+}
+
+impl PlanesInMemory {
+    /// Returns how many bits of a position are in memory, besides the cache.
+    pub fn bits(self) -> u64 {
+        self as u64
+    }
+
+    /// Whether the wins are in memory, not behind a cache.
+    pub(crate) fn has_wins(self) -> bool {
+        self >= PlanesInMemory::Wins
+    }
+
+    pub(crate) fn has_candidates(self) -> bool {
+        self == PlanesInMemory::WinsAndCandidates
+    }
+
+    /// Returns how many planes several ranks have on disk while they solve a bound: the wins so far, candidates, and the wins
+    /// that each keeps. `kept_shares` is how many ranks keep a row of wins.
+    pub(crate) fn on_disks_of_ranks(self, kept_shares: f64) -> f64 {
+        let candidates = if self.has_candidates() { 0.0 } else { 1.0 };
+        let kept_wins = if self.has_wins() { 0.0 } else { kept_shares };
+        1.0 + candidates + kept_wins
     }
 }
 

@@ -1,7 +1,5 @@
 //! Classes of stages with a common cost model.
 
-use crate::Method;
-
 /// Stages of one kind of one database, for the bound methods of all bounds together. Costs differ by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
 pub enum StageClass {
@@ -60,35 +58,6 @@ impl StageClass {
     /// cache holds a smaller share of them.
     pub(crate) const fn waits_for_memory(self) -> bool {
         matches!(self, StageClass::Counting)
-    }
-
-    /// Returns the classes of stages from captures to scores.
-    pub fn solving(method: Method) -> &'static [StageClass] {
-        match method {
-            Method::Counting => &[StageClass::Counting],
-            Method::Sweep => &[StageClass::Sweep],
-            Method::TwoBit => &[
-                StageClass::Seeds,
-                StageClass::PreprocessTwoBit,
-                StageClass::ProcessTwoBit,
-                StageClass::Postprocess,
-                StageClass::Merge,
-            ],
-            Method::OneBit => &[
-                StageClass::Seeds,
-                StageClass::PreprocessOneBit,
-                StageClass::ProcessOneBit,
-                StageClass::Postprocess,
-                StageClass::Merge,
-            ],
-            Method::OneBitDual => &[
-                StageClass::Seeds,
-                StageClass::PreprocessOneBit,
-                StageClass::ProcessOneBitDual,
-                StageClass::Postprocess,
-                StageClass::Merge,
-            ],
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::codec::CodecRates;
 use crate::file_size::{captures_bytes, database_bytes, packed_bits, planes_bytes, seeds_bytes};
-use crate::{DatabasePlan, Load, Method, Ramp, Settings, StageClass};
+use crate::{DatabasePlan, Load, Ramp, Settings, StageClass};
 use store::Codec;
 
 /// Updates that counting sends, if there are very many ranks, and bytes of each: 2.44 a position at 13 stones, 2.7 to 2.85 at
@@ -160,21 +160,19 @@ impl StageTraffic {
                 }
                 .with_files(&SharedFiles { bytes: seeds / 2.0, values: bounds * plane, files: bounds, ..share }),
                 StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => {
-                    // Besides wins so far: candidates, and wins that a rank keeps.
-                    let own_planes = match method {
-                        Method::OneBitDual => 2.0 + kept_shares,
-                        Method::OneBit => 2.0,
-                        _ => 1.0,
+                    let in_memory = method.planes_in_memory().expect("only bound methods process bounds");
+                    let [read_in_passes, written_in_passes] = if in_memory.has_candidates() {
+                        [0.0; 2]
+                    } else {
+                        [load.scratch_read_bytes, load.scratch_written_bytes]
                     };
-                    let passes = load.scratch_read_bytes;
                     StageTraffic {
                         sent_bytes: positions * (WIN_BYTES * (kept_shares - 1.0) + DECISION_BYTES * far),
                         supersteps: SUPERSTEPS.at(stones) * (1.0 + MORE_SUPERSTEPS * doublings),
                         read_bytes: seeds * PROCESS_READS * more_reads,
-                        own_read_bytes: bounds * plane + if method == Method::TwoBit { 0.0 } else { passes },
-                        own_written_bytes: bounds * plane
-                            + if method == Method::TwoBit { 0.0 } else { load.scratch_written_bytes },
-                        own_bytes: own_planes * plane / ranks,
+                        own_read_bytes: bounds * plane + read_in_passes,
+                        own_written_bytes: bounds * plane + written_in_passes,
+                        own_bytes: in_memory.on_disks_of_ranks(kept_shares) * plane / ranks,
                         ..StageTraffic::default()
                     }
                     .with_files(&SharedFiles {

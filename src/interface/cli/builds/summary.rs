@@ -208,12 +208,9 @@ fn method(status: &Status, maker: &StageName, stones: u32) -> &'static str {
     let of_database = status.stages.iter().filter(|stage| stage.stage.parameters().first() == Some(&stones));
     let mut bits = of_database.filter_map(|stage| counter(stage.measured.as_ref()?, "bits in memory"));
     // All bounds by the same method.
-    let of_bounds = match bits.next_back() {
-        Some(2) => Some(Method::TwoBit),
-        Some(1) => Some(Method::OneBit),
-        Some(0) => Some(Method::OneBitDual),
-        _ => None,
-    };
+    let of_bounds = bits.next_back().and_then(|bits| {
+        Method::ALL.into_iter().find(|method| method.planes_in_memory().is_some_and(|planes| planes.bits() == bits))
+    });
     kinds::method(maker).or(of_bounds).map_or("", Method::word)
 }
 
