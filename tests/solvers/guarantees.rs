@@ -174,15 +174,6 @@ enum OpponentPolicy {
     Delaying,
 }
 
-/// Returns the positions since the last capture of a game, without the present one.
-fn positions_since_capture(game: &Game) -> Vec<Board> {
-    let turns = game.turns();
-    let first = turns.iter().rposition(|turn| turn.captured > 0).map_or(0, |at| at + 1);
-    let start = if first == 0 { game.start() } else { turns[first - 1].after };
-    let all = std::iter::once(start).chain(turns[first..].iter().map(|turn| turn.after));
-    all.take(turns.len() - first).map(|situation| situation.board).collect()
-}
-
 fn reply(oracle: &Oracle, game: &Game, by: OpponentPolicy, random: &mut Random) -> Pit {
     let moves = game.moves();
     let now = game.now().board;
@@ -193,7 +184,7 @@ fn reply(oracle: &Oracle, game: &Game, by: OpponentPolicy, random: &mut Random) 
             answer.moves.iter().max_by_key(|one| one.value.low()).map(|one| one.pit)
         }
         OpponentPolicy::Delaying => {
-            let seen = positions_since_capture(game);
+            let seen = game.positions_since_capture();
             let distance = |board: &Board| {
                 let one = |other: &Board| -> u32 {
                     board.0.iter().zip(other.0).map(|(&a, b)| u32::from(a.abs_diff(b))).sum()
@@ -230,7 +221,7 @@ fn guaranteed_games(stones: u32, games: u32) {
         while game.outcome().is_none() {
             let now = game.now();
             let pit = if now.seats.side == Side::South {
-                let before = positions_since_capture(&game);
+                let before = game.positions_since_capture();
                 let request = SearchRequest { before: &before, ..SearchRequest::new(now.board, limits) };
                 let report = oracle.analyze(&searcher, &request, &SearchStop::new(), &mut |_| {}).unwrap();
                 let bounds = oracle.score(&now.board).unwrap();
@@ -295,7 +286,7 @@ fn a_proved_move_keeps_the_guarantee_after_any_moves() {
         }
         let mut guaranteed: Option<Score> = None;
         while game.outcome().is_none() {
-            let (now, before) = (game.now(), positions_since_capture(&game));
+            let (now, before) = (game.now(), game.positions_since_capture());
             if now.seats.side == Side::North {
                 game.play(random.pick(&game.moves()).0).unwrap();
                 continue;

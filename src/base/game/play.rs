@@ -7,7 +7,7 @@
 use crate::notation::{MoveText, PositionText, Seats, Side};
 use crate::{Board, Illegal, Pit, Played, Rules, Score};
 use std::cmp::Ordering;
-use std::fmt;
+use std::{fmt, iter};
 
 /// A game in progress or finished. Moves can be taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,11 @@ pub enum GameEnd {
 }
 
 impl FinalShare {
+    /// The number of stones, of which one may be half.
+    pub fn stones(self) -> f64 {
+        f64::from(self.half_stones) / 2.0
+    }
+
     /// The number of whole stones.
     pub fn whole_stones(self) -> u32 {
         self.half_stones / 2
@@ -142,6 +147,15 @@ impl Game {
         if self.outcome().is_some() { Vec::new() } else { self.now().board.moves(&self.rules).collect() }
     }
 
+    /// Returns the positions since the last capture, without the present one. A move back to one of them ends the game.
+    pub fn positions_since_capture(&self) -> Vec<Board> {
+        let last_capture = self.turns.iter().rposition(|turn| turn.captured > 0);
+        let kept = &self.turns[last_capture.map_or(0, |at| at + 1)..];
+        let first = last_capture.map_or(self.start, |at| self.turns[at].after);
+        let after = kept.iter().map(|turn| turn.after);
+        iter::once(first).chain(after).take(kept.len()).map(|situation| situation.board).collect()
+    }
+
     /// Plays a move of the side to move. The caller checks whether the game is over.
     ///
     /// # Errors
@@ -193,6 +207,16 @@ impl Game {
             Ordering::Equal => "a draw,",
         };
         Some(format!("{how} {most} to {least}"))
+    }
+
+    /// Returns the result as transcripts write it, South first: `1-0`, `0-1`, `1/2-1/2`, or `*` while the game is not over.
+    pub fn result_mark(&self) -> &'static str {
+        match self.outcome().map(|outcome| outcome.lead.cmp(&0)) {
+            None => "*",
+            Some(Ordering::Greater) => "1-0",
+            Some(Ordering::Equal) => "1/2-1/2",
+            Some(Ordering::Less) => "0-1",
+        }
     }
 
     /// Returns what South and North have at the end, with the stones that remain on the board; `None` while the game is not
@@ -271,6 +295,28 @@ mod tests {
         assert_eq!(FinalShare { half_stones: 43 }.to_string(), "21½");
         assert_eq!(FinalShare { half_stones: 1 }.to_string(), "½");
         assert_eq!(result(Rules::AWARI, last.replace('N', "S").as_str(), ""), None);
+        let mark = |position: &str| game(position).result_mark();
+        assert_eq!([mark(last), mark(&last.replace('N', "S"))], ["1-0", "*"]);
+        assert_eq!(mark("0-0-0-0-0-0-1-1-0-0-0-1-20-25-S"), "0-1");
+        assert_eq!(mark("0-0-0-0-0-0-0-0-0-0-0-0-24-24-S"), "1/2-1/2");
+    }
+
+    #[test]
+    fn positions_before_a_capture_do_not_count() {
+        let mut game = game("0-1-0-2-0-1-1-0-2-0-1-0-20-20-S");
+        let mut since = |name| {
+            game.play(pit(name)).unwrap();
+            let mut found = game.positions_since_capture();
+            let count = found.len();
+            found.push(game.now().board);
+            let all: Vec<Board> =
+                iter::once(game.start()).chain(game.turns().iter().map(|turn| turn.after)).map(|at| at.board).collect();
+            assert_eq!(found, all[all.len() - found.len()..]);
+            count
+        };
+        // The third move captures.
+        assert_eq!(['D', 'a', 'F', 'c'].map(&mut since), [1, 2, 0, 1]);
+        assert_eq!(self::game("0-1-0-2-0-1-1-0-2-0-1-0-20-20-S").positions_since_capture(), []);
     }
 
     #[test]

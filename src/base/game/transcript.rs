@@ -153,7 +153,12 @@ impl Transcript {
     /// Returns the games of a text, one after the other, up to the first mistake. Each ends with its result, or before the tags
     /// of the next.
     pub fn games(rules: Rules, text: &str) -> Transcripts<'_> {
-        Transcripts { reader: TranscriptReader::new(text), rules, number: 0 }
+        Transcripts { reader: TranscriptReader::new(text), rules: Some(rules), number: 0 }
+    }
+
+    /// As [`games`](Self::games), each by the rules that its tag Variant names, or else by those of awari.
+    pub fn games_by_variant(text: &str) -> Transcripts<'_> {
+        Transcripts { reader: TranscriptReader::new(text), rules: None, number: 0 }
     }
 
     /// Returns a game without tags and moves.
@@ -221,7 +226,8 @@ pub fn variant(name: &str) -> Option<Rules> {
 #[derive(Clone, Debug)]
 pub struct Transcripts<'a> {
     reader: TranscriptReader<'a>,
-    rules: Rules,
+    /// Those of the tag Variant if there are none.
+    rules: Option<Rules>,
     /// The games so far.
     number: usize,
 }
@@ -277,21 +283,24 @@ impl<'a> TranscriptReader<'a> {
     }
 
     /// Reads a game, up to its result or the tags of the next one. Returns `None` if it has no tags and no moves.
-    fn game(&mut self, rules: Rules) -> Result<Option<Transcript>, TranscriptError> {
+    fn game(&mut self, rules: Option<Rules>) -> Result<Option<Transcript>, TranscriptError> {
         let mut tags = Vec::new();
-        let mut start = None;
+        let (mut start, mut named) = (None, None);
         while let Some((name, value)) = self.tag() {
             if name == "FEN" {
                 start = Some(value.parse::<PositionText>().map_err(TranscriptError::Start)?);
                 continue;
             }
-            if name == VARIANT && variant(&value).is_none() {
-                let found = value.chars().take(FOUND_CHARACTERS_MAX).collect();
-                return Err(TranscriptError::Variant { found });
+            if name == VARIANT {
+                let rules = variant(&value).ok_or_else(|| TranscriptError::Variant {
+                    found: value.chars().take(FOUND_CHARACTERS_MAX).collect(),
+                })?;
+                named.get_or_insert(rules);
             }
             tags.push((name, value));
         }
         let is_tagged = start.is_some() || !tags.is_empty();
+        let rules = rules.or(named).unwrap_or(Rules::AWARI);
         let mut game = start.map_or_else(|| Game::new(rules), |start| Game::from(rules, &start));
         while let Some(word) = self.word()? {
             if is_result(word) {
@@ -508,6 +517,9 @@ mod tests {
         let variant = |text| Transcript::parse(Rules::AWARI, text).map(|game| game.variant());
         assert_eq!(variant("[Variant \"Abapa\"] F"), Ok(Some(Rules::OWARE)));
         assert_eq!(variant("F"), Ok(None));
+        let games = Transcript::games_by_variant("[Variant \"Abapa\"] F 1-0 [Event \"x\"] F");
+        let rules: Vec<Rules> = games.map(|game| *game.unwrap().game.rules()).collect();
+        assert_eq!(rules, [Rules::OWARE, Rules::AWARI]);
         let refused = variant("[Variant \"Kalah\"] F").unwrap_err().to_string();
         assert!(refused.starts_with("the tag Variant: there are no rules \"Kalah\"; known are awari, "), "{refused}");
         assert!(Rules::KNOWN.iter().all(|rules| refused.contains(rules.name)) && refused.ends_with(" and abapa"));

@@ -95,7 +95,7 @@ impl Analyst {
 
     /// Analyzes the position of a game, with estimates of all moves.
     pub(crate) fn analyze_all(&self, game: &Game) -> Result<SearchReport> {
-        self.analyze(game.now().board, &positions_since_capture(game), HALF_PITS)
+        self.analyze(game.now().board, &game.positions_since_capture(), HALF_PITS)
     }
 }
 
@@ -114,20 +114,6 @@ pub(crate) fn check_table_fits(bytes: u64, freed: u64) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Returns the positions since the last capture of a game, without the present one. A move back to one of them ends the
-/// game.
-pub(crate) fn positions_since_capture(game: &Game) -> Vec<Board> {
-    let turns = game.turns();
-    let last_capture = turns.iter().rposition(|turn| turn.captured > 0);
-    let kept = &turns[last_capture.map_or(0, |at| at + 1)..];
-    let first = match last_capture {
-        Some(at) => turns[at].after,
-        None => game.start(),
-    };
-    let after = kept.iter().map(|turn| turn.after);
-    std::iter::once(first).chain(after).take(kept.len()).map(|situation| situation.board).collect()
 }
 
 /// Whether bounds say more than that no player can win more than all stones of the board.
@@ -150,27 +136,6 @@ pub(crate) fn stones(hundredths: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use game::transcript::Transcript;
-
-    fn since_capture(text: &str) -> usize {
-        let game = Transcript::parse(Rules::AWARI, text).unwrap().game;
-        let found = positions_since_capture(&game);
-        let all: Vec<Board> = std::iter::once(game.start())
-            .chain(game.turns().iter().map(|turn| turn.after))
-            .map(|at| at.board)
-            .collect();
-        assert_eq!(found, all[all.len() - 1 - found.len()..all.len() - 1], "the positions before the present one");
-        found.len()
-    }
-
-    #[test]
-    fn positions_before_a_capture_do_not_count() {
-        assert_eq!(since_capture(""), 0);
-        assert_eq!(since_capture("F f"), 2);
-        // The second move captures.
-        assert_eq!(since_capture("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2"), 0);
-        assert_eq!(since_capture("[FEN \"0-1-0-2-0-1-1-0-2-0-1-0-20-20-S\"] D a F2x2 c"), 1);
-    }
 
     #[test]
     fn estimates_have_a_sign() {

@@ -305,14 +305,8 @@ fn ogn(transcript: &Transcript, moves: &[AnalyzedMove], view: AnalysisView) -> S
             words.push(format!("{{{comment}}}"));
         }
     }
-    let result = match transcript.game.outcome().map(|outcome| outcome.lead) {
-        None => "*",
-        Some(1..) => "1-0",
-        Some(0) => "1/2-1/2",
-        Some(_) => "0-1",
-    };
     let of = if view == AnalysisView::South { "South" } else { "the player who moves" };
-    words.push(result.to_owned());
+    words.push(transcript.game.result_mark().to_owned());
     let mut text = format!("[Annotator \"awari {}, values for {of}\"]\n{head}{space}", env!("CARGO_PKG_VERSION"));
     let mut column = 0;
     for word in words {

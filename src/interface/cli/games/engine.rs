@@ -16,7 +16,7 @@ mod time;
 use crate::args::EngineArgs;
 use crate::error::{CliError, Result};
 use crate::files::databases::{UsedEvaluation, evaluation, oracle};
-use crate::games::analysis::{self, check_table_fits, positions_since_capture, searcher};
+use crate::games::analysis::{self, check_table_fits, searcher};
 use crate::games::opening_book::opening_book;
 use crate::games::play::RandomChoices;
 use crate::games::probe::board;
@@ -476,7 +476,7 @@ impl EngineSession {
             searcher.table().clear();
             let request = SearchRequest {
                 board: game.now().board,
-                before: &positions_since_capture(&game),
+                before: &game.positions_since_capture(),
                 limits: SearchLimits { depth: Some(depth), ..SearchLimits::default() },
                 lines: 1,
                 threads: 1,
@@ -510,7 +510,7 @@ impl EngineSession {
         let lines = if self.options.level == Level::Perfect { self.options.lines } else { HALF_PITS };
         let threads = self.threads()?;
         let mut info = SearchInfo::new(now.seats.side, self.options.lines);
-        let (before, limits) = (positions_since_capture(&self.game), go.limits(now.seats.side));
+        let (before, limits) = (self.game.positions_since_capture(), go.limits(now.seats.side));
         let running = RunningSearch::new(go, None);
         let (oracle, searcher, events) = (Arc::clone(&self.oracle), Arc::clone(&self.searcher), self.events.clone());
         let stop = Arc::clone(&running.stop);

@@ -3,7 +3,7 @@
 use crate::args::{PlayArgs, PlaySide};
 use crate::error::{CliError, Result};
 use crate::files::databases::oracle;
-use crate::games::analysis::{self, Analyst, is_something_proved, positions_since_capture, proved};
+use crate::games::analysis::{self, Analyst, is_something_proved, proved};
 use crate::games::opening_book::{book_worth, opening_book, position_text};
 use crate::games::probe::{board, line, searched_line, searched_text, text};
 use crate::text::lines::Lines;
@@ -107,7 +107,7 @@ impl PlayedGame<'_> {
             return self.played(turn);
         }
         let lines = if self.args.level == Level::Perfect { 1 } else { HALF_PITS };
-        let report = self.analyst.analyze(now.board, &positions_since_capture(&self.game), lines)?;
+        let report = self.analyst.analyze(now.board, &self.game.positions_since_capture(), lines)?;
         let Some(pit) = self.args.level.choose(&report, self.chance.next()) else { return Ok(()) };
         if report.nodes > 0
             && let Some(one) = report.moves.iter().find(|one| one.pit == pit)
