@@ -19,7 +19,7 @@ const MAY_USE: [(&str, &str, &str); 22] = [
     ("search", "src/play/search", "game"),
     ("oracle", "src/play/oracle", "game search store"),
     ("book", "src/book", "chart disk game search"),
-    ("awari-db", "src/interface/db", "game disk store oracle"),
+    ("awari-db", "src/interface/db", "game disk store search oracle"),
     ("server", "src/interface/server", "game store search oracle book"),
     ("exchange", "src/interface/exchange", "game disk store solvers"),
     ("messaging", "src/base/messaging", ""),
@@ -37,7 +37,7 @@ const MAY_USE: [(&str, &str, &str); 22] = [
         "game disk messaging store pipeline planner solvers check search oracle awari-db book server stages awari",
     ),
     // A workspace of its own, which maturin builds.
-    ("awari-python", "src/interface/python", "awari-db"),
+    ("awari-python", "src/interface/python", "awari-db book game"),
     // A workspace of its own, which only a nightly toolchain builds.
     ("fuzz", "tests/fuzz", "tests"),
     (

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import shutil
 import tempfile
+import threading
 import time
 
 import numpy
@@ -57,9 +58,9 @@ def run_examples():
     assert runner.failures == 0, out.getvalue()
     assert runner.tries >= 30, f"only {runner.tries} examples were found"
     documented = set(test.name for test in tests if test.examples)
-    public = {f"Databases.{name}" for name in dir(awari.Databases) if not name.startswith("_")}
-    without = public - documented - {f"Databases.{name}" for name in ("path", "rules", "has_scores", "stones", "reachable_only")}
-    assert not without, f"methods without an example: {without}"
+    public = {f"{name}.{method}" for name in ("Databases", "Position", "Game", "Engine", "Book")
+              for method in dir(getattr(awari, name)) if not method.startswith("_") and callable(getattr(getattr(awari, name), method))}
+    assert not public - documented, f"methods without an example: {public - documented}"
 
 
 def compare(directory):
@@ -338,6 +339,184 @@ def check_rules(directory):
     fails(ValueError, lambda: awari.Position(rules="chess"))
 
 
+def refused(error, words, call):
+    """Checks that a call raises an exception of this class whose message has these words."""
+    try:
+        call()
+    except error as found:
+        assert all(word in str(found) for word in words), found
+        return
+    raise AssertionError(f"no {error.__name__} with {words}")
+
+
+def check_search(directory):
+    """A search finds what the databases hold, with databases of fewer stones and without any; by its rules alone."""
+    databases = awari.open(directory)
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(5):
+            shutil.copy(pathlib.Path(directory) / f"databases/{n:02}.awari", folder)
+        engines = [awari.Engine(databases), awari.Engine(awari.open(folder)), awari.Engine(rules=databases.rules)]
+        proved = 0
+        for board in databases.positions(7)[::997]:
+            probe = databases.probe(board)
+            for engine in engines:
+                found = engine.search(board, nodes=3000, lines=6)
+                assert engine.rules == databases.rules and found.position == probe.position
+                low, high = found.bounds
+                assert low <= probe.bounds[0] and probe.bounds[1] <= high and low <= found.estimate <= high
+                assert found.score == (low if low == high else None) and found.time >= 0
+                assert sorted(move.pit for move in found.moves) == [move.pit for move in probe.moves]
+                assert found.line == (found.moves[0].line if found.moves else [])
+                values = {move.pit: move.bounds for move in probe.moves}
+                for move in found.moves:
+                    low, high = move.bounds
+                    assert low <= values[move.pit][0] and values[move.pit][1] <= high and low <= move.estimate <= high
+                position = awari.Position(board, rules=databases.rules)
+                for pit in found.line:
+                    position = position.play(pit)
+                proved += found.score is not None
+            if databases.has_scores:
+                assert engines[0].search(board).score == probe.score
+    return proved
+
+
+def check_engine(directory):
+    """Limits, threads, games, errors, signals and pickles."""
+    databases = awari.open(directory)
+    engine = awari.Engine()
+    start = time.monotonic()
+    found = engine.search(awari.Position(), time=0.2)
+    assert 0.15 < found.time < 5 and time.monotonic() - start < 10 and found.depth > 1 and found.score is None
+    assert engine.search(awari.Position(), depth=3).depth == 3
+    assert engine.search(awari.Position(), nodes=5000, threads=2).nodes >= 5000
+    assert sum(not move.at_most for move in engine.search(awari.Position(), depth=4, lines=3).moves) >= 3
+    assert "<table>" in found._repr_html_() and len(repr(found).splitlines()) == 7
+    # Of a game, the positions before count: a move back to one of them ends the game as a draw.
+    game = awari.Game("1-0-0-0-0-0-1-0-0-0-0-0-23-23-S")
+    while not game.result:
+        found = engine.search(game, nodes=2000)
+        assert found.position == game.position.pits
+        game.play(found.line[0])
+    assert game.final_stores[0] + game.final_stores[1] == 48
+    again = pickle.loads(pickle.dumps(awari.Engine(databases, table_bytes=1 << 20)))
+    assert again.search([0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0]).score == 4 and "with databases" in repr(again)
+    refused(ValueError, ["the rules awari", "those of oware"], lambda: engine.search(awari.Position(rules="oware")))
+    refused(ValueError, ["the rules awari", "those of oware"], lambda: engine.search(awari.Game(rules="oware")))
+    refused(ValueError, ["the rules awari", "those of oware"], lambda: databases.probe(awari.Position(rules="oware")))
+    refused(ValueError, ["the databases have the rules awari, not oware"], lambda: awari.Engine(databases, rules="oware"))
+    refused(TypeError, ["awari.open()", "str"], lambda: awari.Engine("runs/quickstart"))
+    refused(TypeError, ["expected a position", "NoneType"], lambda: engine.search(None))
+    for name in ("nodes", "depth", "lines", "threads"):
+        refused(ValueError, [name, "from 1", "0"], lambda: engine.search("0 " * 12, **{name: 0}))
+        refused(TypeError, [name, "integer", "str"], lambda: engine.search("0 " * 12, **{name: "many"}))
+    refused(ValueError, ["seconds", "-1"], lambda: engine.search(awari.Position(), time=-1))
+    refused(TypeError, ["seconds", "str"], lambda: engine.search(awari.Position(), time="1"))
+    refused(awari.Error, [], lambda: awari.Engine(table_bytes=2**60))
+    # A signal ends a search without limits of time.
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    start = time.monotonic()
+    fails(KeyboardInterrupt, lambda: engine.search(awari.Position(), nodes=10**15))
+    assert time.monotonic() - start < 10
+    # The interpreter goes on meanwhile.
+    counted = []
+    thread = threading.Thread(target=lambda: counted.append(engine.search(awari.Position(), time=1.0)))
+    thread.start()
+    steps = 0
+    while thread.is_alive():
+        steps += 1
+        time.sleep(0.01)
+    assert len(counted) == 1 and steps > 20, steps
+
+
+def check_games():
+    """Games of all rules to their end, their notation, and mistakes."""
+    texts = []
+    for rules in ("awari", "wari", "oware"):
+        for seed in range(8):
+            random = numpy.random.default_rng(seed)
+            game, position = awari.Game(rules=rules), awari.Position(rules=rules)
+            captured = {"South": 0, "North": 0}
+            while not game.result:
+                moves = game.legal_moves()
+                assert [move.upper() for move in moves] == position.moves() and game.position == position
+                move = str(random.choice(moves))
+                captured[game.side] += position.captures(move.upper())
+                position = position.play(move.upper())
+                # North's moves are understood in capitals too.
+                game.play(move.upper() if seed % 2 else move)
+            assert game.stores == (captured["South"], captured["North"]) and sum(game.final_stores) == 48
+            assert game.position == position == game.positions[-1] and game.legal_moves() == []
+            turns = list(game)
+            assert [turn.move for turn in turns] == game.moves and len(game) == len(turns) == len(game.positions) - 1
+            assert all(turn.before.play(turn.move.upper()) == turn.after for turn in turns)
+            assert turns[-1].stores == game.stores
+            refused(ValueError, ["the game is over", game.result], lambda: game.play("A"))
+            game.tags = {"White": 'a "name"', "Round": str(seed)}
+            again = awari.Game.parse(game.text())
+            assert again.rules == rules and again.moves == game.moves and again.tags["White"] == 'a "name"'
+            assert game.text().rstrip().endswith({1: "1-0", 0: "1/2-1/2", -1: "0-1"}[
+                (game.final_stores[0] > game.final_stores[1]) - (game.final_stores[0] < game.final_stores[1])])
+            copied = pickle.loads(pickle.dumps(game))
+            assert copied.moves == game.moves and copied.rules == rules and copied.positions == game.positions
+            assert game.result in repr(game) and game.result in game._repr_html_()
+            texts.append(game.text())
+            last = game.moves[-1]
+            assert game.take_back() == last and game.result is None and game.positions == copied.positions[:-1]
+    games = awari.Game.parse_all("\n".join(texts))
+    assert [game.text() for game in games] == [awari.Game.parse(text).text() for text in texts]
+    assert {game.rules for game in games} == {"awari", "wari", "oware"}
+    start = awari.Game([0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 1])
+    start.play("F")
+    assert start.stores == (4, 0) and awari.Game.parse(start.text()) == start
+    assert awari.Game(awari.Position(rules="oware")).rules == "oware"
+    assert awari.Game("4-4-4-4-4-4-4-4-4-4-4-4-0-0-N").side == "North"
+    for wrong, words in (("F F", ["move 2", "North"]), ("F x", ["move 2", "x"]), ("F4 f5", ["f5", "4"]), ("", ["without moves"]),
+                         ("F 1-0 F 1-0", ["one game, found 2"]), ('[Variant "chess"] F', ["chess"]), ("A\nA", ["line 2"])):
+        refused(ValueError, words, lambda: awari.Game.parse(wrong))
+    refused(ValueError, ["move 1, x"], lambda: awari.Game().play("x"))
+    refused(TypeError, ["expected a move", "int"], lambda: awari.Game().play(1))
+    refused(ValueError, ["FEN"], lambda: setattr(awari.Game(), "tags", {"FEN": "x"}))
+    refused(ValueError, ["Variant"], lambda: setattr(awari.Game(), "tags", {"Variant": "oware"}))
+    refused(TypeError, ["expected a position", "float"], lambda: awari.Game(1.5))
+    fails(IndexError, lambda: awari.Game().take_back())
+
+
+def check_book(path):
+    """A book has its positions with all moves, and says so of no other."""
+    book = awari.open_book(path)
+    assert book.path == path and book.rules == "awari" and book.root == awari.Position() and len(book) >= 60
+    entry, seen = book.lookup(book.root), 0
+    assert entry.position == [4] * 12 and "<table>" in entry._repr_html_() and "is_best=True" in repr(entry)
+    waiting = [book.root]
+    while waiting:
+        position = waiting.pop()
+        entry = book.lookup(position)
+        seen += 1
+        assert position in book and entry.bounds[0] <= entry.estimate <= entry.bounds[1]
+        if not entry.moves:
+            continue
+        assert sorted(move.pit for move in entry.moves) == position.moves()
+        assert [move.estimate for move in entry.moves] == sorted((move.estimate for move in entry.moves), reverse=True)
+        for move in entry.moves:
+            assert move.captured == position.captures(move.pit) and move.child == position.play(move.pit).pits
+            child = book.lookup(move.child)
+            assert move.estimate == move.captured - child.estimate and move.goes_on == bool(child.moves)
+        waiting += [position.play(move.pit) for move in entry.moves if move.goes_on]
+        assert seen < 10_000
+    assert seen > 5 and [0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0] not in book
+    assert pickle.loads(pickle.dumps(book)).lookup(book.root) == book.lookup(book.root)
+    refused(ValueError, ["oware"], lambda: book.lookup(awari.Position(rules="oware")))
+    refused(awari.MissingError, ["awari book expand"], lambda: awari.open_book("runs/absent.sqlite"))
+    refused(TypeError, [], lambda: awari.open_book(3))
+    data = pathlib.Path(path).read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder) / "copy.sqlite"
+        for changed in (b"", b"no book", data[:5000], bytes([data[0] ^ 1]) + data[1:]):
+            copy.write_bytes(changed)
+            refused(awari.DamagedError, ["copy.sqlite"], lambda: awari.open_book(copy))
+
+
 def check_program():
     """The program of the package runs: output, exit codes and signals."""
     program = pathlib.Path(awari.__file__).parent.parent / "bin/awari"
@@ -372,5 +551,9 @@ check_protocols(directories[0])
 check_lookup_of_bounds(with_bounds[0])
 check_rules(directories[0])
 check_rules(with_bounds[0])
+assert check_search("runs/raw-all") > 10 and check_search("runs/oware") > 10
+check_engine("runs/quickstart")
+check_games()
+check_book("runs/quickstart/books/opening.sqlite")
 check_program()
 print(f"compared: {len(directories)} directories of scores, {len(with_bounds)} of bounds")

@@ -32,6 +32,7 @@ fn the_installed_package_answers_as_the_reader_does() {
     succeeds(install);
 
     place.awari("run m.toml --dir runs/quickstart").is(0);
+    place.awari("book expand --dir runs/quickstart --positions 60 --nodes 50").is(0);
     for (codec, positions) in [("raw", "all"), ("packed", "reachable"), ("zstd", "all"), ("rans", "reachable")] {
         let set = format!("--set store.codec={codec} --set game.positions={positions}");
         place.awari(&format!("run m.toml {set} --dir runs/{codec}-{positions}")).is(0);

@@ -104,6 +104,11 @@ impl Databases {
         Ok(Databases { oracle: Oracle::new(library, CACHE_BYTES_MAX) })
     }
 
+    #[cfg(feature = "engine")]
+    pub(crate) fn oracle(&self) -> &Oracle {
+        &self.oracle
+    }
+
     /// Returns the stones of the databases, ascending.
     pub fn stones(&self) -> impl Iterator<Item = u32> + '_ {
         self.oracle.stones()

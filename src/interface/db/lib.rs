@@ -22,6 +22,8 @@
 //! # Ok::<(), awari_db::Error>(())
 //! ```
 //!
+//! With the feature `engine`, an `Engine` searches positions of any number of stones as long as its caller wants, by any rules.
+//!
 //! Every byte that is used was compared with a checksum, and the score of a position with the values of its moves, so
 //! that a damaged or wrong database gives an [`Error`] and not a wrong score. All types are `Send` and `Sync`; one
 //! [`Databases`] serves all threads.
@@ -31,12 +33,16 @@
 
 mod database;
 mod databases;
+#[cfg(feature = "engine")]
+mod engine;
 mod error;
 mod position;
 mod storage;
 
 pub use database::{Database, Slab};
 pub use databases::{Databases, Move};
+#[cfg(feature = "engine")]
+pub use engine::{Engine, EngineMove, EngineReport, EngineRequest, SearchLimits, SearchStop};
 pub use error::{Error, FileError};
 pub use game::Rules;
 pub use oracle::Bounds;

@@ -1,6 +1,6 @@
 //! Answers for positions.
 
-use crate::error::exception;
+use crate::arguments;
 use crate::rules::board_html;
 use awari_db::{Bounds, Position};
 use pyo3::prelude::*;
@@ -90,12 +90,10 @@ impl Probe {
     }
 
     fn _repr_html_(&self) -> PyResult<String> {
-        let pits: Vec<String> = self.position.iter().map(u32::to_string).collect();
-        let position: Position = pits.join(" ").parse().map_err(exception)?;
         let rows: String = self.moves.iter().map(Move::row).collect();
         Ok(format!(
             "{}<p>{}</p><table><tr><th>pit</th><th>captures</th><th>value</th></tr>{rows}</table>",
-            board_html(&position),
+            board_html(&arguments::of_pits(&self.position)?),
             text("score", self.score, self.bounds),
         ))
     }

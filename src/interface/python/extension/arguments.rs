@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use std::time::Duration;
 
 /// The pits of a position.
 pub(crate) const PITS: usize = 12;
@@ -68,6 +69,51 @@ pub(crate) fn position(argument: &Bound<'_, PyAny>) -> PyResult<Position> {
         return Err(PyValueError::new_err(format!("expected twelve pits, found {found}")));
     }
     Position::new(pits).map_err(exception)
+}
+
+/// Returns a position for questions by some rules. An awari.Position of other rules is refused.
+pub(crate) fn position_by(argument: &Bound<'_, PyAny>, rules: &Rules) -> PyResult<Position> {
+    if let Ok(position) = argument.cast::<RulePosition>() {
+        check_rules(&position.get().rules, rules)?;
+    }
+    position(argument)
+}
+
+/// Checks that a position or game is by the expected rules.
+pub(crate) fn check_rules(found: &Rules, expected: &Rules) -> PyResult<()> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(PyValueError::new_err(format!(
+            "expected a position by the rules {}, found one by those of {}",
+            expected.name, found.name
+        ))),
+    }
+}
+
+/// Returns the position of twelve pits.
+pub(crate) fn of_pits(pits: &[u32]) -> PyResult<Position> {
+    let pits: Vec<String> = pits.iter().map(u32::to_string).collect();
+    pits.join(" ").parse().map_err(exception)
+}
+
+/// Returns a number from 1 to `most`. `name` is that of the argument.
+pub(crate) fn count(argument: &Bound<'_, PyAny>, name: &str, most: u64) -> PyResult<u64> {
+    match argument.extract() {
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(argument.py()) => {
+            Err(PyTypeError::new_err(format!("{name}: expected an integer, found {}", argument.get_type().name()?)))
+        }
+        _ => Err(PyValueError::new_err(format!("{name}: expected an integer from 1 to {most}, found {argument}"))),
+    }
+}
+
+/// Returns a time in seconds.
+pub(crate) fn seconds(argument: &Bound<'_, PyAny>) -> PyResult<Duration> {
+    let Ok(seconds) = argument.extract::<f64>() else {
+        return Err(PyTypeError::new_err(format!("time: expected seconds, found {}", argument.get_type().name()?)));
+    };
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| PyValueError::new_err(format!("time: expected seconds, not negative, found {seconds}")))
 }
 
 /// Returns rules by their name.

@@ -292,7 +292,7 @@ impl Databases {
     /// (4, [('F', 4, 4)])
     #[pyo3(signature = (position, /))]
     fn probe(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> PyResult<Probe> {
-        let position = arguments::position(position)?;
+        let position = arguments::position_by(position, self.handle.rule_set())?;
         let answer = py.detach(|| {
             let bounds = match self.handle.score(&position) {
                 Ok(score) => Bounds::exact(score),
@@ -312,7 +312,7 @@ impl Databases {
     /// ['F']
     #[pyo3(signature = (position, /))]
     fn best_moves(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> PyResult<Vec<Move>> {
-        let position = arguments::position(position)?;
+        let position = arguments::position_by(position, self.handle.rule_set())?;
         let moves = py.detach(|| self.handle.best_moves(&position)).map_err(exception)?;
         Ok(moves.into_iter().map(Move::from).collect())
     }
@@ -451,6 +451,10 @@ impl Databases {
 }
 
 impl Databases {
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Returns a number of stones and a range of its positions, of all by default.
     fn range(
         &self,

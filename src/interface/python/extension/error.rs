@@ -1,11 +1,22 @@
 //! Exceptions.
 
+use book::BookError;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, create_exception};
 
 create_exception!(awari, Error, PyException, "The base of all exceptions of databases. The message names the remedy.");
 create_exception!(awari, MissingError, Error, "There is no database that has the answer.");
 create_exception!(awari, DamagedError, Error, "A database is damaged or wrong.");
+
+/// Returns the exception of an error of a book.
+pub(crate) fn book_exception(error: BookError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        BookError::Missing(_) => MissingError::new_err(message),
+        error if error.is_damage() => DamagedError::new_err(message),
+        _ => Error::new_err(message),
+    }
+}
 
 /// Returns the exception of an error.
 pub(crate) fn exception(error: awari_db::Error) -> PyErr {

@@ -24,6 +24,11 @@ impl Handle {
         Handle(Arc::new(databases))
     }
 
+    /// Returns the databases, for an object that outlives this one.
+    pub(crate) fn share(&self) -> Arc<awari_db::Databases> {
+        Arc::clone(&self.0)
+    }
+
     /// Runs `work` on a database, on the thread pool and without the interpreter lock.
     pub(crate) fn on<T: Send>(
         &self,
