@@ -111,6 +111,18 @@ impl Phase {
         }
     }
 
+    /// Returns what is done in the phase, in words.
+    pub const fn activity(self) -> &'static str {
+        match self {
+            Phase::Captures => "finding captures",
+            Phase::Solving => "solving",
+            Phase::Verification => "verifying",
+            Phase::Statistics => "collecting statistics",
+            Phase::Evaluation => "training",
+            Phase::Book => "expanding the book",
+        }
+    }
+
     /// Whether each database passes the phase.
     pub const fn is_of_databases(self) -> bool {
         !matches!(self, Phase::Evaluation | Phase::Book)

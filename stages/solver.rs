@@ -10,7 +10,7 @@ use crate::{files, opening};
 use disk::{Digest, Disk};
 use game::{Index, Score};
 use messaging::{Alone, Communicator};
-use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageResult as Result};
+use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageProgress, StageResult as Result};
 use planner::{BuildPlan, Settings};
 use solvers::Bytes;
 use std::ops::Range;
@@ -19,6 +19,9 @@ use store::FileKind;
 
 /// Version of databases, raised when the same captures give other scores.
 const VERSION: u32 = 1;
+
+/// Positions between reports of what is written: some batches of each thread, in less than a second.
+const WRITE_POSITIONS: usize = 32 << 20;
 
 /// Databases: `databases/NN.awari`.
 pub(crate) static DATABASES: FileFamily = FileFamily {
@@ -73,6 +76,8 @@ pub(crate) struct DatabaseOutput<'d, 'a> {
     pub(crate) scratch: Option<&'a Path>,
     /// Best capture of the opening, if the database has the opening and it has captures.
     pub(crate) opening_capture: Option<Score>,
+    /// The progress of a stage that has computed all scores, on rank 0.
+    pub(crate) progress: Option<&'d StageProgress>,
 }
 
 /// Writer of the positions of one rank of the database that a stage makes. It receives the scores in slabs, and adds that of
@@ -80,34 +85,35 @@ pub(crate) struct DatabaseOutput<'d, 'a> {
 pub(crate) struct DatabaseWriter<'d> {
     writer: TeamWriter<'d>,
     opening: Option<OpeningSolver>,
+    progress: Option<&'d StageProgress>,
     /// The position after those received.
     position: u64,
     slab_positions: u64,
 }
 
 impl<'d> DatabaseWriter<'d> {
-    /// Creates the output of a stage that this machine runs alone.
-    pub(crate) fn create(context: &'d StageContext, settings: &Settings, index: &Index) -> Result<DatabaseWriter<'d>> {
+    /// Creates the output of a stage that this machine runs alone, and that has computed all scores.
+    pub(crate) fn create(context: &StageContext<'d>, settings: &Settings, index: &Index) -> Result<DatabaseWriter<'d>> {
         let (disk, stones) = (context.disk(), index.stones());
         let path = &context.output(&files::database(stones));
         let opening_capture = opening::best_capture(settings, stones, disk, |name| context.input(name), 0)?;
-        let output = DatabaseOutput { settings, disk, index, path, scratch: None, opening_capture };
+        let progress = Some(context.progress());
+        let output = DatabaseOutput { settings, disk, index, path, scratch: None, opening_capture, progress };
         Ok(DatabaseWriter::begin(&output, &mut Alone)?)
     }
 
     /// Begins to write with the other ranks.
     pub(crate) fn begin(output: &DatabaseOutput<'d, '_>, communicator: &mut dyn Communicator) -> RankResult<Self> {
-        let DatabaseOutput { settings, disk, index, path, scratch, opening_capture } = *output;
+        let DatabaseOutput { settings, disk, index, path, scratch, opening_capture, progress } = *output;
         let format = (FileKind::Database, settings.codec);
         let file = TeamFile::of_values((disk, path), settings, index, format, communicator.size());
         let writer = TeamFile { scratch, ..file }.begin(communicator)?;
         let opening = OpeningSolver::new(settings.rules, index, opening_capture);
-        Ok(DatabaseWriter {
-            opening,
-            position: writer.positions().start,
-            slab_positions: index.slab_positions(),
-            writer,
-        })
+        let (Range { start, end }, slab_positions) = (writer.positions(), index.slab_positions());
+        if let Some(progress) = progress {
+            progress.begin_writing(end.min(slab_positions) - start, "positions", disk.clock().steady());
+        }
+        Ok(DatabaseWriter { opening, progress, position: start, slab_positions, writer })
     }
 
     /// The positions in slabs that this rank writes.
@@ -127,7 +133,13 @@ impl<'d> DatabaseWriter<'d> {
             opening.see(self.position, scores);
         }
         self.position += scores.len() as u64;
-        self.writer.append(scores)
+        scores.chunks(WRITE_POSITIONS).try_for_each(|scores| {
+            self.writer.append(scores)?;
+            if let Some(progress) = self.progress {
+                progress.advance(scores.len() as u64);
+            }
+            Ok(())
+        })
     }
 
     /// Publishes the database of a machine alone, and returns the digest of its scores.

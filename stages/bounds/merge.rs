@@ -86,7 +86,9 @@ fn merge(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResul
     let opened = readers.and_then(|readers| Ok((readers, opening_capture?)));
     let (mut readers, opening_capture) = agree(communicator, opened)?;
     let path = &path(&files::database(stones));
-    let output = DatabaseOutput { settings, disk, index, path, scratch: settings.scratch.as_deref(), opening_capture };
+    let scratch = settings.scratch.as_deref();
+    // The positions are computed while they are written.
+    let output = DatabaseOutput { settings, disk, index, path, scratch, opening_capture, progress: None };
     let mut writer = DatabaseWriter::begin(&output, communicator)?;
     let layout = PlaneLayout::new(index, PlaneFile::Won(1).orientation());
     let own = writer.positions();

@@ -285,7 +285,7 @@ mod tests {
     use disk::{Fault, MemoryDisk, is_leftover};
     use game::{Index, PositionSet};
     use messaging::{NetworkFaults, ThreadCommunicator};
-    use pipeline::Manifest;
+    use pipeline::{Manifest, StageProgress};
     use planner::Settings;
 
     const PATH: &str = "run/databases/x.awari";
@@ -328,10 +328,21 @@ mod tests {
             let run = |(mut end, disk): (ThreadCommunicator, &MemoryDisk)| {
                 let disk = disk.clone();
                 scope.spawn(move || {
-                    let path = Path::new(PATH);
-                    let output =
-                        DatabaseOutput { settings, disk: &disk, index, path, scratch: None, opening_capture: None };
-                    write(&output, &mut end, scores).map_err(|failure| StageError::from(failure).to_string())
+                    let (path, progress) = (Path::new(PATH), StageProgress::new());
+                    let output = DatabaseOutput {
+                        settings,
+                        disk: &disk,
+                        index,
+                        path,
+                        scratch: None,
+                        opening_capture: None,
+                        progress: Some(&progress),
+                    };
+                    let written = write(&output, &mut end, scores);
+                    let reading = progress.read(disk.clock().steady());
+                    let is_all = reading.writing_seconds.is_some() && reading.share().is_none();
+                    assert!(written.is_err() || is_all, "{reading:?}");
+                    written.map_err(|failure| StageError::from(failure).to_string())
                 })
             };
             let ends = ThreadCommunicator::job(disks.len(), faults);

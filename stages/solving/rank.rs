@@ -92,7 +92,8 @@ impl<'a> SolveRank<'a> {
         let scratch = self.scratch.as_ref().map(|(directory, _)| &**directory);
         let SolveTask { ref database, opening_capture, .. } = *task;
         let settings = self.member.settings();
-        let output = DatabaseOutput { settings, disk, index, path: database, scratch, opening_capture };
+        let progress = self.leader.map(|context| context.progress());
+        let output = DatabaseOutput { settings, disk, index, path: database, scratch, opening_capture, progress };
         DatabaseWriter::begin(&output, communicator)
     }
 

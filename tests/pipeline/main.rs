@@ -16,4 +16,5 @@ mod puzzles;
 mod refusals;
 mod share;
 mod slurm_script;
+mod terminal;
 mod whole_game;

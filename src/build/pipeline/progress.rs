@@ -25,6 +25,8 @@ struct Course {
     unit: &'static str,
     bound: Option<BoundReading>,
     passes: Option<ActivePasses>,
+    /// When the stage began to write its result, in steady time.
+    writing_since: Option<Duration>,
 }
 
 /// The passes of a stage, and the start of the current one.
@@ -55,6 +57,9 @@ pub struct PassReading {
     pub is_last: bool,
     /// Estimated seconds until the last pass ends.
     pub left_seconds: Option<f64>,
+    /// Seconds since the pass began.
+    #[serde(default)]
+    pub seconds: f64,
 }
 
 /// One reading of a [`StageProgress`].
@@ -70,6 +75,8 @@ pub struct ProgressReading {
     pub bound: Option<BoundReading>,
     /// The current pass, where there are passes.
     pub pass: Option<PassReading>,
+    /// Seconds since the stage began to write its result, all of which it has computed: the units are those written.
+    pub writing_seconds: Option<f64>,
 }
 
 impl StageProgress {
@@ -81,6 +88,12 @@ impl StageProgress {
     /// Starts to count from 0 to `total` (0: unknown) in `unit`s. Ends bounds and passes.
     pub fn begin(&self, total: u64, unit: &'static str) {
         *self.course() = Course { unit, ..Course::default() };
+        self.reach(0, total);
+    }
+
+    /// Starts to count what is written of a computed result, from 0 to `total`, at the steady time `now`.
+    pub fn begin_writing(&self, total: u64, unit: &'static str, now: Duration) {
+        *self.course() = Course { unit, writing_since: Some(now), ..Course::default() };
         self.reach(0, total);
     }
 
@@ -123,15 +136,14 @@ impl StageProgress {
     /// Reads the progress at the steady time `now`. The values may be of slightly different moments.
     pub fn read(&self, now: Duration) -> ProgressReading {
         let course = self.course();
+        let seconds_since = |begun: Duration| now.saturating_sub(begun).as_secs_f64();
         ProgressReading {
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
             unit: course.unit,
             bound: course.bound,
-            pass: course
-                .passes
-                .as_ref()
-                .map(|of| PassReading::new(&of.passes, now.saturating_sub(of.begun).as_secs_f64())),
+            pass: course.passes.as_ref().map(|of| PassReading::new(&of.passes, seconds_since(of.begun))),
+            writing_seconds: course.writing_since.map(seconds_since),
         }
     }
 
@@ -149,6 +161,7 @@ impl PassReading {
             is_last: passes.is_last(),
             // A pass that exceeds the estimate for all passes refutes the estimate.
             left_seconds: passes.left_seconds().map(|left| left - seconds).filter(|left| *left > 0.0),
+            seconds,
         }
     }
 }
@@ -161,6 +174,10 @@ impl ProgressReading {
 
     /// Returns the progress of the step, for a forecast.
     pub fn at_hand(&self) -> StepProgress {
+        if let Some(seconds) = self.writing_seconds {
+            let left = self.share().filter(|share| *share > 0.0).map(|share| seconds * (1.0 - share) / share);
+            return left.map_or(StepProgress::Unknown, StepProgress::Left);
+        }
         match (self.pass, self.bound, self.share()) {
             (Some(PassReading { left_seconds: Some(left), .. }), ..) => StepProgress::Left(left),
             // The time of a bound depends on the number of positions that it decides.
@@ -208,8 +225,26 @@ mod tests {
         progress.end_pass(true, true, 50, now);
         let pass = progress.read(now).pass.unwrap();
         assert_eq!((pass.number, pass.changed_share, pass.is_last, pass.left_seconds), (2, Some(0.5), false, None));
+        assert_eq!(progress.read(now + Duration::from_secs(2)).pass.unwrap().seconds, 2.0);
         progress.begin(0, "");
         assert_eq!(progress.read(now), ProgressReading::default());
+    }
+
+    /// The time left is that of writing: the time of the stage before it says nothing.
+    #[test]
+    fn a_result_is_written_after_the_work() {
+        let (progress, now) = (StageProgress::new(), Duration::from_secs(100));
+        progress.begin_passes(100, Duration::ZERO);
+        progress.begin_writing(40, "positions", now);
+        assert_eq!(progress.read(now).at_hand(), StepProgress::Unknown);
+        progress.advance(10);
+        let reading = progress.read(now + Duration::from_secs(3));
+        assert_eq!((reading.pass, reading.share(), reading.writing_seconds), (None, Some(0.25), Some(3.0)));
+        assert_eq!(reading.left_seconds(103.0), Some(9.0));
+        progress.advance(30);
+        assert_eq!(progress.read(now + Duration::from_secs(12)).at_hand(), StepProgress::Unknown);
+        progress.begin(7, "rows");
+        assert_eq!(progress.read(now).writing_seconds, None);
     }
 
     #[test]

@@ -59,6 +59,9 @@ pub struct StageHeartbeat {
     /// The current pass, where there are passes.
     #[serde(default)]
     pub pass: Option<PassReading>,
+    /// Seconds since the stage began to write its result.
+    #[serde(default)]
+    pub writing_seconds: Option<f64>,
     /// Seconds since the stage began.
     pub seconds: f64,
     /// When `done` last changed, in seconds since 1970.

@@ -136,7 +136,7 @@ impl<'a> HeartbeatObserver<'a> {
 
 impl BeatingStage<'_> {
     fn advance(&mut self, reading: &ProgressReading, seconds: f64, now: u64) {
-        let ProgressReading { done, total, unit, bound, pass } = *reading;
+        let ProgressReading { done, total, unit, bound, pass, writing_seconds } = *reading;
         let number = |pass: Option<PassReading>| pass.map(|pass| pass.number);
         let heartbeat = &mut self.heartbeat;
         let seen = (heartbeat.done, heartbeat.total, heartbeat.bound, number(heartbeat.pass));
@@ -144,7 +144,7 @@ impl BeatingStage<'_> {
             heartbeat.advanced_at = now;
         }
         (heartbeat.done, heartbeat.total, heartbeat.seconds) = (done, total, seconds);
-        (heartbeat.bound, heartbeat.pass) = (bound, pass);
+        (heartbeat.bound, heartbeat.pass, heartbeat.writing_seconds) = (bound, pass, writing_seconds);
         unit.clone_into(&mut heartbeat.unit);
         self.reading = *reading;
     }
@@ -174,6 +174,7 @@ impl Observer for HeartbeatObserver<'_> {
                     unit: String::new(),
                     bound: None,
                     pass: None,
+                    writing_seconds: None,
                     seconds: 0.0,
                     advanced_at: self.now_seconds(),
                     stage_left_seconds: None,
@@ -268,7 +269,8 @@ mod tests {
         assert_eq!((seen.run, &first.stage, first.number, first.done), (7, &stage, 2, 0));
         assert_eq!(seen.run_left_seconds, Some(100.0));
         beating.state.lock().unwrap().written = None;
-        let pass = PassReading { number: 3, changed_share: Some(0.5), is_last: false, left_seconds: None };
+        let pass =
+            PassReading { number: 3, changed_share: Some(0.5), is_last: false, left_seconds: None, seconds: 1.0 };
         let reading = ProgressReading { done: 30, total: 40, unit: "rows", ..ProgressReading::default() };
         beating.notice(&Event::Progress { stage: stage.clone(), reading, seconds: 6.0 });
         let seen = Heartbeat::read(&disk, directory).unwrap();

@@ -167,8 +167,8 @@ impl Observer for LogObserver<'_> {
                 tracing::info!("the run ends after {seconds:.1} s: {how:?}");
                 *open_logs() = OpenLogs { run: None, stages: BTreeMap::new() };
             }
-            Event::Progress { stage: _, reading, seconds } => {
-                let words = StagePace::of_event(reading, *seconds).words().join(", ");
+            Event::Progress { stage, reading, seconds } => {
+                let words = StagePace::of_event(reading, *seconds).words(stage).join(", ");
                 tracing::debug!("{words} after {seconds:.1} s");
             }
         }

@@ -1,10 +1,11 @@
 //! The display of a run: a bar, plain lines, or events as JSON.
 
 mod bar;
+mod line;
 mod pace;
 mod plain;
 
-pub(crate) use pace::{StagePace, left_in_all};
+pub(crate) use pace::{StagePace, run_line};
 
 use crate::args::ProgressMode;
 use crate::builds::progress::bar::BarObserver;

@@ -213,7 +213,7 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
                     vec![format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))];
                 let of_stage = heartbeat.and_then(|heartbeat| heartbeat.stages().find(|of| of.stage == stage.stage));
                 if let Some(heartbeat) = of_stage {
-                    parts.extend(StagePace::of_heartbeat(heartbeat).words());
+                    parts.extend(StagePace::of_heartbeat(heartbeat).words(&stage.stage));
                 }
                 parts.join(", ")
             }

@@ -1,7 +1,7 @@
 //! `awari status --watch`: follows a run from another terminal.
 
 use crate::builds::observed_run::{ObservedRun, observe};
-use crate::builds::progress::{StagePace, left_in_all};
+use crate::builds::progress::{StagePace, run_line};
 use crate::error::{CliError, Result};
 use crate::text::output::{print, print_controls, print_json_line};
 use crate::text::quantity;
@@ -103,20 +103,9 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
     let mut head = vec![format!("{}  run {}, {state}", status.directory.display(), run.number), run.command.clone()];
     match &run.heartbeat {
         Some(heartbeat) => {
-            let count = format!(
-                "stage {} of {}",
-                heartbeat.stages().map(|stage| stage.number).max().unwrap_or(0),
-                heartbeat.steps
-            );
-            head.push(match left_in_all(heartbeat.run_left_seconds).zip(heartbeat.run_left_seconds) {
-                Some((left, seconds)) => {
-                    let share = elapsed / (elapsed + seconds).max(1.0);
-                    let text = format!(" {:>3.0} %, {count}, about {left}", share * 100.0);
-                    bar(share, columns.saturating_sub(text.len() + 2).clamp(10, 40)) + &text
-                }
-                None => count,
-            });
-            head.extend(current_stages(status, heartbeat));
+            let number = heartbeat.stages().map(|stage| stage.number).max().unwrap_or(0);
+            head.push(run_line(number, heartbeat.steps, elapsed, heartbeat.run_left_seconds).fit(columns));
+            head.extend(current_stages(status, heartbeat, columns));
         }
         None => head.extend(status.counts.map(|counts| counts.to_string())),
     }
@@ -129,24 +118,16 @@ fn head(status: &Status, columns: usize) -> Vec<String> {
 }
 
 /// Describes the current stages, a line each.
-fn current_stages(status: &Status, heartbeat: &Heartbeat) -> Vec<String> {
+fn current_stages(status: &Status, heartbeat: &Heartbeat, columns: usize) -> Vec<String> {
     let is_open = |stage: &&StageStatus| matches!(stage.state, StageState::Running | StageState::Stalled(_));
     let describe = |stage: &StageStatus| match &stage.state {
         StageState::Stalled(what) => format!("{} is stalled: {what}", stage.stage),
         _ => match heartbeat.stages().find(|of| of.stage == stage.stage) {
-            Some(of) => {
-                let words = StagePace::of_heartbeat(of).words();
-                format!("{}: {}", stage.stage, if words.is_empty() { "running".to_owned() } else { words.join(", ") })
-            }
+            Some(of) => StagePace::of_heartbeat(of).line(&of.stage).fit(columns),
             None => format!("{}: starting", stage.stage),
         },
     };
     status.stages.iter().filter(is_open).map(describe).collect()
-}
-
-fn bar(share: f64, columns: usize) -> String {
-    let filled = (share.clamp(0.0, 1.0) * columns as f64).round() as usize;
-    format!("[{}{}]", "#".repeat(filled), "-".repeat(columns - filled))
 }
 
 /// The line of a database.
@@ -255,12 +236,5 @@ mod tests {
         let cells = ["24", "600,805,296", "process:24:12, 62 of 99 stages done", "59 min 59 s", "2,048 MiB"];
         let text = row(&cells.map(str::to_owned));
         assert!(console::measure_text_width(&text) <= 80, "{text}");
-    }
-
-    #[test]
-    fn bars_have_a_fixed_length() {
-        assert_eq!(bar(-1.0, 4), "[----]");
-        assert_eq!(bar(0.5, 4), "[##--]");
-        assert_eq!(bar(f64::INFINITY, 4), "[####]");
     }
 }

@@ -95,7 +95,7 @@ impl PlainState {
                 }
             }
             Event::Progress { stage, reading, seconds } => {
-                let mut parts = StagePace::of_event(reading, *seconds).words();
+                let mut parts = StagePace::of_event(reading, *seconds).words(stage);
                 parts.push(self.position.count(stage));
                 parts.extend(self.position.left());
                 lines.push(format!("{stage}: {}", parts.join(", ")));
@@ -176,7 +176,7 @@ mod tests {
         let reading =
             ProgressReading { done: 1_000_000, total: 4_000_000, unit: "positions", ..ProgressReading::default() };
         let event = Event::Progress { stage: "sweep:9".parse().unwrap(), reading, seconds: 0.5 };
-        let expected = "sweep:9: 25 %, 2.0 M/s, 2 s left, stage 2 of 4, 1 min 30 s left in all";
+        let expected = "sweep:9: solving, 25 %, 2.0 M/s, 2 s left, stage 2 of 4, 1 min 30 s left in all";
         assert_eq!(so_far.lines(&event), [expected]);
     }
 
