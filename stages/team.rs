@@ -8,21 +8,21 @@ use crate::distributed::{DatabaseTask, JobLeader, LoadMeter, RankLoads, RankResu
 use disk::Disk;
 use game::Index;
 use messaging::{Alone, Communicator};
-use pipeline::{StageContext, StageError, StageProgress, StageReport, StageResult as Result};
+use pipeline::{StageContext, StageError, StageProgress, StageReport, StageResult as Result, StopSignal};
 use planner::{BuildPlan, DatabasePlan, Settings};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 
 /// Environment of a rank other than 0.
 pub(crate) struct FollowerRank<'a> {
     pub(crate) build: BuildContext,
     pub(crate) disk: &'a dyn Disk,
     /// Set by a signal that requests a stop.
-    pub(crate) stop: &'a AtomicBool,
+    pub(crate) stop: StopSignal<'a>,
 }
 
 impl<'a> FollowerRank<'a> {
     pub(crate) fn new(plan: BuildPlan, disk: &'a dyn Disk, stop: &'a AtomicBool) -> FollowerRank<'a> {
-        FollowerRank { build: BuildContext::new(plan, None), disk, stop }
+        FollowerRank { build: BuildContext::new(plan, None), disk, stop: StopSignal::new(stop) }
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct TeamMember<'a, T> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) index: Index,
     pub(crate) task: &'a T,
-    stop: &'a AtomicBool,
+    stop: StopSignal<'a>,
     /// The progress of the stage, on rank 0.
     progress: Option<&'a StageProgress>,
 }
@@ -47,7 +47,7 @@ pub(crate) fn lead<T: DatabaseTask, R>(
     work: impl FnOnce(&TeamMember<T>, &mut dyn Communicator) -> RankResult<R>,
 ) -> Result<(R, Option<RankLoads>)> {
     let index = Index::new(task.stones(), build.settings().set);
-    let (disk, stop, progress) = (context.disk(), context.stop_flag(), Some(context.progress()));
+    let (disk, stop, progress) = (context.disk(), context.stop_signal(), Some(context.progress()));
     let member = TeamMember { build, disk, index, task, stop, progress };
     let Some(job) = job else { return Ok((work(&member, &mut Alone)?, None)) };
     let mut communicator = job.order(kind, task)?;
@@ -98,7 +98,7 @@ impl<T: DatabaseTask> TeamMember<'_, T> {
 
     /// Returns an error if the stage was asked to stop.
     pub(crate) fn stop(&self) -> Result<()> {
-        if self.stop.load(Relaxed) { Err(StageError::Stopped) } else { Ok(()) }
+        if self.stop.is_raised() { Err(StageError::Stopped) } else { Ok(()) }
     }
 
     /// Begins the progress over some positions.

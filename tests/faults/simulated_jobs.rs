@@ -1,5 +1,5 @@
-//! Seeded jobs of one or several ranks with disk faults, late messages, lost ranks, clock jumps and requests to stop. Each ends
-//! with the files of an undisturbed build, byte for byte.
+//! Seeded jobs of one or several ranks, and of several stages at a time, with disk faults, late messages, lost ranks, clock jumps
+//! and requests to stop. Each ends with the files of an undisturbed build, byte for byte.
 //!
 //! `cargo run --release -p tests --bin torture -- --job SEED` runs one of them and prints its faults.
 
@@ -31,8 +31,12 @@ fn simulated_jobs_build_the_files_of_an_undisturbed_one(jobs: u64) {
 /// With one rank, a seed determines every operation.
 #[test]
 fn a_seed_reproduces_a_job_of_one_rank() {
-    let seeds: Vec<u64> = (1..).filter(|&seed| Simulation::new(seed).is_alone()).take(2).collect();
-    for seed in seeds {
+    for stages in 1..=3 {
+        let is_such = |seed: &u64| {
+            let simulation = Simulation::new(*seed);
+            simulation.is_alone() && simulation.stages_at_a_time() == stages
+        };
+        let seed = (1..).find(is_such).unwrap();
         let operations = || Simulation::new(seed).operations().unwrap();
         assert_eq!(operations(), operations(), "seed {seed}");
     }

@@ -50,10 +50,12 @@ mod report;
 mod schedule;
 mod stage;
 pub mod status;
+mod stop_signal;
 mod suggest;
 pub mod thread_label;
 #[cfg(test)]
 mod toy;
+mod turns;
 mod work;
 
 pub use artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
@@ -70,4 +72,6 @@ pub use plan::{Keep, Plan, PlanOptions, Reason, StageCounts, Standing};
 pub use progress::{ProgressReading, StageProgress};
 pub use report::{Counter, StageError, StageReport, StageResult};
 pub use stage::{Cost, StageName, StageSpec};
+pub use stop_signal::StopSignal;
+pub use turns::Turns;
 pub use work::{StageContext, Work};

@@ -29,6 +29,7 @@ use crate::journal::{Contents, JournalState};
 use crate::observer::{Observer, SilentObserver};
 use crate::plan::{Keep, Plan, PlanOptions, PlanPrediction, evaluate, plan_of};
 use crate::preflight::Resources;
+use crate::turns::Turns;
 use crate::work::Work;
 use disk::{Disk, clock};
 use std::collections::BTreeSet;
@@ -95,6 +96,7 @@ pub struct Orchestrator<'a> {
     pub(crate) options: RunOptions,
     pub(crate) observer: &'a dyn Observer,
     pub(crate) stop: &'a AtomicBool,
+    pub(crate) turns: Option<&'a dyn Turns>,
 }
 
 /// A flag that is never raised.
@@ -110,6 +112,7 @@ impl<'a> Orchestrator<'a> {
             options,
             observer: &SilentObserver,
             stop: &NEVER,
+            turns: None,
         }
     }
 
@@ -124,6 +127,13 @@ impl<'a> Orchestrator<'a> {
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = stop;
+        self
+    }
+
+    /// Sets the order in which threads of stages side by side go on.
+    #[must_use]
+    pub fn turns(mut self, turns: &'a dyn Turns) -> Self {
+        self.turns = Some(turns);
         self
     }
 

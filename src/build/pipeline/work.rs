@@ -7,10 +7,10 @@ use crate::graph::Graph;
 use crate::progress::StageProgress;
 use crate::report::{StageError, StageReport};
 use crate::stage::StageSpec;
+use crate::stop_signal::StopSignal;
 use disk::{Disk, DiskError, Stopwatch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The stages of a pipeline: implemented by the crate `stages`, and by a toy in tests.
 pub trait Work: Sync {
@@ -72,7 +72,7 @@ pub struct StageContext<'a> {
     pub(crate) threads: usize,
     pub(crate) memory: Budget,
     pub(crate) progress: &'a StageProgress,
-    pub(crate) stop: &'a AtomicBool,
+    pub(crate) stop: StopSignal<'a>,
 }
 
 /// The scratch directory of a single stage, and the artifacts in it.
@@ -124,13 +124,13 @@ impl<'a> StageContext<'a> {
     }
 
     /// Whether to stop at the end of the current unit: save a snapshot if worthwhile, then return
-    /// [`StageError::Stopped`]. Costs one atomic load.
+    /// [`StageError::Stopped`].
     pub fn stop_requested(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.is_raised()
     }
 
-    /// The flag behind [`stop_requested`](Self::stop_requested), for solvers.
-    pub fn stop_flag(&self) -> &'a AtomicBool {
+    /// The signal behind [`stop_requested`](Self::stop_requested), for solvers.
+    pub fn stop_signal(&self) -> StopSignal<'a> {
         self.stop
     }
 }

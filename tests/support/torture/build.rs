@@ -2,7 +2,8 @@
 
 use super::conditions::{Conditions, Flags, HostClock, PlannedStop};
 use super::journal::{DIRECTORY, Journals};
-use disk::{Disk, MemoryDisk, is_leftover};
+use super::turns::SeededTurns;
+use disk::{Disk, GuardedDisk, MemoryDisk, is_leftover};
 use messaging::ThreadCommunicator;
 use pipeline::journal::RunEnd;
 use pipeline::manifest::Manifest;
@@ -83,7 +84,9 @@ impl DisturbedBuild {
     /// # Errors
     /// As [`Orchestrator::run`].
     pub fn run(&self, disk: &dyn Disk) -> Result<RunSummary, PipelineError> {
-        Orchestrator::new(disk, Path::new(DIRECTORY), &self.awari, self.options.clone()).run()
+        let turns = SeededTurns::new(0);
+        let disk = GuardedDisk::new(disk, &turns);
+        Orchestrator::new(&disk, Path::new(DIRECTORY), &self.awari, self.options.clone()).turns(&turns).run()
     }
 
     /// Runs it and reports what happened, panics included.
@@ -95,9 +98,11 @@ impl DisturbedBuild {
             _ => None,
         };
         let diary = Diary { journals: Journals::new(disk), disk, request, entries: Mutex::default() };
+        let turns = SeededTurns::new(conditions.turns);
         let run = |work: &Awari| {
-            let orchestrator = Orchestrator::new(&hosts[0], Path::new(DIRECTORY), work, self.options.clone());
-            let orchestrator = orchestrator.stop(&flags[0]);
+            let in_turns = GuardedDisk::new(&hosts[0], &turns);
+            let orchestrator = Orchestrator::new(&in_turns, Path::new(DIRECTORY), work, self.options.clone());
+            let orchestrator = orchestrator.stop(&flags[0]).turns(&turns);
             if conditions.clocks.is_none() {
                 return orchestrator.observer(&diary).run();
             }
@@ -129,6 +134,11 @@ impl DisturbedBuild {
     /// Reads the status of the run directory.
     pub(crate) fn status(&self, disk: &dyn Disk) -> Result<(), PipelineError> {
         pipeline::status::status(disk, Path::new(DIRECTORY), Some(&self.awari), self.settings.keep).map(drop)
+    }
+
+    /// The most stages at a time.
+    pub(crate) fn stages_at_a_time(&self) -> usize {
+        self.options.stages_at_a_time
     }
 
     /// Number of stages.

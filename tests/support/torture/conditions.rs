@@ -1,4 +1,4 @@
-//! The conditions of a run besides its disk: ranks, network, clocks, and requests to stop.
+//! The conditions of a run besides its disk: ranks, network, clocks, the turns of stages side by side, and requests to stop.
 
 use crate::Random;
 use disk::Clock;
@@ -16,13 +16,15 @@ pub struct Conditions {
     pub network: NetworkFaults,
     /// Simulated clocks, one a rank.
     pub clocks: Option<Clocks>,
+    /// Seed of the turns of stages that run side by side.
+    pub turns: u64,
     /// A request to stop.
     pub stop: Option<PlannedStop>,
 }
 
 impl Default for Conditions {
     fn default() -> Conditions {
-        Conditions { ranks: 1, network: NetworkFaults::none(), clocks: None, stop: None }
+        Conditions { ranks: 1, network: NetworkFaults::none(), clocks: None, turns: 0, stop: None }
     }
 }
 

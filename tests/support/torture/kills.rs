@@ -108,17 +108,21 @@ impl Kills {
     /// Builds without kills. `made` are the files that exist at some time, if not all are kept.
     fn undisturbed(&self, method: Method, keep: &str, made: Option<&Files>) -> io::Result<Undisturbed> {
         let stones = (self.stones)(method);
-        let manifest = format!(
-            "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\nthreads = 2\n\
-             [store]\ncodec = \"zstd\"\nkeep = \"{keep}\"\n[check]\nverify = \"full\"\n"
-        );
-        let place = KillDirectory::new(&self.awari, &manifest)?;
+        let manifest = |stages: u32| {
+            format!(
+                "[build]\nstones = \"0..{stones}\"\nmethod = \"{method}\"\nsnapshot = \"0 s\"\nthreads = 2\n\
+                 stages-at-a-time = {stages}\n[store]\ncodec = \"zstd\"\nkeep = \"{keep}\"\n[check]\nverify = \"full\"\n"
+            )
+        };
+        let place = KillDirectory::new(&self.awari, &manifest(1))?;
         let start = Instant::now();
         place.finish().map_err(io::Error::other)?;
         let time = start.elapsed();
         let kept = place.files()?;
         let made = made.cloned().unwrap_or_else(|| kept.clone());
-        Ok(Undisturbed { method, manifest, made, kept, time })
+        // Those that keep all files are killed with one stage at a time, the others with several.
+        let stages = if keep == "all" { 1 } else { 3 };
+        Ok(Undisturbed { method, manifest: manifest(stages), made, kept, time })
     }
 
     /// Kills a build `wanted` times, then lets it finish. Returns the time that each kill lost.

@@ -17,6 +17,7 @@ mod report;
 mod simulation;
 mod storm;
 mod subject;
+mod turns;
 
 pub(crate) use build::asked;
 pub use build::{DisturbedBuild, Ended, artifacts, by_ranks};

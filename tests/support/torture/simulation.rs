@@ -2,7 +2,8 @@
 //! stop, until a run ends undisturbed.
 //!
 //! The seed determines which disk operation fails or kills the job, the state of the disk afterwards, delays of messages, the
-//! call in which a rank is lost, and the readings of clocks. With one rank, a seed determines every operation. With several,
+//! call in which a rank is lost, the readings of clocks, and which of the stages that run side by side goes on. With one rank,
+//! a seed determines every operation. With several,
 //! the scheduler of the host decides the order of messages and operations: a seed gives the same job and kinds of faults, but not
 //! always at the same moment.
 
@@ -79,7 +80,9 @@ impl Simulation {
             key("store.keep", &["databases", "all"]),
             key("check.verify", &["none", "sample", "full"]),
         ];
-        if !is_alone && random.below(4) == 0 {
+        if is_alone {
+            manifest.push(("build.stages-at-a-time", *random.pick(&["1", "2", "3"])));
+        } else if random.below(4) == 0 {
             manifest.push(("cluster.scratch", RANK_SCRATCH));
         }
         let subject = Subject::new(method, &manifest);
@@ -88,7 +91,7 @@ impl Simulation {
             let ranks = if is_alone { 1 } else { 1 + random.below(RANKS_MAX) as usize };
             let network = network_faults(random, ranks);
             let clocks = Some(Clocks { seed: random.bits(), pace });
-            Conditions { ranks, network, clocks, stop: stop(random, &subject, ranks) }
+            Conditions { ranks, network, clocks, turns: random.bits(), stop: stop(random, &subject, ranks) }
         };
         let rounds = (0..1 + random.below(4)).map(|_| round(&mut random, &subject, &conditions)).collect();
         let mut last = conditions(&mut random);
@@ -104,6 +107,11 @@ impl Simulation {
     /// Whether one rank alone does all of it.
     pub fn is_alone(&self) -> bool {
         self.rounds.iter().map(|round| &round.conditions).chain([&self.last]).all(|conditions| conditions.ranks == 1)
+    }
+
+    /// The most stages at a time.
+    pub fn stages_at_a_time(&self) -> usize {
+        self.subject.build().stages_at_a_time()
     }
 
     /// Runs it.
@@ -206,6 +214,7 @@ impl Simulated {
         for (name, count) in [
             ("jobs", 1),
             ("jobs of several ranks", u64::from(!simulation.is_alone())),
+            ("jobs with stages side by side", u64::from(simulation.stages_at_a_time() > 1)),
             ("faults", outcome.struck),
             ("runs ended early", outcome.ended),
             ("stopped on request", outcome.stopped),

@@ -247,7 +247,10 @@ impl Storms {
         let mut question = None;
         let manifest = place.path().join("manifest.toml");
         match name {
-            "run" => drop(command.arg(&manifest).args(["--progress", "none"])),
+            "run" => {
+                let stages = *random.pick(&["1", "2", "3"]);
+                command.arg(&manifest).args(["--progress", "none", "--stages-at-a-time", stages]);
+            }
             "plan" => drop(command.arg(&manifest)),
             "explain" => drop(command.arg(&manifest).arg(random.pick(&["capture:3", "verify:2", "stats:4"]))),
             "verify" if random.below(2) == 0 => drop(command.arg("--certify")),

@@ -24,7 +24,13 @@ const MANIFESTS: [&[(&str, &str)]; 4] = [
     &[("build.stones", "0..3"), ("build.snapshot", "0 s"), ("store.keep", "all"), ("check.verify", "full")],
     &[("build.stones", "0..4"), ("build.snapshot", "0 s"), ("store.codec", "zstd"), ("check.verify", "full")],
     &[("build.stones", "0..3"), ("store.codec", "raw"), ("check.verify", "none")],
-    &[("build.stones", "0..4"), ("build.snapshot", "0 s"), ("store.keep", "all"), ("game.positions", "reachable")],
+    &[
+        ("build.stones", "0..4"),
+        ("build.snapshot", "0 s"),
+        ("store.keep", "all"),
+        ("game.positions", "reachable"),
+        ("build.stages-at-a-time", "3"),
+    ],
 ];
 
 /// A database whose bits do not fit the cache: passes and snapshots evict pages.

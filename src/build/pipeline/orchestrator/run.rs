@@ -21,11 +21,12 @@ use crate::preflight::PreflightError;
 use crate::progress::StageProgress;
 use crate::report::{StageError, StageResult};
 use crate::stage::{StageName, StageSpec};
+use crate::stop_signal::StopSignal;
 use crate::work::StageContext;
 use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// The result of a run.
@@ -144,7 +145,7 @@ impl Orchestrator<'_> {
         &self,
         prepared: &PreparedStage<'_>,
         threads: usize,
-        stop: &AtomicBool,
+        stop: StopSignal<'_>,
         company: Company,
     ) -> StageResult<ExecutedStage> {
         let progress = StageProgress::new();
@@ -418,7 +419,8 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         let orchestrator = self.orchestrator;
         let place = StagePlace { number: self.ran.len() + 1, steps: self.ran.len() + steps_left };
         let prepared = self.prepare(step, place)?;
-        let done = orchestrator.execute(&prepared, orchestrator.options.threads, orchestrator.stop, Company::Alone);
+        let threads = orchestrator.options.threads;
+        let done = orchestrator.execute(&prepared, threads, StopSignal::new(orchestrator.stop), Company::Alone);
         self.complete(prepared, done)
     }
 

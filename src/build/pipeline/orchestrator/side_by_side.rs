@@ -11,24 +11,23 @@
 use crate::artifact::ArtifactName;
 use crate::directory::RUN_LOG;
 use crate::error::{Result, unusable};
+use crate::graph::Graph;
 use crate::journal::RunEnd;
+use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{Company, ExecutedStage};
 use crate::orchestrator::run::{ActiveRun, PreparedStage, StagePlace};
 use crate::plan::{Plan, PlannedStage};
 use crate::report::{StageError, StageResult};
 use crate::schedule::{self, Limits, ReadyStage, Reservation, Start, TakenResources};
 use crate::stage::StageSpec;
+use crate::stop_signal::StopSignal;
 use crate::thread_label;
 use disk::{clock, threads};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, Builder, Scope};
-use std::time::Duration;
-
-/// Time between looks for a request to stop, while stages run.
-const STOP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The running stages, each on a thread of its own.
 struct StageLanes<'scope, 'env, 'a> {
@@ -38,7 +37,7 @@ struct StageLanes<'scope, 'env, 'a> {
     chains: BTreeMap<String, Chain>,
     sender: Sender<EndedStage<'a>>,
     receiver: Receiver<EndedStage<'a>>,
-    /// Set when the running stages are to stop.
+    /// Set when the running stages are to stop although no stop was requested.
     halt: &'env AtomicBool,
     /// Stages that started.
     started: usize,
@@ -73,21 +72,15 @@ impl<'a> StageLanes<'_, '_, 'a> {
         self.running.iter().any(|running| running.position == position)
     }
 
-    /// Waits for the end of a stage, and hands a request to stop on to all.
-    fn wait(&mut self, stop: &AtomicBool) -> EndedStage<'a> {
-        loop {
-            if stop.load(Ordering::Relaxed) {
-                self.halt.store(true, Ordering::Relaxed);
-            }
-            match self.receiver.recv_timeout(STOP_INTERVAL) {
-                Ok(ended) => {
-                    self.running.retain(|running| running.position != ended.prepared.position);
-                    return ended;
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => unreachable!("the lanes have a sender"),
-            }
+    /// Waits for the end of a stage.
+    fn wait(&mut self, orchestrator: &Orchestrator, graph: &Graph) -> EndedStage<'a> {
+        if let Some(turns) = orchestrator.turns {
+            let names = self.running.iter().map(|running| graph.stages()[running.position].name.clone());
+            turns.pass(&names.collect::<Vec<_>>());
         }
+        let ended = self.receiver.recv().expect("the lanes have a sender");
+        self.running.retain(|running| running.position != ended.prepared.position);
+        ended
     }
 
     /// Returns what the running stages and the unfinished chains take.
@@ -115,9 +108,9 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
                 if outcome.is_err() {
                     halt.store(true, Ordering::Relaxed);
                     while !lanes.running.is_empty() {
-                        let ended = lanes.wait(halt);
+                        let ended = lanes.wait(self.orchestrator, self.graph);
                         // The first error is that of the run; a stage that fails too is recorded.
-                        if let Err(error) = self.end_stage(ended, halt) {
+                        if let Err(error) = self.end_stage(ended, &mut lanes) {
                             tracing::warn!("{error}");
                         }
                     }
@@ -151,8 +144,8 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
             {
                 self.start_stage(&plan, start, lanes)?;
             }
-            let ended = lanes.wait(stop);
-            if !self.end_stage(ended, lanes.halt)? {
+            let ended = lanes.wait(self.orchestrator, self.graph);
+            if !self.end_stage(ended, lanes)? {
                 lanes.halt.store(true, Ordering::Relaxed);
             }
         }
@@ -271,9 +264,13 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
         }
         lanes.running.push(RunningStage { position, threads: stage_threads, reserved });
         let (sender, halt) = (lanes.sender.clone(), lanes.halt);
-        let label = stage.name.to_string().into();
         let run = move || {
-            let execute = || orchestrator.execute(&prepared, stage_threads, halt, Company::Others);
+            if let Some(turns) = orchestrator.turns {
+                turns.wait(&stage.name);
+            }
+            let stop = StopSignal::either(orchestrator.stop, halt);
+            let execute = || orchestrator.execute(&prepared, stage_threads, stop, Company::Others);
+            let label = stage.name.to_string().into();
             let outcome = catch_unwind(AssertUnwindSafe(|| thread_label::labelled(Some(label), execute)));
             // The run receives until no stage runs.
             let _ = sender.send(EndedStage { prepared, outcome });
@@ -286,12 +283,14 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
     }
 
     /// Records the outcome of a stage. Returns `false` if it was stopped.
-    fn end_stage(&mut self, ended: EndedStage<'a>, halt: &AtomicBool) -> Result<bool> {
+    fn end_stage(&mut self, ended: EndedStage<'a>, lanes: &mut StageLanes<'_, '_, 'a>) -> Result<bool> {
         match ended.outcome {
             Ok(outcome) => self.complete(ended.prepared, outcome),
             Err(panic) => {
-                // The scope waits for the other stages.
-                halt.store(true, Ordering::Relaxed);
+                lanes.halt.store(true, Ordering::Relaxed);
+                while !lanes.running.is_empty() {
+                    lanes.wait(self.orchestrator, self.graph);
+                }
                 resume_unwind(panic)
             }
         }

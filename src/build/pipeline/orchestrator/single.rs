@@ -17,6 +17,7 @@ use crate::preflight::Resources;
 use crate::progress::StageProgress;
 use crate::report::StageError;
 use crate::stage::StageName;
+use crate::stop_signal::StopSignal;
 use crate::work::{ScratchArtifacts, StageContext};
 use disk::{Digest, Disk, clock};
 use serde::Serialize;
@@ -194,7 +195,7 @@ impl StageReruns<'_> {
 
     /// Runs one stage and compares its outputs.
     fn run(&mut self, at: usize, reason: Reason, number: usize, steps: usize) -> Result<(Vec<StageOutput>, Measured)> {
-        let Orchestrator { disk, directory, work, options, observer, stop } = self.orchestrator;
+        let Orchestrator { disk, directory, work, options, observer, stop, .. } = self.orchestrator;
         let graph = work.graph();
         let stage = &graph.stages()[at];
         let name = &stage.name;
@@ -218,7 +219,7 @@ impl StageReruns<'_> {
             threads: options.threads,
             memory: options.memory,
             progress: &progress,
-            stop,
+            stop: StopSignal::new(stop),
         };
         let done = execute(*work, stage, &context, &fingerprints, *observer, Company::Alone);
         let done = done.map_err(|error| failed(name, error))?;
