@@ -148,7 +148,40 @@ fn commands_agree_on_numbers_of_stages() {
 fn shown(place: &TestDirectory, columns: usize, args: &str) -> Vec<String> {
     let command = format!("stty cols {columns} rows 24; exec \"$AWARI\" {args}");
     let ended = place.shell(&format!("script -qec '{command}' /dev/null")).is(0);
-    ended.out.split(['\r', '\n']).map(|line| console::strip_ansi_codes(line).into_owned()).collect()
+    ended.out.split(['\r', '\n']).flat_map(|line| rows(&console::strip_ansi_codes(line), columns)).collect()
+}
+
+/// Splits what a display of progress draws, which fills each row with blanks and writes the next behind it.
+fn rows(line: &str, columns: usize) -> Vec<String> {
+    let (mut rows, mut rest) = (Vec::new(), line);
+    while let Some((end, ' ')) = rest.char_indices().nth(columns - 1).filter(|(end, _)| end + 1 < rest.len()) {
+        rows.push(rest[..end].trim_end().to_owned());
+        rest = &rest[end + 1..];
+    }
+    rows.push(rest.trim_end().to_owned());
+    rows
+}
+
+#[test]
+fn a_run_shows_a_line_for_the_stage_and_one_for_all() {
+    for columns in [80, 120] {
+        let rows = shown(&TestDirectory::new(12), columns, "run m.toml --progress bar");
+        let is_whole = |row: &&String| {
+            let counts =
+                row.matches(" left").count() == 1 && row.ends_with(" s left") && row.matches(" %").count() == 1;
+            counts && row.chars().count() < columns
+        };
+        let lines = |name: &str| rows.iter().filter(|row| row.starts_with(name)).collect::<Vec<_>>();
+        let of_run = lines("whole run ");
+        assert!(of_run.iter().any(|row| row.contains("stage 51 of 52")), "{columns}: {rows:#?}");
+        assert!(of_run.iter().any(|row| row.contains('━')) && of_run.iter().any(is_whole), "{columns}: {of_run:#?}");
+        let checks = lines("verify:12 ");
+        let known: Vec<&&String> = checks.iter().filter(|row| row.contains("/s ")).collect();
+        assert!(
+            !known.is_empty() && known.iter().all(|row| is_whole(row) && row.contains(" verifying ")),
+            "{checks:#?}"
+        );
+    }
 }
 
 #[test]

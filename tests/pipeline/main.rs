@@ -16,5 +16,4 @@ mod puzzles;
 mod refusals;
 mod share;
 mod slurm_script;
-mod terminal;
 mod whole_game;

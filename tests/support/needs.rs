@@ -22,8 +22,6 @@ pub enum Need {
     Curl,
     /// `man`.
     Man,
-    /// `script` of util-linux, which gives a command a terminal.
-    Terminal,
     /// `zsh`.
     Zsh,
     /// `fish`.
@@ -62,10 +60,9 @@ pub enum Need {
 
 impl Need {
     /// The needs of `cargo test --workspace`.
-    pub const OF_THE_FAST_TIER: [Need; 12] = [
+    pub const OF_THE_FAST_TIER: [Need; 11] = [
         Need::Bash,
         Need::Man,
-        Need::Terminal,
         Need::Zsh,
         Need::Fish,
         Need::Numpy,
@@ -99,7 +96,6 @@ impl Need {
             Need::Bash => "pipeline (slurm_script, help_examples, guide_commands, share)",
             Need::Curl => "pipeline (guide_commands)",
             Need::Man => "pipeline (share, manual pages)",
-            Need::Terminal => "pipeline (terminal)",
             Need::Zsh => "pipeline (share, completions of zsh)",
             Need::Fish => "pipeline (share, completions of fish)",
             Need::Chromium => "page",
@@ -126,7 +122,6 @@ impl Need {
             Need::Bash => fails("bash", &["--version"]),
             Need::Curl => fails("curl", &["--version"]),
             Need::Man => fails("man", &["--version"]),
-            Need::Terminal => fails("script", &["-qec", "stty cols 80", "/dev/null"]),
             Need::Zsh => fails("zsh", &["--version"]),
             Need::Fish => fails("fish", &["--version"]),
             Need::Chromium => fails("chromedriver", &["--version"]).or_else(|| fails("chromium", &["--version"])),
