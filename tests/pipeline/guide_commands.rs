@@ -11,7 +11,7 @@ use tests::needs::Need;
 use tests::serve_process::ServeProcess;
 
 /// The languages of blocks.
-const LANGUAGES: [&str; 5] = ["sh", "text", "toml", "python", "json"];
+const LANGUAGES: [&str; 8] = ["sh", "text", "toml", "python", "json", "ini", "nginx", "dockerfile"];
 
 /// The first words of commands that belong into a block `sh`.
 const PROGRAMS: [&str; 8] = ["awari ", "cargo ", "pip ", "curl ", "mpirun ", "target/", "mdbook ", "$ "];

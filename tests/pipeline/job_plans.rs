@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 use std::fs;
-use tests::directory::TestDirectory;
-use tests::root;
+use tests::directory::{TestDirectory, between};
+use tests::{guide_table, root};
 
 const MACHINE: &str = "[machine]\ncores = 2\nmemory = \"1 GiB\"\n\n[disk]\nfree = \"20 GB\"\nread = \"30 MB\"\nwrite = \"20 MB\"\n\
                        operations = 100\n\n[network]\nbandwidth = \"100 MB\"\nlatency = 10\n";
@@ -79,13 +79,6 @@ const ROWS: [(&str, &str); 4] = [
     ("64 nodes of today", "--ranks 64 --hardware manifests/hardware/node.toml"),
 ];
 
-/// Returns what stands between two texts.
-#[track_caller]
-fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
-    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{before} is not in {text}"));
-    rest.split_once(after).unwrap_or_else(|| panic!("{after} is not in {rest}")).0
-}
-
 /// What the command prints of the whole job, as cells.
 fn cells(options: &str) -> Vec<String> {
     let place = TestDirectory::new(0);
@@ -114,22 +107,21 @@ fn cells(options: &str) -> Vec<String> {
 #[test]
 #[ignore = "slow tier: plans the whole game for four clusters"]
 fn the_table_of_the_guide_is_that_of_the_program() {
-    let beginning = "<!-- table: clusters; AWARI_GOLDEN=write cargo test -p tests --test pipeline job_plans -- --include-ignored -->";
-    let end = "<!-- end of the table -->";
-    let headings = "machines | fits | time | cores | network | latency | local disk | shared disk | memory | scratch | run \
-                    directory | sent";
-    let mut expected = format!("\n\n| {headings} |\n|{}\n", "---|".repeat(headings.split(" | ").count()));
-    for (machines, options) in ROWS {
-        expected += &format!("| {machines} | {} |\n", cells(options).join(" | "));
-    }
-    expected += "\n";
-    let path = root().join("docs/machines.md");
-    let guide = fs::read_to_string(&path).unwrap();
-    let (before, rest) = guide.split_once(beginning).expect("the guide has the table");
-    let (found, after) = rest.split_once(end).expect("the table has an end");
-    if std::env::var_os("AWARI_GOLDEN").is_some_and(|value| value == "write") {
-        fs::write(&path, format!("{before}{beginning}{expected}{end}{after}")).unwrap();
-    } else {
-        assert_eq!(found, expected, "the table is stale");
-    }
+    let columns = [
+        "machines",
+        "fits",
+        "time",
+        "cores",
+        "network",
+        "latency",
+        "local disk",
+        "shared disk",
+        "memory",
+        "scratch",
+        "run directory",
+        "sent",
+    ];
+    let rows = ROWS.map(|(machines, options)| [vec![machines.to_owned()], cells(options)].concat());
+    let tables = [("clusters", guide_table::markdown(&columns, rows))];
+    guide_table::check("docs/machines.md", "pipeline job_plans -- --include-ignored", &tables);
 }

@@ -15,5 +15,6 @@ mod manual_tables;
 mod puzzles;
 mod refusals;
 mod share;
+mod sizing;
 mod slurm_script;
 mod whole_game;

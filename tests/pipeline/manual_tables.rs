@@ -8,25 +8,7 @@ use pipeline::manifest::{Schema, ValueType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-
-/// The line after each table.
-const END: &str = "<!-- end of the table -->";
-
-/// The line before a table.
-fn beginning(name: &str) -> String {
-    format!("<!-- table: {name}; AWARI_GOLDEN=write cargo test -p tests --test pipeline manual_tables -->")
-}
-
-/// A table with these columns.
-fn table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = format!("| {} |\n|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
-    for row in rows {
-        assert_eq!(row.len(), columns.len());
-        let cells: Vec<String> = row.iter().map(|cell| cell.trim().replace('|', "\\|").replace('\n', " ")).collect();
-        let _ = writeln!(table, "| {} |", cells.join(" | "));
-    }
-    table
-}
+use tests::guide_table::{self, markdown};
 
 fn code(text: &str) -> String {
     format!("`{text}`")
@@ -94,7 +76,7 @@ fn commands() -> String {
         }
         vec![code(&usage), with_options_as_code(&command.get_about().unwrap().to_string())]
     });
-    table(&["command", "does"], rows)
+    markdown(&["command", "does"], rows)
 }
 
 fn options() -> String {
@@ -138,7 +120,7 @@ fn options() -> String {
         let of = if of == names { "all".to_owned() } else { of.into_iter().collect::<Vec<_>>().join(", ") };
         vec![spelling, of, meaning]
     });
-    table(&["option", "commands", "meaning"], rows)
+    markdown(&["option", "commands", "meaning"], rows)
 }
 
 /// The values of a key.
@@ -170,7 +152,7 @@ fn keys(schema: &Schema) -> String {
         };
         vec![code(key.path()), values(key.value_type()), default, key.doc().trim_end_matches('.').to_owned()]
     });
-    table(&["key", "values", "default", "meaning"], rows)
+    markdown(&["key", "values", "default", "meaning"], rows)
 }
 
 /// Codes and meanings, from the help of the program.
@@ -193,27 +175,9 @@ fn tables_of_the_manual_are_those_of_the_program() {
         ("options", options()),
         ("manifest keys", keys(&planner::schema())),
         ("hardware keys", keys(&planner::Hardware::schema())),
-        ("exit codes", table(&["code", "meaning"], exits)),
+        ("exit codes", markdown(&["code", "meaning"], exits)),
     ];
-    let path = tests::root().join("docs/manual.md");
-    let mut manual = fs::read_to_string(&path).unwrap();
-    let is_written = std::env::var_os("AWARI_GOLDEN").is_some_and(|value| value == "write");
-    for (name, expected) in tables {
-        let beginning = beginning(name);
-        let (before, rest) =
-            manual.split_once(&beginning).unwrap_or_else(|| panic!("the manual has no line {beginning}"));
-        let (found, after) = rest.split_once(END).unwrap_or_else(|| panic!("the table of {name} has no end"));
-        let expected = format!("\n\n{expected}\n");
-        if is_written {
-            manual = format!("{before}{beginning}{expected}{END}{after}");
-        } else {
-            let differs = expected.lines().zip(found.lines()).find(|(expected, found)| expected != found);
-            assert!(found == expected, "the table of {name} is stale, (program, manual): {differs:?}; see {beginning}");
-        }
-    }
-    if is_written {
-        fs::write(&path, manual).unwrap();
-    }
+    guide_table::check("docs/manual.md", "pipeline manual_tables", &tables);
 }
 
 /// The help lists every variant of the enum of the exit codes.

@@ -202,3 +202,13 @@ pub fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
     assert!(status.success());
 }
+
+/// Returns what stands between two texts.
+///
+/// # Panics
+/// If one of them is missing.
+#[track_caller]
+pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{before} is not in {text}"));
+    rest.split_once(after).unwrap_or_else(|| panic!("{after} is not in {rest}")).0
+}

@@ -9,6 +9,7 @@ pub mod claims;
 pub mod directory;
 pub mod equations;
 pub mod fault_planting;
+pub mod guide_table;
 pub mod hostile;
 pub mod needs;
 pub mod serve_process;
