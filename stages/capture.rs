@@ -8,14 +8,14 @@ mod ranks;
 
 use crate::build_context::BuildContext;
 use crate::declaration;
+use crate::files;
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use crate::solver_progress::SolverProgress;
 use crate::stage_cache::CacheUse;
 use crate::team;
-use crate::{files, verify};
 use disk::{Digest, Disk};
 use game::{Index, Score, Slab};
-use pipeline::{ArtifactKind, StageContext, StageError, StageReport, StageResult as Result, StageSpec};
+use pipeline::{ArtifactKind, StageContext, StageError, StageReport, StageResult as Result};
 use planner::{CaptureMemory, DatabasePlan, Settings, StageClass};
 use solvers::Bytes;
 use solvers::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows};
@@ -60,12 +60,7 @@ pub(crate) static CAPTURE: StageKind = StageKind {
 fn declare(kind: &StageKind, settings: &Settings, plan: &DatabasePlan) -> Declaration {
     let (stones, captures) = (plan.stones(), files::capture(plan.stones()));
     let smaller = settings.smaller(stones).map(files::database).collect();
-    // With several stages at a time, verifications run beside.
-    let before = settings.stones().rev().find(|&before| before < stones && settings.stages_at_a_time == 1);
-    let stage = StageSpec {
-        after: before.and_then(|before| verify::stage_of(settings, before)).into_iter().collect(),
-        ..declaration::stage(kind, plan, None, smaller, vec![captures.clone()])
-    };
+    let stage = declaration::stage(kind, plan, None, smaller, vec![captures.clone()]);
     let captures = declaration::artifact(settings, stones, captures, ArtifactKind::Intermediate, KIND);
     Declaration { stage, artifacts: vec![captures.version(VERSION)] }
 }

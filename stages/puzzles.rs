@@ -66,12 +66,15 @@ fn declare(kind: &StageKind, settings: &Settings, plan: &DatabasePlan) -> Declar
     let (stones, puzzles) = (plan.stones(), puzzles_of(plan.stones()));
     let positions = settings.set.positions(stones).min(settings.puzzles * TRIES);
     let text_bytes = (settings.puzzles + 2) * LINE_BYTES;
+    let seconds = positions as f64 * TRY_MICROSECONDS / 1e6;
     let stage = StageSpec {
         inputs: with_smaller(settings, stones).map(files::database).collect(),
         outputs: vec![puzzles.clone()],
         cost: Cost {
             positions,
-            seconds: positions as f64 * TRY_MICROSECONDS / 1e6,
+            seconds,
+            core_seconds: seconds,
+            disk_seconds: 0.0,
             // The tables of the process, and blocks of the same databases.
             memory_bytes: plan.cost(StageClass::Verify).memory_bytes,
             disk_bytes: text_bytes,

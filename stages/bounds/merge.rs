@@ -55,7 +55,7 @@ pub(crate) static MERGE: StageKind = StageKind {
 
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
-    slot(build).clear(build.settings(), stones);
+    slot(build).clear(context, stones);
     // Drops the tables for pushing wins, which are large and which this stage does not need, and returns the memory of both.
     build.forget_tables();
     let settings = build.settings();

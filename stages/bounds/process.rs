@@ -48,7 +48,7 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let settings = build.settings();
     let index = Index::new(stones, settings.set);
     let mut timer = SnapshotTimer::start(context);
-    let mut state = match slot(build).take(settings, stones, BoundProgress::Seeded(bound)) {
+    let mut state = match slot(build).take(context, stones, BoundProgress::Seeded(bound)) {
         Some(state) => state,
         None => {
             let mut state = BoundState::done_above(build, &index, bound, context)?;

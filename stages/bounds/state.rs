@@ -11,7 +11,6 @@ use disk::Digest;
 use game::{Index, Orientation};
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError};
-use planner::Settings;
 use solvers::bounds::PlaneLayout;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -65,10 +64,10 @@ pub(crate) struct StateSlot {
 impl StateSlot {
     /// Takes the state of a database if it is of this step, else drops it. If only one stage runs at a time, the states of
     /// other databases are dropped too: no stage will take them.
-    pub(crate) fn take(&self, settings: &Settings, stones: u32, at: BoundProgress) -> Option<BoundState> {
+    pub(crate) fn take(&self, context: &StageContext, stones: u32, at: BoundProgress) -> Option<BoundState> {
         let mut states = self.states();
         let state = states.remove(&stones);
-        if settings.stages_at_a_time == 1 {
+        if context.is_alone() {
             states.clear();
         }
         state.filter(|state| state.at == at)
@@ -86,8 +85,8 @@ impl StateSlot {
     }
 
     /// Drops the state of a database, and all if only one stage runs at a time.
-    pub(crate) fn clear(&self, settings: &Settings, stones: u32) {
-        self.states().retain(|&other, _| settings.stages_at_a_time > 1 && other != stones);
+    pub(crate) fn clear(&self, context: &StageContext, stones: u32) {
+        self.states().retain(|&other, _| !context.is_alone() && other != stones);
     }
 
     pub(crate) fn put(&self, state: BoundState) {
@@ -114,7 +113,7 @@ impl StateSlot {
 impl BoundState {
     /// Returns the state after the bounds above `bound`, from the slot, else from the planes.
     pub(crate) fn done_above(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<Self> {
-        match slot(build).take(build.settings(), index.stones(), BoundProgress::Done(bound + 1)) {
+        match slot(build).take(context, index.stones(), BoundProgress::Done(bound + 1)) {
             Some(state) => Ok(state),
             None => BoundState::load(build, index, bound, context),
         }

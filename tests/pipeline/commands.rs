@@ -101,6 +101,30 @@ fn plans_say_why_and_write_nothing() {
 }
 
 #[test]
+fn plans_predict_stages_side_by_side() {
+    let place = TestDirectory::new(6);
+    let plan = |options: &str| place.awari(&format!("plan m.toml --threads 2 {options}")).is(0);
+    plan("--stages-at-a-time 3").shows(&[
+        "\n3 stages at a time: about ",
+        " cores busy; at most ",
+        "the longest path of",
+    ]);
+    let json = |options: &str| plan(&format!("--json {options}")).json();
+    assert!(json("").get("schedule").is_none(), "one stage at a time");
+    let [three, best] = ["3", "0"].map(|stages| json(&format!("--stages-at-a-time {stages}")));
+    let number = |plan: &Value, key: &str| plan["schedule"][key].as_f64().unwrap();
+    let alone = three["prediction"]["seconds"].as_f64().unwrap();
+    let (seconds, path) = (number(&three, "seconds"), number(&three, "path_seconds"));
+    assert!(path < 1.001 * seconds && seconds < alone, "{path} {seconds} {alone}");
+    assert!(number(&best, "seconds") <= 1.01 * seconds && number(&best, "stages_at_a_time") > 1.0, "{best}");
+    assert!(number(&three, "memory_bytes") >= three["prediction"]["memory_bytes"].as_f64().unwrap());
+    assert_eq!(number(&three, "stages_at_a_time"), 3.0);
+    // The largest database alone takes most of the memory.
+    let tight = json("--stages-at-a-time 4 --memory 48MiB");
+    assert!(number(&tight, "memory_bytes") <= f64::from(48 << 20), "{tight}");
+}
+
+#[test]
 fn a_run_can_be_cut_short_forced_and_overridden() {
     let place = TestDirectory::new(4);
     place.awari("run m.toml --until sweep:2 --dir 'other dir'").is(0);

@@ -71,6 +71,7 @@ pub use path_text::PathText;
 pub use plan::{Keep, Plan, PlanOptions, Reason, StageCounts, Standing};
 pub use progress::{ProgressReading, StageProgress};
 pub use report::{Counter, StageError, StageReport, StageResult};
+pub use schedule::SchedulePrediction;
 pub use stage::{Cost, StageName, StageSpec};
 pub use stop_signal::StopSignal;
 pub use turns::Turns;

@@ -29,6 +29,7 @@ use crate::journal::{Contents, JournalState};
 use crate::observer::{Observer, SilentObserver};
 use crate::plan::{Keep, Plan, PlanOptions, PlanPrediction, evaluate, plan_of};
 use crate::preflight::Resources;
+use crate::schedule::{self, Limits, Reservation, SchedulePrediction};
 use crate::turns::Turns;
 use crate::work::Work;
 use disk::{Disk, clock};
@@ -50,7 +51,7 @@ pub struct RunOptions {
     pub replace: bool,
     /// Which artifacts are kept.
     pub keep: Keep,
-    /// The most stages that run at the same time; at least 1.
+    /// The most stages that run at the same time; 0 is the number whose predicted schedule is best.
     pub stages_at_a_time: usize,
     /// Threads for all running stages together; at least 1.
     pub threads: usize,
@@ -66,6 +67,17 @@ pub struct RunOptions {
     pub program: String,
     /// The resolved manifest, written into the directory as `manifest.toml`.
     pub manifest: String,
+}
+
+impl RunOptions {
+    /// Returns the most stages that a run with these options may have at a time.
+    pub fn stages_max(&self) -> usize {
+        match self.stages_at_a_time {
+            // One more than threads fills the gaps in which others read and write.
+            0 => (self.threads + 1).min(STAGES_TRIED_MAX),
+            given => given,
+        }
+    }
 }
 
 impl Default for RunOptions {
@@ -87,6 +99,9 @@ impl Default for RunOptions {
         }
     }
 }
+
+/// The most stages at a time whose schedule is predicted for the best one: few builds have more stages ready.
+const STAGES_TRIED_MAX: usize = 8;
 
 /// Plans and runs the stages of a [`Work`] in a directory.
 pub struct Orchestrator<'a> {
@@ -151,6 +166,29 @@ impl<'a> Orchestrator<'a> {
         plan_of(graph, &evaluate(graph, &state, &found), &found, &space, &self.plan_options(forced))
     }
 
+    /// Predicts a run of a plan with free disk space: with the number of stages at a time of the options, or with the best
+    /// one if that is 0.
+    pub fn schedule(&self, plan: &Plan, disk_free: u64) -> SchedulePrediction {
+        let RunOptions { stages_at_a_time, threads, memory, .. } = self.options;
+        let limits = Limits {
+            stages: self.options.stages_max(),
+            threads,
+            reserved: Reservation {
+                memory_bytes: memory.bytes(),
+                disk_bytes: disk_free.saturating_sub(plan.prediction.disk_bytes),
+            },
+        };
+        match stages_at_a_time {
+            0 => schedule::fastest(self.work.graph(), plan, &limits),
+            _ => schedule::predict(self.work.graph(), plan, &limits),
+        }
+    }
+
+    /// Measures the free disk space.
+    pub fn free_bytes(&self) -> Result<u64> {
+        self.disk.free_bytes(&self.directory).map_err(|source| unusable(&self.directory, source))
+    }
+
     /// Measures the disk space that is already taken.
     fn space(&self, found: &Inspections) -> Result<Space> {
         let folders = self.directories();
@@ -169,8 +207,7 @@ impl<'a> Orchestrator<'a> {
 
     /// Checks that the available resources suffice for what a plan predicts.
     pub fn preflight(&self, prediction: &PlanPrediction) -> Result<()> {
-        let directory = &self.directory;
-        let free_bytes = self.disk.free_bytes(directory).map_err(|source| unusable(directory, source))?;
+        let (directory, free_bytes) = (&self.directory, self.free_bytes()?);
         let room = Resources {
             memory: self.options.memory,
             memory_available: clock::attainable_bytes(),

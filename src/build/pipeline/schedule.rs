@@ -2,10 +2,15 @@
 //!
 //! A pure function of what runs, what is ready, and the limits. It knows no files and no journal.
 
+mod prediction;
 #[cfg(test)]
 mod tests;
 
+pub use prediction::SchedulePrediction;
+pub(crate) use prediction::{fastest, predict};
+
 use crate::graph::Graph;
+use crate::plan::PlannedStage;
 
 /// A stage that may start: no stage that is still to run makes any of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,6 +122,14 @@ pub(crate) fn is_ready(graph: &Graph, position: usize, is_pending: &[bool]) -> b
 fn predecessors(graph: &Graph, position: usize) -> impl Iterator<Item = usize> {
     let makers = graph.numbers(position).inputs.iter().filter_map(|&input| graph.uses(input).maker);
     makers.chain(graph.stages()[position].after.iter().filter_map(|name| graph.position(name)))
+}
+
+/// Returns what a step takes beyond what is there.
+pub(crate) fn needs(step: &PlannedStage) -> Reservation {
+    Reservation {
+        memory_bytes: step.cost.memory_bytes,
+        disk_bytes: step.cost.disk_bytes.saturating_sub(step.disk_there_bytes),
+    }
 }
 
 /// Returns, for each stage of the graph, the predicted seconds from its start to the end of the last stage that waits for

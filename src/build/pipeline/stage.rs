@@ -124,6 +124,12 @@ pub struct Cost {
     pub disk_bytes: u64,
     /// Disk space of its outputs.
     pub disk_kept_bytes: u64,
+    /// Seconds of work of all its threads together.
+    #[serde(skip)]
+    pub core_seconds: f64,
+    /// Seconds that the drive is busy.
+    #[serde(skip)]
+    pub disk_seconds: f64,
 }
 
 /// The declaration of a stage.

@@ -75,7 +75,15 @@ impl Design {
     pub(crate) fn toy(&self) -> Toy {
         let mut stages = Vec::new();
         let mut artifacts = Vec::new();
-        let cost = Cost { positions: 10, seconds: 1.0, memory_bytes: 100, disk_bytes: 1000, disk_kept_bytes: 100 };
+        let cost = Cost {
+            positions: 10,
+            seconds: 1.0,
+            memory_bytes: 100,
+            disk_bytes: 1000,
+            disk_kept_bytes: 100,
+            core_seconds: 1.0,
+            disk_seconds: 0.0,
+        };
         for n in 0..=self.last {
             let verified = artifact(&format!("verified/{n}"));
             let stats = artifact(&format!("stats/{n}"));

@@ -73,6 +73,16 @@ pub struct StageContext<'a> {
     pub(crate) memory: Budget,
     pub(crate) progress: &'a StageProgress,
     pub(crate) stop: StopSignal<'a>,
+    pub(crate) company: Company,
+}
+
+/// Whether other stages may run while a stage runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// None: what the process takes is what the stage takes.
+    Alone,
+    /// Some: what the process takes is no measure of the stage.
+    Others,
 }
 
 /// The scratch directory of a single stage, and the artifacts in it.
@@ -127,6 +137,11 @@ impl<'a> StageContext<'a> {
     /// [`StageError::Stopped`].
     pub fn stop_requested(&self) -> bool {
         self.stop.is_raised()
+    }
+
+    /// Whether the run has one stage at a time: then no other one has state in memory that it will use.
+    pub fn is_alone(&self) -> bool {
+        self.company == Company::Alone
     }
 
     /// The signal behind [`stop_requested`](Self::stop_requested), for solvers.

@@ -197,9 +197,12 @@ impl BookRequest {
         let added = f64::from(milestone - before);
         let loaded = f64::from(before) * LOAD_NANOSECONDS * 1e-9;
         let memory_bytes = self.settings.threads as u64 * limits.table_bytes();
+        let alone = added * POSITION_NANOSECONDS * 1e-9 + loaded + REPORT_SECONDS;
         Cost {
             positions: milestone.into(),
-            seconds: added * (search * rounds + POSITION_NANOSECONDS * 1e-9) + loaded + REPORT_SECONDS,
+            seconds: added * search * rounds + alone,
+            core_seconds: added * search + alone,
+            disk_seconds: 0.0,
             memory_bytes: memory_bytes + u64::from(milestone) * POSITION_BYTES,
             disk_bytes: u64::from(milestone - before) * FILE_BYTES,
             disk_kept_bytes: u64::from(milestone - before) * FILE_BYTES,

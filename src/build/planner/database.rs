@@ -220,6 +220,8 @@ impl Estimate<'_> {
         Cost {
             positions: self.positions(),
             seconds: hardware.seconds(&load, *threads) + STAGE_SECONDS,
+            core_seconds: hardware.core_seconds(&load, *threads) * (*threads).clamp(1, hardware.cores) as f64,
+            disk_seconds: hardware.disk_seconds(&load),
             memory_bytes: self.memory.peak_bytes(self.settings, class),
             disk_bytes,
             disk_kept_bytes,

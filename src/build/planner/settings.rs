@@ -33,7 +33,8 @@ pub struct Settings {
     book: Option<BookRequest>,
     /// Threads of each rank, at least one.
     pub threads: usize,
-    /// The most stages that run at the same time, at least one; a job of several ranks runs one.
+    /// The most stages that run at the same time; 0 is the number whose predicted schedule is best. A job of several ranks runs
+    /// one.
     pub stages_at_a_time: usize,
     /// Ranks of the job, each with its own threads and memory.
     pub ranks: usize,
@@ -208,10 +209,10 @@ fn build_keys(schema: Schema) -> Schema {
         .key(ManifestKey::new("build.threads", ValueType::Integer(0, 1024), "0", "Number of threads; 0 is one a core."))
         .key(ManifestKey::new(
             "build.stages-at-a-time",
-            ValueType::Integer(1, 64),
+            ValueType::Integer(0, 64),
             "1",
-            "The most stages that run at the same time, within build.memory and build.threads; a job of several ranks runs \
-             one at a time.",
+            "The most stages that run at the same time, within build.memory and build.threads; 0 is the number whose \
+             predicted schedule is best; a job of several ranks runs one at a time.",
         ))
         .key(ManifestKey::new(
             "build.snapshot",
@@ -417,8 +418,9 @@ impl Settings {
     /// Returns the settings for a job of this many ranks.
     #[must_use]
     pub fn with_ranks(self, ranks: usize) -> Settings {
-        // The ranks share one stage.
-        Settings { ranks, stages_at_a_time: 1, ..self }
+        // Several ranks share one stage.
+        let stages_at_a_time = if ranks > 1 { 1 } else { self.stages_at_a_time };
+        Settings { ranks, stages_at_a_time, ..self }
     }
 
     /// Returns the settings for another machine, with a memory budget in bytes.

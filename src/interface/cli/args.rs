@@ -213,8 +213,8 @@ pub(crate) struct ChangeArgs {
     /// Number of threads; 0 is one a core [default: build.threads of the manifest]
     #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(0..=1024))]
     pub(crate) threads: Option<u16>,
-    /// The most stages to run at the same time [default: build.stages-at-a-time of the manifest]
-    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(1..=64))]
+    /// The most stages to run at the same time; 0 is as many as are best [default: build.stages-at-a-time of the manifest]
+    #[arg(long, allow_hyphen_values = true, value_name = "N", value_parser = values::number::<u16>(0..=64))]
     pub(crate) stages_at_a_time: Option<u16>,
     /// Memory limit, such as "512 MiB" or 2GiB [default: build.memory of the manifest]
     #[arg(long, allow_hyphen_values = true, value_name = "SIZE")]
@@ -261,7 +261,7 @@ mod tests {
             ("run m.toml --threads -1", "expected a whole number within 0..1024"),
             ("run m.toml --threads 1.5", "expected a whole number within 0..1024"),
             ("run m.toml --threads 1025", "expected a whole number within 0..1024"),
-            ("run m.toml --stages-at-a-time 0", "expected a whole number within 1..64"),
+            ("run m.toml --stages-at-a-time 65", "expected a whole number within 0..64"),
             ("run m.toml --threads=", "expected a whole number within 0..1024"),
             ("slurm-script m.toml --nodes 0", "expected a whole number within 1..65536"),
             ("verify --dir d --sample 0", "expected a whole number, 1 or more"),

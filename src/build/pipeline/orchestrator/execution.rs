@@ -104,15 +104,6 @@ pub(crate) fn fingerprints_of(
     Some(Fingerprints(fingerprints.collect()))
 }
 
-/// Whether other stages may run while a stage runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
-    /// None: what the process takes is what the stage takes.
-    Alone,
-    /// Some: what the process takes is no measure of the stage.
-    Others,
-}
-
 /// Runs a stage and checks its outputs.
 pub(crate) fn execute(
     work: &dyn Work,
@@ -120,7 +111,6 @@ pub(crate) fn execute(
     context: &StageContext<'_>,
     fingerprints: &Fingerprints,
     observer: &dyn Observer,
-    company: Company,
 ) -> Result<ExecutedStage, StageError> {
     let watch = context.stopwatch();
     let cpu_start = clock::cpu_seconds();
@@ -159,8 +149,8 @@ pub(crate) fn execute(
         wall_seconds: watch.elapsed().as_secs_f64(),
         cpu_seconds: clock::cpu_seconds() - cpu_start,
         memory_peak_bytes: memory.peak(),
-        read_bytes: Some(traffic.read_bytes).filter(|_| company == Company::Alone),
-        written_bytes: Some(traffic.written_bytes).filter(|_| company == Company::Alone),
+        read_bytes: Some(traffic.read_bytes).filter(|_| context.is_alone()),
+        written_bytes: Some(traffic.written_bytes).filter(|_| context.is_alone()),
         report,
     };
     let mut done = ExecutedStage { artifacts: Vec::new(), found: Inspections::new(), measured };

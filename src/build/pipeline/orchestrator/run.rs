@@ -13,7 +13,7 @@ use crate::journal::{
 };
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
-use crate::orchestrator::execution::{Company, ExecutedStage, Fingerprints, execute, fingerprints_of};
+use crate::orchestrator::execution::{ExecutedStage, Fingerprints, execute, fingerprints_of};
 use crate::plan::{
     AdoptedArtifact, FreshnessTable, Plan, PlanPrediction, PlannedStage, Reason, SettledReason, evaluate, plan_of,
 };
@@ -22,7 +22,7 @@ use crate::progress::StageProgress;
 use crate::report::{StageError, StageResult};
 use crate::stage::{StageName, StageSpec};
 use crate::stop_signal::StopSignal;
-use crate::work::StageContext;
+use crate::work::{Company, StageContext};
 use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -158,9 +158,10 @@ impl Orchestrator<'_> {
             memory: self.options.memory,
             progress: &progress,
             stop,
+            company,
         };
         let stage = &self.work.graph().stages()[prepared.position];
-        execute(self.work, stage, &context, &prepared.fingerprints, self.observer, company)
+        execute(self.work, stage, &context, &prepared.fingerprints, self.observer)
     }
 
     fn remove_leftovers(&self) -> Result<(), DiskError> {
@@ -226,8 +227,9 @@ pub(super) struct ActiveRun<'r, 'a, 'd> {
 
 impl<'a> ActiveRun<'_, 'a, '_> {
     fn steps(&mut self) -> Result<(RunEnd, Plan)> {
-        if self.orchestrator.options.stages_at_a_time > 1 {
-            return self.side_by_side();
+        let stages_at_a_time = self.stages_at_a_time()?;
+        if stages_at_a_time > 1 {
+            return self.side_by_side(stages_at_a_time);
         }
         loop {
             let plan = self.settled_plan()?;
@@ -238,6 +240,20 @@ impl<'a> ActiveRun<'_, 'a, '_> {
             if !self.step(step, plan.steps.len())? {
                 return Ok((RunEnd::Stopped, self.plan()?));
             }
+        }
+    }
+
+    /// Returns the number of stages at a time that the options ask for, or the predicted schedule.
+    fn stages_at_a_time(&mut self) -> Result<usize> {
+        let orchestrator = self.orchestrator;
+        match orchestrator.options.stages_at_a_time {
+            0 => {
+                let plan = self.plan()?;
+                let stages = orchestrator.schedule(&plan, orchestrator.free_bytes()?).stages_at_a_time;
+                tracing::info!("the predicted schedule is best with {stages} stages at a time");
+                Ok(stages)
+            }
+            given => Ok(given),
         }
     }
 

@@ -10,18 +10,19 @@
 
 use crate::artifact::ArtifactName;
 use crate::directory::RUN_LOG;
-use crate::error::{Result, unusable};
+use crate::error::Result;
 use crate::graph::Graph;
 use crate::journal::RunEnd;
 use crate::orchestrator::Orchestrator;
-use crate::orchestrator::execution::{Company, ExecutedStage};
+use crate::orchestrator::execution::ExecutedStage;
 use crate::orchestrator::run::{ActiveRun, PreparedStage, StagePlace};
 use crate::plan::{Plan, PlannedStage};
 use crate::report::{StageError, StageResult};
-use crate::schedule::{self, Limits, ReadyStage, Reservation, Start, TakenResources};
+use crate::schedule::{self, Limits, ReadyStage, Reservation, Start, TakenResources, needs};
 use crate::stage::StageSpec;
 use crate::stop_signal::StopSignal;
 use crate::thread_label;
+use crate::work::Company;
 use disk::{clock, threads};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -41,6 +42,8 @@ struct StageLanes<'scope, 'env, 'a> {
     halt: &'env AtomicBool,
     /// Stages that started.
     started: usize,
+    /// The most stages at a time.
+    stages_max: usize,
 }
 
 /// A chain of stages, from the start of its first one to the end of the last one.
@@ -97,13 +100,13 @@ impl<'a> StageLanes<'_, '_, 'a> {
 
 impl<'r, 'a> ActiveRun<'r, 'a, '_> {
     /// Runs the plan to its end, several stages at a time.
-    pub(super) fn side_by_side(&mut self) -> Result<(RunEnd, Plan)> {
+    pub(super) fn side_by_side(&mut self, stages_max: usize) -> Result<(RunEnd, Plan)> {
         let halt = AtomicBool::new(false);
         let run = || {
             thread::scope(|scope| {
                 let (sender, receiver) = mpsc::channel();
                 let (running, chains, halt) = (Vec::new(), BTreeMap::new(), &halt);
-                let mut lanes = StageLanes { scope, running, chains, sender, receiver, halt, started: 0 };
+                let mut lanes = StageLanes { scope, running, chains, sender, receiver, halt, started: 0, stages_max };
                 let outcome = self.run_lanes(&mut lanes);
                 if outcome.is_err() {
                     halt.store(true, Ordering::Relaxed);
@@ -225,11 +228,10 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
             };
             ready.push(ReadyStage { position, path_seconds: paths[position], needs });
         }
-        let directory = &self.orchestrator.directory;
-        let free_bytes = self.orchestrator.disk.free_bytes(directory).map_err(|source| unusable(directory, source))?;
+        let free_bytes = self.orchestrator.free_bytes()?;
         let memory_bytes = options.memory.bytes();
         let limits = Limits {
-            stages: options.stages_at_a_time,
+            stages: lanes.stages_max,
             threads: options.threads,
             reserved: Reservation {
                 memory_bytes: clock::attainable_bytes().map_or(memory_bytes, |bytes| bytes.min(memory_bytes)),
@@ -294,13 +296,5 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
                 resume_unwind(panic)
             }
         }
-    }
-}
-
-/// Returns what a step takes beyond what is there.
-fn needs(step: &PlannedStage) -> Reservation {
-    Reservation {
-        memory_bytes: step.cost.memory_bytes,
-        disk_bytes: step.cost.disk_bytes.saturating_sub(step.disk_there_bytes),
     }
 }

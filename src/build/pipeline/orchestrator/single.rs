@@ -10,7 +10,7 @@ use crate::graph::Graph;
 use crate::journal::{ArtifactRecord, Contents, JournalState, Measured};
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
-use crate::orchestrator::execution::{Company, execute, fingerprints_of};
+use crate::orchestrator::execution::{execute, fingerprints_of};
 use crate::path_text;
 use crate::plan::{PlanPrediction, Reason, StageCounts, find};
 use crate::preflight::Resources;
@@ -18,7 +18,7 @@ use crate::progress::StageProgress;
 use crate::report::StageError;
 use crate::stage::StageName;
 use crate::stop_signal::StopSignal;
-use crate::work::{ScratchArtifacts, StageContext};
+use crate::work::{Company, ScratchArtifacts, StageContext};
 use disk::{Digest, Disk, clock};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -220,8 +220,9 @@ impl StageReruns<'_> {
             memory: options.memory,
             progress: &progress,
             stop: StopSignal::new(stop),
+            company: Company::Alone,
         };
-        let done = execute(*work, stage, &context, &fingerprints, *observer, Company::Alone);
+        let done = execute(*work, stage, &context, &fingerprints, *observer);
         let done = done.map_err(|error| failed(name, error))?;
         context.snapshots.remove()?;
         observer.notice(&Event::StageDone {

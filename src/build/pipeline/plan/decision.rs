@@ -58,7 +58,16 @@ pub(crate) fn plan_of(
         match reason {
             Some(reason) if at <= last => {
                 let disk_there_bytes = space.there(stage).min(stage.cost.disk_bytes);
-                plan.steps.push(PlannedStage { stage: stage.name.clone(), reason, cost: stage.cost, disk_there_bytes });
+                let (disk_kept_bytes, disk_released_bytes) = (0, 0);
+                let (stage, cost) = (stage.name.clone(), stage.cost);
+                plan.steps.push(PlannedStage {
+                    stage,
+                    reason,
+                    cost,
+                    disk_there_bytes,
+                    disk_kept_bytes,
+                    disk_released_bytes,
+                });
                 places.push(at);
             }
             reason => plan.fresh.push(SettledStage {
@@ -99,7 +108,7 @@ pub(crate) fn plan_of(
             }
         }
     }
-    plan.prediction = predict(graph, &places, options.keep, space);
+    plan.prediction = predict(graph, &places, &mut plan.steps, options.keep, space);
     Ok(plan)
 }
 
@@ -200,8 +209,8 @@ fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &I
 }
 
 /// Adds up the costs of the stages at `places`. Intermediates take space until the last stage that needs them. Space that
-/// is already taken counts towards the demand.
-fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> PlanPrediction {
+/// is already taken counts towards the demand. Notes in each step what space it keeps and releases.
+fn predict(graph: &Graph, places: &[usize], planned: &mut [PlannedStage], keep: Keep, space: &Space) -> PlanPrediction {
     let mut prediction = PlanPrediction::default();
     let mut steps = vec![None; graph.stages().len()];
     places.iter().enumerate().for_each(|(step, &at)| steps[at] = Some(step));
@@ -248,7 +257,8 @@ fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> PlanPr
         }
         let peak = held.saturating_add(signed(cost.disk_bytes.saturating_sub(space.there(stage))));
         let freed = space.replaced(graph, stage).saturating_add(space.of_snapshots(stage));
-        held = held.saturating_add(signed(cost.disk_kept_bytes)).saturating_sub(signed(freed));
+        let kept_bytes = signed(cost.disk_kept_bytes).saturating_sub(signed(freed));
+        held = held.saturating_add(kept_bytes);
         prediction.disk_bytes = prediction.disk_bytes.max(u64::try_from(peak.max(held)).unwrap_or(0));
         if keep == Keep::Targets && graph.numbers(at).outputs.iter().all(|&output| graph.is_intermediate_number(output))
         {
@@ -256,6 +266,7 @@ fn predict(graph: &Graph, places: &[usize], keep: Keep, space: &Space) -> PlanPr
             *release = release.saturating_add(cost.disk_kept_bytes);
         }
         held = held.saturating_sub(signed(released[number]));
+        (planned[number].disk_kept_bytes, planned[number].disk_released_bytes) = (kept_bytes, released[number]);
     }
     prediction.disk_bytes = prediction.disk_bytes.saturating_sub(space.leftover_bytes);
     prediction

@@ -59,6 +59,12 @@ pub struct PlannedStage {
     pub cost: Cost,
     /// The part of its disk space that is already taken: an interrupted stage continues in it.
     pub disk_there_bytes: u64,
+    /// The change of the space that is taken, once it has ended: by its outputs, and what they replace.
+    #[serde(skip)]
+    pub disk_kept_bytes: i64,
+    /// The space of intermediates that no step after it needs.
+    #[serde(skip)]
+    pub disk_released_bytes: u64,
 }
 
 /// A stage that need not run.

@@ -1,7 +1,8 @@
 //! The decision as a table, and the paths of a graph.
 
 use super::*;
-use crate::toy::Design;
+use crate::plan::Plan;
+use crate::toy::{Bench, Design};
 
 const MEMORY: u64 = 100;
 const DISK: u64 = 1000;
@@ -71,4 +72,66 @@ fn a_stage_is_ready_when_its_inputs_are_made() {
     assert_eq!(ready(&is_pending), [1]);
     is_pending[1] = false;
     assert_eq!(ready(&is_pending), [2, 3, 4]);
+}
+
+/// A plan of all stages of a toy with two databases: of each capture, solve, verify, stats. Each takes a second, 100 bytes of
+/// memory and 1000 of disk, of which it keeps 100.
+fn planned(design: &Design) -> (Graph, Plan) {
+    let toy = design.toy();
+    let plan = Bench::default().orchestrator(&toy).plan().unwrap();
+    assert_eq!(plan.steps.len(), 8);
+    (toy.graph, plan)
+}
+
+fn limits(stages: usize, threads: usize, memory_bytes: u64) -> Limits {
+    Limits { stages, threads, reserved: Reservation { memory_bytes, disk_bytes: u64::MAX } }
+}
+
+#[test]
+fn a_schedule_is_predicted() {
+    let (graph, plan) = planned(&Design { last: 1, ..Design::default() });
+    let check = |limits: Limits, seconds: f64, memory_bytes, disk_bytes| {
+        let predicted = predict(&graph, &plan, &limits);
+        assert!((predicted.seconds - seconds).abs() < 1e-9, "{limits:?}: {predicted:?}");
+        assert!((predicted.cores_busy - 8.0 / seconds).abs() < 1e-9, "{predicted:?}");
+        assert_eq!((predicted.memory_bytes, predicted.disk_bytes), (memory_bytes, disk_bytes), "{limits:?}");
+        assert_eq!((predicted.stages_at_a_time, predicted.path_seconds), (limits.stages, 5.0));
+        assert_eq!(predicted.memory_stages.len() as u64 * 100, memory_bytes);
+    };
+    check(limits(1, 1, 1000), 8.0, 100, plan.prediction.disk_bytes);
+    check(limits(2, 2, 1000), 5.0, 200, 2500);
+    check(limits(3, 3, 1000), 5.0, 300, 3200);
+    // One core does the work of all.
+    check(limits(3, 1, 1000), 8.0, 300, 3200);
+    // Two fit.
+    check(limits(3, 3, 250), 5.0, 200, 2500);
+    // None fits.
+    check(limits(3, 3, 10), 8.0, 100, plan.prediction.disk_bytes);
+}
+
+#[test]
+fn stages_share_the_drive() {
+    let (graph, mut plan) = planned(&Design { last: 1, ..Design::default() });
+    plan.steps.iter_mut().for_each(|step| step.cost.disk_seconds = 0.75);
+    let predicted = predict(&graph, &plan, &limits(3, 3, 1000));
+    // Three together take 2.25 seconds, two 1.5.
+    assert!((predicted.seconds - (1.0 + 1.0 + 2.25 + 1.0 + 1.5)).abs() < 1e-9, "{predicted:?}");
+}
+
+#[test]
+fn a_chain_keeps_its_reservation_in_the_prediction() {
+    let (graph, plan) = planned(&Design { last: 1, has_chains: true, ..Design::default() });
+    let predicted = predict(&graph, &plan, &limits(3, 3, 250));
+    assert!(predicted.seconds == 5.0 && predicted.memory_bytes == 200, "{predicted:?}");
+    let alone = predict(&graph, &plan, &limits(3, 3, 100));
+    assert!(alone.seconds == 8.0 && alone.memory_bytes == 100, "{alone:?}");
+}
+
+#[test]
+fn no_more_stages_at_a_time_than_are_worth_it() {
+    let (graph, plan) = planned(&Design { last: 1, ..Design::default() });
+    let best = |limits| fastest(&graph, &plan, &limits).stages_at_a_time;
+    assert_eq!(best(limits(4, 4, 1000)), 2);
+    assert_eq!(best(limits(4, 1, 1000)), 1);
+    assert_eq!(best(limits(4, 4, 100)), 1);
 }

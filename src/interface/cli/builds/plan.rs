@@ -17,7 +17,7 @@ use crate::text::terminal::say;
 use disk::{Disk, RealDisk};
 use pipeline::plan::PlannedStage;
 use pipeline::preflight::Resources;
-use pipeline::{Budget, Exit, Orchestrator, Plan, StageCounts};
+use pipeline::{Budget, Exit, Orchestrator, Plan, SchedulePrediction, StageCounts};
 use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;
@@ -48,6 +48,16 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
     }
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
     let plan = orchestrator.plan()?;
+    let hardware = &settings.hardware;
+    let schedule = if settings.stages_at_a_time == 1 {
+        None
+    } else {
+        let disk_free = match hardware.disk_bytes.filter(|_| machine != THIS) {
+            Some(bytes) => bytes,
+            None => orchestrator.free_bytes()?,
+        };
+        Some(orchestrator.schedule(&plan, disk_free))
+    };
     let job = args.ranks.is_some().then(|| JobPlan::new(request.work().plan()));
     if args.json {
         let methods =
@@ -57,6 +67,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
             counts: plan.stage_counts(),
             hardware: JsonMachine::new(&settings.hardware),
             methods,
+            schedule: schedule.as_ref(),
             job: job.as_ref().map(|job| job.json(&plan.steps)),
         })?;
     } else if let Some(job) = &job {
@@ -66,7 +77,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         if args.hardware.is_some() {
             print_text(&heading(machine, settings))?;
         }
-        print_text(&text(&plan, args.all))?;
+        print_text(&text(&plan, schedule.as_ref(), args.all))?;
         print_text(&methods(request.work().plan(), &solved(&plan), args.all))?;
     }
     if let Some(kept) = codecs::kept(&disk, settings, &dir, &plan) {
@@ -79,7 +90,6 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         say(format_args!("`run` would refuse to start: {error}"));
     }
     if !plan.steps.is_empty() {
-        let hardware = &settings.hardware;
         let of_all = || hardware.disk_bytes.map(|bytes| bytes * settings.ranks as u64);
         let refusal = match hardware.shared.bytes.filter(|_| job.is_some()).or_else(of_all).filter(|_| machine != THIS)
         {
@@ -104,6 +114,8 @@ struct JsonPlan<'a> {
     counts: StageCounts,
     hardware: JsonMachine,
     methods: Vec<MethodChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a SchedulePrediction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<JsonJobPlan>,
 }
@@ -180,7 +192,7 @@ fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
     lines
 }
 
-fn text(plan: &Plan, all: bool) -> String {
+fn text(plan: &Plan, schedule: Option<&SchedulePrediction>, all: bool) -> String {
     let counts = plan.stage_counts();
     let mut text = String::new();
     if plan.steps.is_empty() {
@@ -209,8 +221,28 @@ fn text(plan: &Plan, all: bool) -> String {
             Budget::show(prediction.memory_bytes),
             Budget::show(prediction.disk_bytes),
         ));
+        text.push_str(&schedule.map_or_else(String::new, side_by_side));
     }
     text + &remarks(plan)
+}
+
+/// Says what a run with several stages at a time takes.
+fn side_by_side(schedule: &SchedulePrediction) -> String {
+    if schedule.stages_at_a_time == 1 {
+        return "more stages at a time are not predicted to be faster\n".to_owned();
+    }
+    let stages: Vec<String> = schedule.memory_stages.iter().map(ToString::to_string).collect();
+    format!(
+        "{} stages at a time: about {}, {:.1} cores busy; at most {} of memory ({}) and {} of disk; the longest path of \
+         stages takes {}\n",
+        schedule.stages_at_a_time,
+        quantity::about(schedule.seconds),
+        schedule.cores_busy,
+        Budget::show(schedule.memory_bytes),
+        stages.join(", "),
+        Budget::show(schedule.disk_bytes),
+        quantity::about(schedule.path_seconds),
+    )
 }
 
 /// Says what `run` does with files that are there.

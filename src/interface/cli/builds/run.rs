@@ -43,13 +43,13 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
     }
     let dir = request.dir();
     let watch = job.map(|job| job.watch(&dir)).transpose()?;
-    // In addition to the threads of a stage, which has at least one, one thread draws progress and one writes or runs it.
-    let (threads, stages) = (request.settings().threads, request.settings().stages_at_a_time);
-    machine::probe_threads(threads.max(stages) + 2 * stages).map_err(CliError::Thread)?;
     let shown = ProgressDisplay::new(args.progress);
     let attempts_max = args.attempts.map(|attempts| attempts as usize);
     let options = RunOptions { attempts_max, ..request.options(Some(&args.selection)) };
     let budget = options.memory.bytes();
+    // In addition to the threads of a stage, which has at least one, one thread draws progress and one writes or runs it.
+    let (threads, stages) = (options.threads, options.stages_max());
+    machine::probe_threads(threads.max(stages) + 2 * stages).map_err(CliError::Thread)?;
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
     let beating = HeartbeatObserver::new(&disk, &dir, &shown, stop);
     let logged = LogObserver::new(&disk, &dir, &beating);

@@ -106,6 +106,24 @@ fn stages_run_at_the_same_time() {
 }
 
 #[test]
+fn the_predicted_schedule_chooses_how_many_run_at_the_same_time() {
+    let mut bench = Bench::with_stages(3);
+    bench.options.stages_at_a_time = 0;
+    let together = meeting(&["verify:1", "capture:2"], |_, _| Ok(()));
+    bench.run(&together).unwrap();
+    assert_eq!(bench.files(), reference());
+    // Each is predicted to take 100 bytes: two do not fit.
+    let mut small = Bench::with_stages(3);
+    (small.options.stages_at_a_time, small.options.memory) = (0, Budget::new(100));
+    let is_alone = |_: &str, context: &StageContext<'_>| {
+        assert!(context.is_alone() && context.threads() == 3);
+        Ok(())
+    };
+    small.run(&Toy { begins: Some(Box::new(is_alone)), ..toy() }).unwrap();
+    assert_eq!(small.files(), reference());
+}
+
+#[test]
 fn stages_together_stay_within_the_memory() {
     // Each is predicted to take 100 bytes.
     for (memory, most) in [(100, 1), (250, 2), (u64::MAX, 3)] {
