@@ -1,4 +1,4 @@
-//! The timeline of all runs: a lane for each kind of stage.
+//! The timeline of all runs: a lane for each kind of stage, and more where stages of a kind ran side by side.
 
 use crate::text::quantity;
 use chart::Picture;
@@ -38,20 +38,26 @@ pub(super) fn timeline(history: &History) -> Markup {
         return html! {};
     }
     let scale = (RIGHT - LEFT) / seconds;
-    let bottom = TOP + LANE * kinds.len() as f64;
     let mut starts = Vec::new();
     let mut before = 0.0;
     for run in &history.runs {
         starts.push((before, run));
         before += run.seconds();
     }
+    let lanes: Vec<_> = kinds.iter().flat_map(|kind| lanes(&starts, kind)).collect();
+    let bottom = TOP + LANE * lanes.len() as f64;
     let step = step(seconds);
     let mut picture = Picture::of_page("Stages over time", WIDTH, bottom + 24.0);
-    for (lane, kind) in kinds.iter().enumerate() {
+    let mut labelled = None;
+    for (lane, stages) in lanes.iter().enumerate() {
         let y = TOP + LANE * lane as f64;
-        picture.text((LEFT - 8.0, y + LANE * 0.68), "class=\"right\"", kind, "");
+        let kind = stages.first().map(|(_, stage)| stage.stage.kind());
+        if kind != labelled {
+            picture.text((LEFT - 8.0, y + LANE * 0.68), "class=\"right\"", kind.unwrap_or_default(), "");
+            labelled = kind;
+        }
         picture.line((LEFT, y + LANE), (RIGHT, y + LANE), "class=\"grid\"");
-        for bar in bars(&starts, kind, scale) {
+        for bar in bars(stages, scale) {
             let size = ((bar.end - bar.begin).max(bar.width_min()), LANE - 6.0);
             picture.rect((bar.begin, y + 3.0), size, &format!("class=\"{}\"", bar.class), &bar.label());
         }
@@ -79,17 +85,34 @@ pub(super) fn timeline(history: &History) -> Markup {
     }
 }
 
-/// Returns the bars of a lane, with close ones merged.
-fn bars(starts: &[(f64, &RunSpan)], kind: &str, scale: f64) -> Vec<TimelineBar> {
-    let mut bars: Vec<TimelineBar> = Vec::new();
-    for (start, run) in starts {
-        let of_kind = run.stages.iter().filter(|stage| stage.stage.kind() == kind);
-        for stage in of_kind {
-            let bar = TimelineBar::new(stage, *start, scale);
-            match bars.last_mut() {
-                Some(last) if last.class == bar.class && bar.begin - last.end < GAP_MIN => last.join(bar),
-                _ => bars.push(bar),
+/// The stages of a lane, each with the start of its run.
+type LaneStages<'h> = Vec<(f64, &'h StageSpan)>;
+
+/// Returns the lanes of a kind: as few as keep stages apart that ran side by side.
+fn lanes<'h>(starts: &[(f64, &'h RunSpan)], kind: &str) -> Vec<LaneStages<'h>> {
+    let mut lanes: Vec<LaneStages> = Vec::new();
+    for &(start, run) in starts {
+        for stage in run.stages.iter().filter(|stage| stage.stage.kind() == kind) {
+            let is_free = |lane: &&mut LaneStages| {
+                lane.last().is_none_or(|(before, last)| before + last.end_seconds <= start + stage.begin_seconds)
+            };
+            match lanes.iter_mut().find(is_free) {
+                Some(lane) => lane.push((start, stage)),
+                None => lanes.push(vec![(start, stage)]),
             }
+        }
+    }
+    lanes
+}
+
+/// Returns the bars of a lane, with close ones merged.
+fn bars(stages: &LaneStages, scale: f64) -> Vec<TimelineBar> {
+    let mut bars: Vec<TimelineBar> = Vec::new();
+    for &(start, stage) in stages {
+        let bar = TimelineBar::new(stage, start, scale);
+        match bars.last_mut() {
+            Some(last) if last.class == bar.class && bar.begin - last.end < GAP_MIN => last.join(bar),
+            _ => bars.push(bar),
         }
     }
     bars
@@ -150,7 +173,7 @@ mod tests {
             stage: format!("process:20:{}", number % 20 + 1).parse().unwrap(),
             reason: String::new(),
             begin_seconds: f64::from(number) * 0.01,
-            end_seconds: f64::from(number) * 0.01 + 0.01,
+            end_seconds: f64::from(number + 1) * 0.01,
             outcome: StageOutcome::Unfinished,
         };
         let run = RunSpan {
@@ -166,10 +189,50 @@ mod tests {
             stages: (0..5000).map(stage).collect(),
         };
         let history = History { runs: vec![run], remarks: Vec::new() };
-        let bars = bars(&[(0.0, &history.runs[0])], "process", 20.0);
+        let lanes = lanes(&[(0.0, &history.runs[0])], "process");
+        assert_eq!(lanes.len(), 1, "one after the other");
+        let bars = bars(&lanes[0], 20.0);
         assert_eq!((bars.len(), bars[0].stages), (1, 5000));
         let text = timeline(&history).into_string();
         assert!(text.contains("a &lt;b&gt;") && text.len() < 10_000, "{text}");
         assert_eq!(timeline(&History::default()).into_string(), "");
+    }
+
+    #[test]
+    fn stages_side_by_side_have_lanes() {
+        let span = |stage: &str, begin_seconds, end_seconds| StageSpan {
+            stage: stage.parse().unwrap(),
+            reason: String::new(),
+            begin_seconds,
+            end_seconds,
+            outcome: StageOutcome::Unfinished,
+        };
+        let stages = vec![
+            span("sweep:3", 0.0, 4.0),
+            span("verify:2", 0.0, 1.0),
+            span("sweep:4", 1.0, 3.0),
+            span("sweep:5", 3.0, 5.0),
+            span("verify:3", 4.0, 5.0),
+        ];
+        let run = RunSpan {
+            number: 1,
+            command: String::new(),
+            program: String::new(),
+            host: String::new(),
+            threads: 2,
+            memory_bytes: 1,
+            began_at: 0.0,
+            last_at: 5.0,
+            end: None,
+            stages,
+        };
+        let of_kind = |kind| {
+            let names = |lane: &LaneStages| lane.iter().map(|(_, stage)| stage.stage.to_string()).collect::<Vec<_>>();
+            lanes(&[(0.0, &run)], kind).iter().map(names).collect::<Vec<_>>()
+        };
+        assert_eq!(of_kind("sweep"), [vec!["sweep:3"], vec!["sweep:4", "sweep:5"]]);
+        assert_eq!(of_kind("verify"), [["verify:2", "verify:3"]]);
+        let text = timeline(&History { runs: vec![run.clone()], remarks: Vec::new() }).into_string();
+        assert_eq!(text.matches(">sweep</text>").count(), 1, "{text}");
     }
 }
