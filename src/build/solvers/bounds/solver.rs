@@ -332,7 +332,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                 if let Err(error) = self.test(place, &mut workspace, &any) {
                     fail(SolverError::Storage(error));
                 }
-                if number.is_multiple_of(64) && progress.advance(number as u64, self.units.len() as u64).is_break() {
+                if progress.advance(number as u64, self.units.len() as u64).is_break() {
                     fail(SolverError::Stopped);
                 }
             }

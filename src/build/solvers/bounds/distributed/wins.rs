@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A message of this length is sent before the end of the pass.
-const LONG_MESSAGE_BYTES: usize = 16 << 10;
+const LONG_MESSAGE_BYTES: usize = 4 << 10;
 
 /// The rows of wins that each rank keeps. A function of the database and the number of ranks.
 #[derive(Debug)]
