@@ -120,12 +120,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         tables.prepare_rows(index.stones());
         tables.prepare_pushes(index.stones());
         let units = PlaneLayout::new(&index, Orientation::MoverMajor).units();
-        let solver = Solver::of_units(tables, index, kernel, wins, candidates, units);
-        Solver { update: WordUpdate::for_pool(), ..solver }
+        Solver::of_units(tables, index, kernel, wins, candidates, units)
     }
 
     /// As [`new`](Self::new), restricted to some units or parts of units, ascending: other candidates are never tested.
-    /// Any threads may use it.
     pub(crate) fn of_units(
         tables: Arc<Tables>,
         index: Index,
@@ -156,7 +154,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             layout,
             wins_units,
             units,
-            update: WordUpdate::Atomic,
+            update: WordUpdate::for_pool(),
             errors: PhantomData,
         }
     }
@@ -257,12 +255,22 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// Adds the wins that `give_rows` passes on, by slab, row and word.
     pub(crate) fn add_rows<T>(&self, give_rows: impl FnOnce(&mut dyn FnMut(usize, usize, &[(u32, u64)])) -> T) -> T {
         let mut changed = Vec::new();
+        // Prefetches the words of a row while those of the one before are set.
+        let (mut prefetched, mut won) = (None, Vec::new());
         let result = give_rows(&mut |slab, row, bits| {
-            self.set(slab, row, bits, &mut changed, |_, _| {});
+            self.wins.expect_bits(slab, row, bits);
+            if let Some((slab, row)) = prefetched.replace((slab, row)) {
+                self.set(slab, row, &won, &mut changed, |_, _| {});
+            }
+            won.clear();
+            won.extend_from_slice(bits);
             if changed.len() >= QUEUED_ROWS {
                 self.queue_parents(&mut changed);
             }
         });
+        if let Some((slab, row)) = prefetched {
+            self.set(slab, row, &won, &mut changed, |_, _| {});
+        }
         self.queue_parents(&mut changed);
         result
     }
@@ -289,16 +297,12 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// planes.
     ///
     /// # Panics
-    /// If the solver was made for one thread and the current pool has more.
+    /// As [`pass`](Self::pass).
     pub fn solve(
         &self,
         progress: &dyn DriverObserver,
         checkpoint: &mut dyn FnMut() -> Result<(), E>,
     ) -> Result<BoundReport, SolverError<E>> {
-        assert!(
-            self.update == WordUpdate::Atomic || WordUpdate::for_pool() == WordUpdate::Plain,
-            "a solver stays in its pool"
-        );
         let mut report = BoundReport::default();
         loop {
             let (done, any) = self.pass(progress)?;
@@ -315,7 +319,14 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     }
 
     /// Runs one pass over the candidates, and returns whether any win was found.
+    ///
+    /// # Panics
+    /// If the solver was made for one thread and the current pool has more.
     pub(crate) fn pass(&self, progress: &dyn DriverObserver) -> Result<(BoundReport, bool), SolverError<E>> {
+        assert!(
+            self.update == WordUpdate::Atomic || WordUpdate::for_pool() == WordUpdate::Plain,
+            "a solver stays in its pool"
+        );
         let any = AtomicBool::new(false);
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);

@@ -134,7 +134,7 @@ fn rows_of_wins_are_reported_once() {
                 assert!(reports.len() == 1 && wins(reports[0]).takes(number, row, &[(0, 1)]), "{reports:?}");
             }
         }
-        let words = |rank: usize| holdings[rank].solver.wins().words.0.len();
+        let words = |rank: usize| holdings[rank].solver.wins().words.len();
         assert!((0..ranks).all(|rank| words(rank) * 4 < layout.words() * 3), "{set}");
         let units: usize = holdings.iter().flat_map(RankPlanes::units).map(|unit| unit.words.len()).sum();
         assert_eq!(units, PlaneLayout::new(&index, Orientation::MoverMajor).words());

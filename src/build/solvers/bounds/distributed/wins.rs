@@ -7,15 +7,20 @@ use super::log::DecisionLog;
 use super::message::BoundMessage;
 use super::partition::{RowPartition, RowSet};
 use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Wins};
+use crate::huge_pages::Words;
 use crate::kernels::cpu;
 use crate::kernels::tables::{CHUNK, Tables};
+use crate::word_update::WordUpdate;
 use std::ops::Range;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A message of this length is sent before the end of the pass.
 const LONG_MESSAGE_BYTES: usize = 4 << 10;
+
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
 
 /// The rows of wins that each rank keeps. A function of the database and the number of ranks.
 #[derive(Debug)]
@@ -90,15 +95,21 @@ pub trait KeptWords<E>: Sync {
 }
 
 /// Words in memory.
-#[derive(Debug)]
-pub struct KeptInMemory(pub(super) Vec<AtomicU64>);
+pub struct KeptInMemory {
+    words: Words,
+    update: WordUpdate,
+}
 
 impl KeptInMemory {
-    /// Creates this many words.
+    /// Creates this many words. Only threads of the current pool may set their bits.
     pub fn zeroed(words: usize) -> KeptInMemory {
-        let mut zeros = Vec::new();
-        zeros.resize_with(words, AtomicU64::default);
-        KeptInMemory(zeros)
+        KeptInMemory { words: Words::zeroed(words), update: WordUpdate::for_pool() }
+    }
+
+    /// Number of words.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
     }
 }
 
@@ -106,23 +117,23 @@ impl<E> KeptWords<E> for KeptInMemory {
     type Row<'a> = &'a [AtomicU64];
 
     fn row<'a>(&'a self, first: usize, words: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
-        &self.0[first..first + words.end]
+        &self.words[first..first + words.end]
     }
 
     fn expect(&self, words: Range<usize>) {
-        cpu::prefetch(&self.0[words]);
+        cpu::prefetch(&self.words[words]);
     }
 
     fn has(&self, first: usize, bits: &[(u32, u64)]) -> bool {
-        bits.iter().all(|&(at, bits)| bits & !self.0[first + at as usize].load(Relaxed) == 0)
+        bits.iter().all(|&(at, bits)| bits & !self.words[first + at as usize].load(Relaxed) == 0)
     }
 
     fn set(&self, word: usize, bits: u64) -> u64 {
-        bits & !self.0[word].fetch_or(bits, SeqCst)
+        bits & !self.update.set(&self.words[word], bits)
     }
 
     fn read(&self, words: Range<usize>, into: &mut [u64]) {
-        into.iter_mut().zip(&self.0[words]).for_each(|(to, word)| *to = word.load(Relaxed));
+        into.iter_mut().zip(&self.words[words]).for_each(|(to, word)| *to = word.load(Relaxed));
     }
 
     fn check(&self) -> Result<(), E> {
@@ -317,8 +328,14 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
     }
 
     fn expect_bits(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
-        if let Some(words) = self.words_of(slab, row) {
-            bits.iter().map(|&(at, _)| words.start + at as usize).for_each(|word| self.words.expect(word..word + 1));
+        let Some(words) = self.words_of(slab, row) else { return };
+        let mut line = usize::MAX;
+        for &(at, _) in bits {
+            let word = words.start + at as usize;
+            if word / LINE_WORDS != line {
+                line = word / LINE_WORDS;
+                self.words.expect(word..word + 1);
+            }
         }
     }
 
