@@ -5,6 +5,7 @@
 pub(crate) struct Malformed;
 
 /// Appends a number.
+#[inline]
 pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -20,7 +21,19 @@ pub(crate) fn push_gap(bytes: &mut Vec<u8>, before: u64, number: u64) {
 }
 
 /// Decodes a number that [`push`] appended.
+#[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+    match **bytes {
+        // Most numbers take one byte.
+        [byte, ref rest @ ..] if byte < 0x80 => {
+            *bytes = rest;
+            Ok(byte.into())
+        }
+        _ => take_long(bytes),
+    }
+}
+
+fn take_long(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
         let [byte] = *take_bytes(bytes)?;

@@ -19,33 +19,38 @@ pub(super) struct BoundMessage {
     row: u32,
 }
 
+/// Set bits of a row, encoded for any number of messages.
+#[derive(Debug, Default)]
+pub(super) struct EncodedBits(Vec<u8>);
+
+impl EncodedBits {
+    /// Encodes words of a row, ascending.
+    pub(super) fn encode(&mut self, bits: &[(u32, u64)]) {
+        self.0.clear();
+        push_bits(&mut self.0, bits);
+    }
+}
+
 impl BoundMessage {
     /// Appends words of a row, ascending.
     pub(super) fn write(&mut self, row: u32, bits: &[(u32, u64)]) {
-        let columns: usize = bits.iter().map(|(_, bits)| bits.count_ones() as usize).sum();
-        if columns == 0 {
-            return;
+        if bits.iter().any(|&(_, bits)| bits != 0) {
+            self.begin(row);
+            push_bits(&mut self.bytes, bits);
         }
+    }
+
+    /// Appends words of a row that are encoded, if any bit is set.
+    pub(super) fn append(&mut self, row: u32, encoded: &EncodedBits) {
+        if !encoded.0.is_empty() {
+            self.begin(row);
+            self.bytes.extend_from_slice(&encoded.0);
+        }
+    }
+
+    fn begin(&mut self, row: u32) {
         varint::push_gap(&mut self.bytes, self.row.into(), row.into());
         self.row = row;
-        let is_listed = columns <= LISTED_MAX * bits.len();
-        self.push(if is_listed { columns << 1 } else { bits.len() << 1 | 1 } as u32);
-        let mut next = 0;
-        for &(word, bits) in bits {
-            if is_listed {
-                let mut left = bits;
-                while left != 0 {
-                    let column = word * WORD as u32 + left.trailing_zeros();
-                    left &= left - 1;
-                    self.push(column - next);
-                    next = column + 1;
-                }
-            } else {
-                self.push(word - next);
-                self.bytes.extend_from_slice(&bits.to_le_bytes());
-                next = word + 1;
-            }
-        }
     }
 
     /// Length in bytes.
@@ -63,9 +68,35 @@ impl BoundMessage {
         self.row = 0;
         std::mem::take(&mut self.bytes)
     }
+}
 
-    fn push(&mut self, number: u32) {
-        varint::push(&mut self.bytes, number.into());
+/// Encodes words of a row, ascending; nothing if no bit is set.
+fn push_bits(bytes: &mut Vec<u8>, bits: &[(u32, u64)]) {
+    let columns: usize = bits.iter().map(|(_, bits)| bits.count_ones() as usize).sum();
+    if columns == 0 {
+        return;
+    }
+    let mut push = |number: u32| varint::push(bytes, number.into());
+    if columns <= LISTED_MAX * bits.len() {
+        push((columns << 1) as u32);
+        let mut next = 0;
+        for &(word, bits) in bits {
+            let mut left = bits;
+            while left != 0 {
+                let column = word * WORD as u32 + left.trailing_zeros();
+                left &= left - 1;
+                push(column - next);
+                next = column + 1;
+            }
+        }
+    } else {
+        push((bits.len() << 1 | 1) as u32);
+        let mut next = 0;
+        for &(word, bits) in bits {
+            varint::push(bytes, (word - next).into());
+            bytes.extend_from_slice(&bits.to_le_bytes());
+            next = word + 1;
+        }
     }
 }
 
@@ -101,6 +132,7 @@ pub(super) fn read(
     Ok(())
 }
 
+#[inline]
 fn take_number(bytes: &mut &[u8]) -> Result<u32, Malformed> {
     varint::take(bytes)?.try_into().map_err(|_| Malformed)
 }

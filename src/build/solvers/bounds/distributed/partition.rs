@@ -131,11 +131,18 @@ impl RowSet {
         self.words[chunk]
     }
 
+    /// Whether a row is in the set.
+    #[inline]
+    pub(crate) fn contains(&self, row: u32) -> bool {
+        self.words[row as usize / CHUNK] >> (row as usize % CHUNK) & 1 == 1
+    }
+
     /// Returns the number of rows of the set before `row`, or `None` if `row` is not in the set.
+    #[inline]
     pub(crate) fn find(&self, row: u32) -> Option<u32> {
         let (word, bit) = (row as usize / CHUNK, row as usize % CHUNK);
         let before = || self.before[word] + (self.words[word] & ((1 << bit) - 1)).count_ones();
-        (self.words[word] >> bit & 1 == 1).then(before)
+        self.contains(row).then(before)
     }
 }
 

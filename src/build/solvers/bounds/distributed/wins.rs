@@ -4,7 +4,7 @@
 //! database contains it. One of the ranks that keep a row *reports* it, that is, logs the wins that are found there at a bound.
 
 use super::log::DecisionLog;
-use super::message::BoundMessage;
+use super::message::{BoundMessage, EncodedBits};
 use super::partition::{RowPartition, RowSet};
 use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Wins};
 use crate::huge_pages::Words;
@@ -40,7 +40,7 @@ impl RowKeepers {
                 words.push((0..chunks).map(|chunk| held[number].of(chunk)).collect());
             }
             for row in 0..slab.opponent_halves {
-                if held.iter().all(|held| held[number].find(row).is_none()) {
+                if !held.iter().any(|held| held[number].contains(row)) {
                     let keeper = u64::from(row) * ranks / u64::from(slab.opponent_halves);
                     words[keeper as usize][number][row as usize / CHUNK] |= 1 << (row as usize % CHUNK);
                 }
@@ -56,7 +56,7 @@ impl RowKeepers {
 
     /// The ranks that keep a row.
     fn keep(&self, slab: usize, row: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        (0..self.rows.len()).filter(move |&rank| self.rows[rank][slab].find(row as u32).is_some())
+        (0..self.rows.len()).filter(move |&rank| self.rows[rank][slab].contains(row as u32))
     }
 
     /// Returns the rank that reports a row: the ranks that keep it take turns.
@@ -168,6 +168,8 @@ struct Outbox {
     bound_messages: Vec<BoundMessage>,
     /// The new bits of a row.
     new: Vec<(u32, u64)>,
+    /// The same, encoded.
+    encoded: EncodedBits,
     /// Whether the thread sets wins that another rank sent.
     is_receiving: bool,
 }
@@ -214,6 +216,7 @@ impl<W> KeptWins<W> {
             Mutex::new(Outbox {
                 bound_messages: (0..ranks).map(|_| BoundMessage::default()).collect(),
                 new: Vec::new(),
+                encoded: EncodedBits::default(),
                 is_receiving: false,
             })
         };
@@ -253,7 +256,7 @@ impl<W> KeptWins<W> {
     /// Whether any row of a unit is kept here.
     pub(super) fn has_any(&self, unit: &PlaneUnit) -> bool {
         let kept = &self.keepers.of(self.rank)[unit.slab];
-        unit.rows.clone().any(|row| kept.find(row as u32).is_some())
+        unit.rows.clone().any(|row| kept.contains(row as u32))
     }
 
     /// Whether this rank reports a row.
@@ -265,7 +268,7 @@ impl<W> KeptWins<W> {
     pub(super) fn clear_others(&self, unit: &PlaneUnit, words: &mut [u64]) {
         let kept = &self.keepers.of(self.rank)[unit.slab];
         for (row, words) in unit.rows.clone().zip(words.chunks_mut(self.slabs[unit.slab].row_words)) {
-            if kept.find(row as u32).is_none() {
+            if !kept.contains(row as u32) {
                 words.fill(0);
             }
         }
@@ -304,10 +307,17 @@ impl<W> KeptWins<W> {
         self.words_of(slab, row).expect("rows that moves lead to are kept").start
     }
 
-    /// Adds new wins of a row to the messages for all other ranks that keep it.
-    fn notify(&self, bound_messages: &mut [BoundMessage], slab: usize, row: usize, bits: &[(u32, u64)]) {
+    /// Adds new wins of a row to the messages for all other ranks that keep it. They are encoded once, in `encoded`.
+    fn notify(
+        &self,
+        bound_messages: &mut [BoundMessage],
+        (slab, row): (usize, usize),
+        bits: &[(u32, u64)],
+        encoded: &mut EncodedBits,
+    ) {
+        encoded.encode(bits);
         for to in self.keepers.keep(slab, row).filter(|&to| to != self.rank) {
-            bound_messages[to].write((self.slabs[slab].first_row + row) as u32, bits);
+            bound_messages[to].append((self.slabs[slab].first_row + row) as u32, encoded);
         }
     }
 }
@@ -343,7 +353,8 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
         let is_sending = self.is_sending.load(Relaxed);
         let Some(words) = self.words_of(slab, row) else {
             if is_sending {
-                self.notify(&mut self.outbox().bound_messages, slab, row, bits);
+                let Outbox { bound_messages, encoded, .. } = &mut *self.outbox();
+                self.notify(bound_messages, (slab, row), bits, encoded);
             }
             return;
         };
@@ -351,7 +362,7 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
         if self.words.has(words.start, bits) {
             return;
         }
-        let Outbox { bound_messages, new, is_receiving } = &mut *self.outbox();
+        let Outbox { bound_messages, new, encoded, is_receiving } = &mut *self.outbox();
         new.clear();
         for &(at, bits) in bits {
             let bits = self.words.set(words.start + at as usize, bits);
@@ -361,7 +372,7 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
             }
         }
         if is_sending && !*is_receiving {
-            self.notify(bound_messages, slab, row, new);
+            self.notify(bound_messages, (slab, row), new, encoded);
         }
         if self.is_logging.load(Relaxed) && self.reports(slab, row) {
             self.won.write(slab, row, new);
