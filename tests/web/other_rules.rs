@@ -203,7 +203,7 @@ fn players_of_a_site_get_more_than_the_databases_guarantee() {
     let mut random = Random::new(3);
     run(async {
         let (mut moves, mut repeated, mut below, mut gained) = (0, 0, 0, 0);
-        for at in 0..150 {
+        for at in 0..50 {
             let board = random.board(2 + at % 5);
             let start = board.0.map(|pit| pit.to_string()).join("-") + "-0-0-S";
             let mut game = Game::from(Rules::OWARE, &start.parse().unwrap());
@@ -229,8 +229,8 @@ fn players_of_a_site_get_more_than_the_databases_guarantee() {
             gained += i32::from(outcome.lead) - i32::from(low);
             repeated += u32::from(matches!(outcome.end, game::play::GameEnd::Repeats { .. }));
         }
-        assert!(moves > 500 && repeated > 0, "{moves} {repeated}");
-        assert!(below < 15 && gained > 150, "{below} games below the guarantee, {gained} stones above it in all");
+        assert!(moves > 150 && repeated > 0, "{moves} {repeated}");
+        assert!(below < 5 && gained > 50, "{below} games below the guarantee, {gained} stones above it in all");
     });
 }
 
