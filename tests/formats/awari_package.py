@@ -20,6 +20,7 @@ import shutil
 import tempfile
 import threading
 import time
+import types
 
 import numpy
 import pandas
@@ -517,6 +518,21 @@ def check_book(path):
             refused(awari.DamagedError, ["copy.sqlite"], lambda: awari.open_book(copy))
 
 
+def check_wheel():
+    """pip builds a program with Parquet."""
+    sys.path.insert(0, str(pathlib.Path(sys.argv[1]).resolve().parent))
+    import program_backend
+    commands = []
+    program_backend.subprocess = types.SimpleNamespace(run=lambda command, **_: commands.append(command))
+    program_backend._build_program()
+    assert len(commands) == 1
+    # Cargo knows the package and the feature.
+    cargo = ["cargo", "tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none"]
+    chosen = [word for at, word in enumerate(commands[0]) if {"--package", "--features"} & {word, commands[0][at - 1]}]
+    tree = subprocess.run(cargo + chosen, cwd=pathlib.Path(sys.argv[1]).parent.parent, capture_output=True, text=True)
+    assert re.search("^parquet v", tree.stdout, re.M), tree.stderr
+
+
 def check_program():
     """The program of the package runs: output, exit codes and signals."""
     program = pathlib.Path(awari.__file__).parent.parent / "bin/awari"
@@ -524,6 +540,16 @@ def check_program():
                            capture_output=True, text=True, check=True)
     assert "score" in probe.stdout, probe.stdout
     assert subprocess.run([program, "probe"], capture_output=True).returncode == 2
+    export = subprocess.run([program, "export", "--dir", "runs/quickstart", "--stones", "6", "--format", "parquet", "--out", "out"],
+                            capture_output=True, text=True)
+    if export.returncode == 0:
+        frame = polars.read_parquet("out/06.parquet")
+        table = awari.open("runs/quickstart").table(6)
+        names = [f"mover_{letter}" for letter in "abcdef"] + [f"opponent_{letter}" for letter in "abcdef"] + ["score"]
+        assert frame.columns == names
+        assert all(numpy.array_equal(frame[name].to_numpy(), column) for name, column in zip(names, table.values()))
+    else:
+        assert export.returncode == 2 and "awari.open(DIR).table(N)" in export.stderr, export.stderr
     run = subprocess.Popen([program, "run", "m.toml", "--set", "build.stones=\"0..20\"", "--dir", "runs/stopped"],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while not pathlib.Path("runs/stopped/databases/08.awari").exists():
@@ -555,5 +581,6 @@ assert check_search("runs/raw-all") > 10 and check_search("runs/oware") > 10
 check_engine("runs/quickstart")
 check_games()
 check_book("runs/quickstart/books/opening.sqlite")
+check_wheel()
 check_program()
 print(f"compared: {len(directories)} directories of scores, {len(with_bounds)} of bounds")

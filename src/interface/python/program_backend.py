@@ -1,4 +1,4 @@
-"""Builds the wheel: the extension with maturin, and the program `awari` as a script.
+"""Builds the wheel: the extension with maturin, and the program `awari`, with Parquet, as a script.
 
 The environment variable AWARI_PROGRAM names a finished program to include; otherwise Cargo builds it. There are no source
 distributions: both are built from the crates around this folder.
@@ -51,6 +51,6 @@ def _place_program():
 
 
 def _build_program():
-    command = ["cargo", "build", "--release", "--locked", "--package", "awari", "--bin", "awari"]
+    command = ["cargo", "build", "--release", "--locked", "--package", "awari", "--bin", "awari", "--features", "parquet"]
     subprocess.run(command, cwd=_WORKSPACE, check=True)
     return _WORKSPACE / os.environ.get("CARGO_TARGET_DIR", "target") / "release/awari"
