@@ -6,6 +6,7 @@ use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The crates of the workspace and the fuzzer: name, folder, and the crates of the workspace that it may use.
 const MAY_USE: [(&str, &str, &str); 22] = [
@@ -198,7 +199,9 @@ fn dependencies_point_one_way() {
         let is_published = package == Some(&format!("awari-{crate_name}")) && library == Some(crate_name);
         assert!(package == Some(crate_name) || is_published, "{folder} is {package:?} with the library {library:?}");
         for dependency in dependencies(&manifest, &["dependencies", "dev-dependencies", "build-dependencies"]) {
-            if ours.contains(dependency.as_str()) {
+            let published = dependency.strip_prefix("awari-").filter(|library| ours.contains(library));
+            let dependency = published.unwrap_or(&dependency);
+            if ours.contains(dependency) {
                 assert!(
                     may_use.split(' ').any(|used| used == dependency),
                     "`{crate_name}` uses `{dependency}`; it may use {may_use}"
@@ -459,6 +462,40 @@ fn no_file_names_a_kind_of_another_module() {
         }
     }
     assert_eq!(modules.len(), words.len(), "modules of kinds: {modules:?}");
+}
+
+/// The crates that a program needs which reads databases and asks for no feature of `awari-db`.
+const READER_CRATES_MAX: usize = 25;
+
+#[test]
+fn a_reader_needs_few_crates() {
+    let tree = |features: &str| -> BTreeSet<String> {
+        let mut tree = Command::new(env!("CARGO"));
+        tree.args([
+            "tree",
+            "--offline",
+            "--package",
+            "awari-db",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--no-dedupe",
+        ]);
+        let out = tree.args(["--features", features]).current_dir(root()).output().expect("Cargo runs this test");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let names = String::from_utf8_lossy(&out.stdout);
+        names.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    };
+    let needed = tree("");
+    assert!(needed.contains("awari-store") && needed.len() <= READER_CRATES_MAX, "{}: {needed:#?}", needed.len());
+    let of_features = [("engine", "awari-search"), ("threads", "rayon"), ("zstd", "zstd")];
+    for (feature, name) in of_features {
+        assert!(!needed.contains(name) && tree(feature).contains(name), "{name}");
+    }
+    for name in ["io-uring", "serde", "strum", "book", "server"] {
+        assert!(!needed.contains(name), "{name}");
+    }
 }
 
 /// A test that returns early without its [`tests::needs::Need`] would be missing from the closing summary.

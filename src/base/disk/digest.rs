@@ -1,12 +1,10 @@
 //! BLAKE3 digests: the content identity of files.
 
 use crate::map::bytes_of;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
-use twox_hash::XxHash3_64;
 
-/// A BLAKE3 digest. Prints and serializes as 64 lower-case hexadecimal digits, and parses from them.
+/// A BLAKE3 digest. Prints as 64 lower-case hexadecimal digits, and parses from them; with the feature `build` it serializes so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -20,21 +18,24 @@ pub struct DigestError {
 
 impl Digest {
     /// Below this size threads cost more than they save (the figure of BLAKE3's documentation).
+    #[cfg(feature = "build")]
     const PARALLEL_BYTES_MIN: usize = 128 << 10;
 
-    /// The digest of some bytes; on all threads of the current rayon pool if there are many.
+    /// The digest of some bytes; with the feature `build` on all threads of the current rayon pool if there are many.
     pub fn of(bytes: &[u8]) -> Self {
-        if bytes.len() < Self::PARALLEL_BYTES_MIN {
-            return Digest(*blake3::hash(bytes).as_bytes());
+        #[cfg(feature = "build")]
+        if bytes.len() >= Self::PARALLEL_BYTES_MIN {
+            return Digest(*blake3::Hasher::new().update_rayon(bytes).finalize().as_bytes());
         }
-        Digest(*blake3::Hasher::new().update_rayon(bytes).finalize().as_bytes())
+        Digest(*blake3::hash(bytes).as_bytes())
     }
 
     /// A checksum of some bytes, seeded with the digest: XXH3. Detects accidental changes, not deliberate ones, in a
     /// sixth of the time of BLAKE3.
+    #[cfg(feature = "build")]
     pub fn checksum(&self, bytes: &[u8]) -> u64 {
         let seed = self.0.first_chunk().expect("a digest has more than eight bytes");
-        XxHash3_64::oneshot_with_seed(u64::from_le_bytes(*seed), bytes)
+        twox_hash::XxHash3_64::oneshot_with_seed(u64::from_le_bytes(*seed), bytes)
     }
 
     /// The digest of scores, one byte each in two's complement.
@@ -66,15 +67,21 @@ impl FromStr for Digest {
     }
 }
 
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
+#[cfg(feature = "build")]
+mod serialization {
+    use super::Digest;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    impl Serialize for Digest {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(self)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Digest {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Digest, D::Error> {
+            String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+        }
     }
 }
 

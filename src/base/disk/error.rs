@@ -23,8 +23,7 @@ pub fn reason(error: &impl fmt::Display) -> String {
 }
 
 /// The operation that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reading a whole file.
     Read,
@@ -33,7 +32,6 @@ pub enum Operation {
     /// Writing at the end of a file.
     Write,
     /// Reserving space.
-    #[strum(to_string = "reserve space for")]
     Reserve,
     /// Making a file or a directory durable.
     Sync,
@@ -42,7 +40,6 @@ pub enum Operation {
     /// Mapping a file.
     Map,
     /// Determining the length of a file.
-    #[strum(to_string = "find the length of")]
     Measure,
     /// Listing a directory.
     List,
@@ -51,13 +48,32 @@ pub enum Operation {
     /// Removing a file or a directory.
     Remove,
     /// Making a directory.
-    #[strum(to_string = "make directory")]
     MakeDirectory,
     /// Determining the free space.
-    #[strum(to_string = "ask for the free space of")]
     FreeSpace,
     /// Taking a lock.
     Lock,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Operation::Read => "read",
+            Operation::Create => "create",
+            Operation::Write => "write",
+            Operation::Reserve => "reserve space for",
+            Operation::Sync => "sync",
+            Operation::Truncate => "truncate",
+            Operation::Map => "map",
+            Operation::Measure => "find the length of",
+            Operation::List => "list",
+            Operation::Rename => "rename",
+            Operation::Remove => "remove",
+            Operation::MakeDirectory => "make directory",
+            Operation::FreeSpace => "ask for the free space of",
+            Operation::Lock => "lock",
+        })
+    }
 }
 
 /// An operation on a file that failed.

@@ -1,18 +1,28 @@
 //! The I/O modes that a user may choose.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// The system interface of large reads and writes. The bytes of files do not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::Display)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// `io_uring` if the kernel allows it, otherwise positioned reads and writes; scratch files use the page cache.
+    /// `io_uring` if the kernel allows it and the feature `build` has it, otherwise positioned reads and writes; scratch files use the page cache.
     #[default]
     Auto,
     /// `io_uring`, or an error where the kernel refuses it.
     Uring,
     /// Positioned reads and writes, one at a time for each thread.
     Plain,
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Io::Auto => "auto",
+            Io::Uring => "uring",
+            Io::Plain => "plain",
+        })
+    }
 }
 
 /// An unknown name of a mode.

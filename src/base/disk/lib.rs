@@ -246,7 +246,7 @@ pub trait InputFile: Send + Sync {
 }
 
 /// The longest run that is read concurrently with others: see [`ScratchFile::read_runs`].
-pub const RUN_BYTES_MAX: usize = real::ring::PIECE_BYTES;
+pub const RUN_BYTES_MAX: usize = real::queue_memory::PIECE_BYTES;
 
 /// A file of fixed length for intermediate state, read and written in place from any thread.
 pub trait ScratchFile: InputFile {

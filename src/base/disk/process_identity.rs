@@ -4,11 +4,11 @@
 //! another machine. With the time of the start and the machine, it names one process.
 
 use crate::clock;
-use serde::{Deserialize, Serialize};
 use std::fs;
 
 /// A process on any machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "build", derive(serde::Serialize, serde::Deserialize))]
 pub struct ProcessIdentity {
     /// The name of the machine.
     pub host: String,

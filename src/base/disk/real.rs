@@ -9,9 +9,10 @@ pub(crate) mod open;
 pub(crate) mod output;
 pub(crate) mod pool;
 mod queue;
-mod queue_memory;
+pub(crate) mod queue_memory;
 pub(crate) mod records;
 mod request;
+#[cfg_attr(not(feature = "build"), path = "real/no_ring.rs")]
 pub(crate) mod ring;
 
 use self::deliver::check_replaceable;

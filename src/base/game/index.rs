@@ -8,6 +8,7 @@
 //! the score of the opening, which no move leads to, follows from them.
 
 use crate::{Board, Half, Halves, Opening, Rules, STONES_MAX, Score, binomial};
+use std::fmt;
 use std::str::FromStr;
 
 /// Which half indexes the rows of a slab.
@@ -20,8 +21,7 @@ pub enum Orientation {
 }
 
 /// The set of positions in a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PositionSet {
     /// All C(n+11,11) positions.
     All,
@@ -30,6 +30,15 @@ pub enum PositionSet {
         /// The opening of the game.
         opening: Opening,
     },
+}
+
+impl fmt::Display for PositionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            PositionSet::All => "all",
+            PositionSet::Reachable { .. } => "reachable",
+        })
+    }
 }
 
 /// One slab of an index.

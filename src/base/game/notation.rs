@@ -45,14 +45,21 @@ pub struct MoveText {
 }
 
 /// One of the two players.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Has the pits A to F, and is to move by default.
-    #[strum(to_string = "S")]
     South,
     /// Has the pits a to f.
-    #[strum(to_string = "N")]
     North,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Side::South => "S",
+            Side::North => "N",
+        })
+    }
 }
 
 /// An error in the text of a position or a move.

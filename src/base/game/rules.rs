@@ -5,6 +5,7 @@
 //! The parameters are those by which collections of mancala rules tell games of this family apart.
 
 use crate::{HALF_PITS, Half, Score};
+use std::fmt;
 use std::ops::Range;
 
 /// The parameters of sowing games of this family, and the identity of a database.
@@ -29,8 +30,7 @@ pub struct Rules {
 }
 
 /// What becomes of a *slam*, a move that captures all of the opponent's stones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
-#[strum(serialize_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Slam {
     /// Illegal unless no legal move leaves the opponent stones; then it is played, and all stones are the mover's.
     IllegalUnlessAll,
@@ -47,8 +47,7 @@ pub enum Slam {
 }
 
 /// Who gets the stones on the board when the player to move cannot move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
-#[strum(serialize_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RestOwner {
     /// The opponent of the player to move. A player who can give an opponent without stones none makes any move; the opponent
     /// then cannot move.
@@ -58,13 +57,43 @@ pub enum RestOwner {
 }
 
 /// What a repeated position does to the stones on the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
-#[strum(serialize_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RepetitionRule {
     /// They are shared equally: a score of 0.
     Split,
     /// Each player gets the stones on the own side. A board has no score then, but bounds.
     OwnSide,
+}
+
+impl fmt::Display for Slam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Slam::IllegalUnlessAll => "illegal-unless-all",
+            Slam::NoCapture => "no-capture",
+            Slam::Capture => "capture",
+            Slam::Illegal => "illegal",
+            Slam::LeaveFirst => "leave-first",
+            Slam::LeaveLast => "leave-last",
+        })
+    }
+}
+
+impl fmt::Display for RestOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            RestOwner::Opponent => "opponent",
+            RestOwner::OwnSide => "own-side",
+        })
+    }
+}
+
+impl fmt::Display for RepetitionRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            RepetitionRule::Split => "split",
+            RepetitionRule::OwnSide => "own-side",
+        })
+    }
 }
 
 /// What a sowing does to the opponent's half.

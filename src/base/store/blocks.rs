@@ -9,9 +9,9 @@ use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
 use crate::hasher::ContentHasher;
 use crate::identity::FileKind;
 use crate::layout::BlockLayout;
+use crate::threads;
 use crate::value_range::ValueRange;
 use disk::{DiskError, bytes_of};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -189,7 +189,7 @@ impl<S: BlockSink> BlockWriter<S> {
         // A few for each thread, and more of a long portion, since threads wait for each other at the end of each batch. A
         // single thread encodes one block at a time: longer portions then need not be copied.
         let block = BLOCK_POSITIONS as u64;
-        let positions_max = match rayon::current_num_threads() as u64 {
+        let positions_max = match threads::count() as u64 {
             1 => block,
             threads if self.pending.is_empty() && values as u64 >= LONG_BLOCKS * threads * block => {
                 LONG_BLOCKS * threads * block
@@ -211,12 +211,11 @@ impl<S: BlockSink> BlockWriter<S> {
     ) -> Result<Vec<EncodedBlock<'a>>> {
         let BlockWriter { sink, content, index, hasher, .. } = self;
         let encoder = BatchEncoder { content, first: batch.positions.start, values, floors: &[] };
-        let (written, encoded) = rayon::join(
+        let (written, encoded) = threads::join(
             || write_blocks(sink, index, &ready),
             || {
                 hasher.update(values);
-                let blocks = batch.blocks.clone().into_par_iter();
-                let encoded: Vec<_> = blocks.map(|block| encoder.encode(block)).collect();
+                let encoded = threads::map(batch.blocks.clone().collect(), 1, |block| encoder.encode(block));
                 encoded.into_iter().collect::<Result<Vec<_>, _>>()
             },
         );

@@ -13,6 +13,8 @@ pub(crate) mod packed;
 pub(crate) mod rans;
 mod sparse;
 pub(crate) mod zstd;
+#[cfg_attr(not(feature = "zstd"), path = "codec/no_zstd_library.rs")]
+mod zstd_library;
 
 /// Positions in a block. A multiple of 8, so that packed blocks end on whole bytes and a slab is one stream of bits.
 /// Large enough that an index entry is negligible (0.003 bits a position), small enough that a probe of one block takes
@@ -22,7 +24,7 @@ pub const BLOCK_POSITIONS: usize = 1 << 16;
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 
 /// The encoding of the blocks of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::FromRepr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Codec {
     /// One byte a value.
@@ -43,7 +45,7 @@ pub enum Codec {
 
 /// How one block is stored, recorded in its index entry. In any form its values are the next ones of the file in canonical
 /// order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::FromRepr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Form {
     /// One byte a value.
@@ -171,12 +173,18 @@ impl Codec {
         if is_plane { self.facts().version_of_planes } else { self.facts().version }
     }
 
+    /// Whether this program was built with what the codec needs.
+    pub(crate) const fn is_built(self) -> bool {
+        cfg!(feature = "zstd") || !matches!(self, Codec::Zstd | Codec::SparseZstd)
+    }
+
     pub(crate) const fn tag(self) -> u8 {
         self as u8
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        Codec::from_repr(tag)
+        use Codec::{Floors, Packed, Rans, Raw, SparseZstd, Zstd};
+        [Raw, Packed, Zstd, Rans, Floors, SparseZstd].into_iter().find(|codec| codec.tag() == tag)
     }
 }
 
@@ -201,7 +209,8 @@ impl Form {
     }
 
     pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        Form::from_repr(tag)
+        use Form::{Floors, Frames, Packed, Raw, Sparse, SparseFrame, Strips, Zstd};
+        [Raw, Packed, Zstd, Frames, Strips, Floors, Sparse, SparseFrame].into_iter().find(|form| form.tag() == tag)
     }
 
     /// The first version of the format with this form.

@@ -46,6 +46,9 @@ pub enum StoreError {
         expected: u32,
         found: u32,
     },
+    /// The program was built without the codec of the file.
+    #[error("{} has the codec zstd, which this program was built without: build it with the feature `zstd`", path.display())]
+    NotBuilt { path: PathBuf },
     /// The bytes of the file have changed since it was written.
     #[error(
         "{} is damaged in {part}: expected {expected}, found {found}; {}",
@@ -147,6 +150,7 @@ impl StoreError {
                 format!("scores of digest {found}, expected {expected}")
             }
             StoreError::Disk(_)
+            | StoreError::NotBuilt { .. }
             | StoreError::Archive { .. }
             | StoreError::OutOfRange { .. }
             | StoreError::Unsupported { .. } => self.to_string(),
@@ -160,6 +164,7 @@ impl StoreError {
             | StoreError::Version { path, .. }
             | StoreError::Damaged { path, .. }
             | StoreError::Changing { path }
+            | StoreError::NotBuilt { path }
             | StoreError::Archive { path }
             | StoreError::Mismatch { path, .. }
             | StoreError::DigestDiffers { path, .. }

@@ -152,6 +152,10 @@ impl Header {
     /// The bytes of the header, checksum included.
     pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         self.identity.check()?;
+        if !self.codec.is_built() {
+            let expected = "the feature `zstd` of this program".to_owned();
+            return Err(StoreError::Unsupported { expected, found: self.codec.to_string() });
+        }
         check_columns(&self.shape, self.codec)
             .map_err(|columns| StoreError::Unsupported { expected: COLUMNS.to_owned(), found: columns.to_string() })?;
         let slabs = self.shape.slabs();
@@ -206,8 +210,7 @@ impl Header {
                 format!("{:?}", [body[16], body[22], body[23]]),
             )
         })?;
-        let orientation =
-            FileOrientation::from_repr(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
+        let orientation = FileOrientation::of_tag(body[17]).ok_or(DecodeError::new("orientation 1 or 2", body[17]))?;
         let codec = Codec::of_tag(body[19]).ok_or(DecodeError::new("a codec from 1 to 6", body[19]))?;
         let stones = body[18];
         if stones > STONES_MAX {

@@ -4,9 +4,9 @@
 //! [`PIECE_BYTES`], each a whole subtree. The hash of a piece of zeros at a position is computed once per process: most
 //! of a plane is zeros, and hashing them all took a tenth of the processor time of `two-bit`.
 
+use crate::threads;
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use disk::Digest;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -222,13 +222,13 @@ impl ContentHasher {
 
     /// Adds whole pieces that are not the last of the content.
     fn push_all(&mut self, pieces: &[[u8; PIECE_BYTES]]) {
-        if pieces.len() <= PIECES || rayon::current_num_threads() == 1 {
+        if pieces.len() <= PIECES || threads::count() == 1 {
             pieces.iter().for_each(|piece| self.push(Subtree { height: 0, value: value_of(self.pieces, piece) }));
             return;
         }
         let first = self.pieces;
-        let values = pieces.par_iter().enumerate().with_min_len(PIECES);
-        let values: Vec<_> = values.map(|(at, piece)| value_of(first + at as u64, piece)).collect();
+        let numbered = (first..).zip(pieces).collect();
+        let values = threads::map(numbered, PIECES, |(number, piece)| value_of(number, piece));
         values.into_iter().for_each(|value| self.push(Subtree { height: 0, value }));
     }
 

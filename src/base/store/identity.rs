@@ -30,7 +30,7 @@ pub enum FileKind {
 }
 
 /// The meaning of the bits of a plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::FromRepr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Role {
     /// One plane a bound: a capture has exactly that score.
@@ -47,15 +47,36 @@ pub enum Role {
     Decided = 6,
 }
 
+impl Role {
+    fn of_tag(tag: u8) -> Option<Role> {
+        use Role::{CandidateSeeds, Decided, Lost, Seed, WinSeeds, Won};
+        [WinSeeds, CandidateSeeds, Seed, Won, Lost, Decided].into_iter().find(|role| *role as u8 == tag)
+    }
+}
+
 /// Which half indexes the rows of the slabs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::FromRepr)]
-#[strum(serialize_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FileOrientation {
     /// The half of the player to move.
     MoverMajor = 1,
     /// The half of the opponent.
     OpponentMajor = 2,
+}
+
+impl FileOrientation {
+    pub(crate) fn of_tag(tag: u8) -> Option<FileOrientation> {
+        [FileOrientation::MoverMajor, FileOrientation::OpponentMajor].into_iter().find(|found| *found as u8 == tag)
+    }
+}
+
+impl fmt::Display for FileOrientation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            FileOrientation::MoverMajor => "mover-major",
+            FileOrientation::OpponentMajor => "opponent-major",
+        })
+    }
 }
 
 /// The identity of a file. Two files of one identity and shape hold the same scores.
@@ -131,7 +152,7 @@ impl FileKind {
             [5, 0, 0] => Some(FileKind::Bounds),
             [6, 0, 0] => Some(FileKind::BoundCaptures),
             [7, 0, 0] => Some(FileKind::BoundSnapshot),
-            [4, role, bound] => Role::from_repr(role).map(|role| FileKind::Plane { role, bound }),
+            [4, role, bound] => Role::of_tag(role).map(|role| FileKind::Plane { role, bound }),
             _ => None,
         }
     }

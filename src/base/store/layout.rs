@@ -8,6 +8,7 @@
 use crate::codec::rans::Band;
 use crate::codec::{BLOCK_POSITIONS, BandSize, Codec};
 use crate::shape::{Shape, SlabShape};
+use crate::threads;
 use crate::value_range::ValueRange;
 use std::ops::Range;
 
@@ -25,7 +26,7 @@ pub(crate) const BATCH_POSITIONS: u64 = 32 * BLOCK_POSITIONS as u64;
 
 /// As [`BATCH_POSITIONS`], with some blocks for each thread of the current rayon pool.
 pub(crate) fn batch_positions() -> u64 {
-    BATCH_POSITIONS.max(rayon::current_num_threads() as u64 * THREAD_BLOCKS * BLOCK_POSITIONS as u64)
+    BATCH_POSITIONS.max(threads::count() as u64 * THREAD_BLOCKS * BLOCK_POSITIONS as u64)
 }
 
 /// Blocks for each thread in a batch of many threads.

@@ -45,6 +45,7 @@ mod little_endian;
 mod pages;
 mod scores;
 mod shape;
+mod threads;
 mod value_range;
 mod window;
 mod write;

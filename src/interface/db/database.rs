@@ -93,7 +93,7 @@ impl<'a> Database<'a> {
         Position(self.index.unrank(number, Orientation::OpponentMajor))
     }
 
-    /// Reads the scores of consecutive positions, many on all threads.
+    /// Reads the scores of consecutive positions, with the feature `threads` many on all threads.
     ///
     /// # Errors
     /// [`Error::NoScores`] if positions have two bounds by the rules; [`Error::Damaged`] if a block is damaged,
@@ -106,7 +106,7 @@ impl<'a> Database<'a> {
         read_section(self.low, positions, scores)
     }
 
-    /// Reads the bounds of consecutive positions, many on all threads: what the player to move can force, and to what the
+    /// Reads the bounds of consecutive positions, with the feature `threads` many on all threads: what the player to move can force, and to what the
     /// opponent can hold that player. By rules where positions have scores, both are the score.
     ///
     /// ```
@@ -141,7 +141,7 @@ impl<'a> Database<'a> {
     }
 
     /// Returns the scores of all positions without a copy, if the codec of the database is `raw`; otherwise `None`. The
-    /// first call reads the whole file and compares its checksums, on all threads.
+    /// first call reads the whole file and compares its checksums.
     ///
     /// ```
     /// use awari_db::Databases;

@@ -145,7 +145,8 @@ impl Databases {
         Ok(Database::new(self.oracle.rules(), index, low, self.oracle.upper(stones)))
     }
 
-    /// Returns the score of a position. Without a database for its stones, a short search may still decide it.
+    /// Returns the score of a position. Without a database for its stones, its moves may still decide
+    /// it, or with the feature `engine` a short search.
     ///
     /// # Errors
     /// [`Error::Bounds`] if by the rules it has two bounds, and they differ; [`Error::Missing`] if the score needs a database
@@ -165,8 +166,8 @@ impl Databases {
     }
 
     /// Returns the bounds of a position: what the player to move can force, and to what the opponent can hold that player. By
-    /// rules where a position has a score, both are the score. Without a database for its stones, they are what a short
-    /// search proves.
+    /// rules where a position has a score, both are the score. Without a database for its stones, they follow from
+    /// those of its moves, or with the feature `engine` from a short search.
     ///
     /// # Errors
     /// [`Error::Damaged`] or [`Error::Io`] if a database that it needs is damaged, contradicts the rules, or cannot be read.

@@ -40,7 +40,7 @@ pub enum Error {
     /// The files do not belong together: their rules, position sets or games differ, or a file is not what its name says.
     #[error(transparent)]
     Mixed(FileError),
-    /// This version of the library does not know the rules, the positions or the format of a file.
+    /// This version of the library does not know the rules, the positions or the format of a file, or was built without its codec.
     #[error(transparent)]
     Unknown(FileError),
     /// A database is damaged or wrong.
@@ -91,7 +91,7 @@ impl Error {
     fn of_file(error: &StoreError) -> Error {
         let variant = match error {
             StoreError::Disk(error) => return Error::from(error),
-            StoreError::Version { .. } | StoreError::Unsupported { .. } => Error::Unknown,
+            StoreError::Version { .. } | StoreError::Unsupported { .. } | StoreError::NotBuilt { .. } => Error::Unknown,
             StoreError::Archive { .. } | StoreError::Mismatch { .. } => Error::Mixed,
             _ => Error::Damaged,
         };

@@ -22,7 +22,9 @@
 //! # Ok::<(), awari_db::Error>(())
 //! ```
 //!
-//! With the feature `engine`, an `Engine` searches positions of any number of stones as long as its caller wants, by any rules.
+//! Features, none of which is on by default: `engine` adds an `Engine` that searches positions of any number of stones as long as
+//! its caller wants, by any rules; `threads` reads many scores on all threads of the current rayon pool; `zstd` reads databases of
+//! that codec.
 //!
 //! Every byte that is used was compared with a checksum, and the score of a position with the values of its moves, so
 //! that a damaged or wrong database gives an [`Error`] and not a wrong score. All types are `Send` and `Sync`; one

@@ -4,10 +4,10 @@
 //! and the score of each child with the values of its moves. A contradiction is an error.
 
 use crate::guarantee_graph::KeptGuarantees;
+#[cfg(feature = "search")]
 use crate::searcher_pool::SearcherPool;
 use crate::{Bounds, Library, LibraryFile, OracleError};
 use game::{Board, Illegal, Index, Orientation, Pit, Played, PositionSet, Rules, STONES_MAX, Score};
-use search::Evaluation;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,8 @@ pub struct Oracle {
     /// One bit per number of stones whose database is not used any more.
     dropped: AtomicU64,
     cache: Arc<BlockCache>,
-    searchers: SearcherPool,
+    #[cfg(feature = "search")]
+    pub(crate) searchers: SearcherPool,
     pub(crate) kept_guarantees: KeptGuarantees,
 }
 
@@ -99,7 +100,7 @@ pub enum AnswerSource {
     Children,
     /// The rules: the player to move cannot move.
     Rules,
-    /// A short search: there is no database for the number of stones.
+    /// A short search, or without the feature `search` the values of moves: there is no database for the number of stones.
     Search,
 }
 
@@ -188,15 +189,16 @@ impl Oracle {
                 LibraryFile::Damaged { error, .. } => Err(error),
             });
         }
-        let searchers = SearcherPool::new(rules, Evaluation::default());
-        let dropped = AtomicU64::new(0);
-        Oracle { rules, set, databases, dropped, cache, searchers, kept_guarantees: KeptGuarantees::default() }
-    }
-
-    /// Makes short searches use an evaluation, instead of the one that the program contains.
-    #[must_use]
-    pub fn with_evaluation(self, evaluation: Evaluation) -> Oracle {
-        Oracle { searchers: SearcherPool::new(self.rules, evaluation), ..self }
+        Oracle {
+            rules,
+            set,
+            databases,
+            dropped: AtomicU64::new(0),
+            cache,
+            #[cfg(feature = "search")]
+            searchers: SearcherPool::new(rules, search::Evaluation::default()),
+            kept_guarantees: KeptGuarantees::default(),
+        }
     }
 
     /// Returns the rules.
@@ -236,11 +238,6 @@ impl Oracle {
     /// Returns the number of blocks decoded so far.
     pub fn blocks_decoded(&self) -> u64 {
         self.cache.decoded()
-    }
-
-    /// Returns the number of short searches so far, of positions without a database.
-    pub fn searches(&self) -> u64 {
-        self.searchers.searches()
     }
 
     /// Returns the index and the scores of a database, or its lower bounds.
@@ -394,11 +391,6 @@ impl Oracle {
         self.stones().max()
     }
 
-    /// Returns the searchers of short searches.
-    pub(crate) fn searchers(&self) -> &SearcherPool {
-        &self.searchers
-    }
-
     /// Returns the error of a missing database.
     pub(crate) fn missing(&self, stones: u32) -> OracleError {
         OracleError::Missing { stones, largest: self.stones_max() }
@@ -410,6 +402,7 @@ impl Oracle {
     }
 
     /// Whether there is a database for a number of stones that was sound when it was opened.
+    #[cfg(feature = "search")]
     pub(crate) fn has_sound(&self, stones: u32) -> bool {
         matches!(self.database(stones), Some(Ok(_)))
     }

@@ -86,6 +86,7 @@ impl Oracle {
 
     /// Returns the bounds of a move in a game, after the positions `before` since the last capture: a move back to one of
     /// them ends the game.
+    #[cfg(feature = "search")]
     pub(crate) fn value_in_game(&self, played: &Played, before: &[Board]) -> Result<Bounds, OracleError> {
         match self.settled_value(played, before)? {
             Some(value) => Ok(value),

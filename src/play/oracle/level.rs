@@ -7,11 +7,11 @@
 use crate::answer::{Answer, ValuedMove};
 use crate::{Oracle, OracleError};
 use game::Pit;
+use std::fmt;
 use std::str::FromStr;
 
 /// A level of play.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Halves the weight of a move every 6 stones that it loses.
     Beginner,
@@ -39,7 +39,13 @@ impl Level {
 
     /// Returns the name.
     pub fn word(self) -> &'static str {
-        self.into()
+        match self {
+            Level::Beginner => "beginner",
+            Level::Casual => "casual",
+            Level::Strong => "strong",
+            Level::Expert => "expert",
+            Level::Perfect => "perfect",
+        }
     }
 
     /// Returns the name that it had at first, which is still understood.
@@ -60,6 +66,12 @@ impl Level {
             Level::Expert => Some(0.5),
             Level::Perfect => None,
         }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
     }
 }
 

@@ -11,13 +11,15 @@
 //!   cache of decoded blocks.
 //!
 //! Beyond the databases, the engine of the crate `search` gives the answers: proved bounds, and beside them estimates. A short
-//! search of a fixed number of positions serves [`Oracle::answer`]; [`Oracle::analyze`] searches as long as its caller wants.
+//! search of a fixed number of positions serves [`Oracle::answer`]; `Oracle::analyze` searches as long as its caller wants. Without
+//! the feature `search`, which all but pure readers have, there are only the bounds that follow from the databases.
 //!
 //! The crate opens no files: callers pass opened files.
 
 #![warn(clippy::missing_errors_doc)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+#[cfg(feature = "search")]
 mod analysis;
 mod answer;
 mod bounds;
@@ -28,9 +30,14 @@ mod level;
 mod library;
 mod line;
 mod review;
+#[cfg(feature = "search")]
 mod searched;
+#[cfg(feature = "search")]
 mod searcher_pool;
+#[cfg(not(feature = "search"))]
+mod unsearched;
 
+#[cfg(feature = "search")]
 pub use analysis::SearchProbes;
 pub use answer::{Answer, AnswerSource, IllegalMove, Oracle, ValuedMove};
 pub use bounds::Bounds;

@@ -1,9 +1,10 @@
 //! Answers for positions without a database, by a short search with the databases as scores.
 
 use crate::answer::{Answer, AnswerSource, IllegalMove, ReadEditions, ValuedMove};
+use crate::searcher_pool::SearcherPool;
 use crate::{Bounds, Oracle, OracleError};
 use game::{Board, Pit, Played, Score};
-use search::{ExactScores, MoveEstimate, SearchReport};
+use search::{Evaluation, ExactScores, MoveEstimate, SearchReport};
 use std::sync::OnceLock;
 
 /// The databases of an oracle, as the search of an answer reads them: every score is compared with the values of the moves.
@@ -49,6 +50,18 @@ impl ExactScores for CheckedScores<'_> {
 }
 
 impl Oracle {
+    /// Makes short searches use an evaluation, instead of the one that the program contains.
+    #[must_use]
+    pub fn with_evaluation(mut self, evaluation: Evaluation) -> Oracle {
+        self.searchers = SearcherPool::new(*self.rules(), evaluation);
+        self
+    }
+
+    /// Returns the number of short searches so far, of positions without a database.
+    pub fn searches(&self) -> u64 {
+        self.searchers.searches()
+    }
+
     /// Answers a question about a position without a database. `moves` are its legal moves.
     ///
     /// # Errors
@@ -93,7 +106,7 @@ impl Oracle {
 
     fn short_search(&self, board: &Board, read: &ReadEditions) -> Result<SearchReport, OracleError> {
         let scores = CheckedScores { oracle: self, read, error: OnceLock::new() };
-        let report = self.searchers().search(board, &scores);
+        let report = self.searchers.search(board, &scores);
         scores.error.into_inner().map_or(report, Err)
     }
 }

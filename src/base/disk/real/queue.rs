@@ -3,9 +3,9 @@
 //! Both kinds have the same interface. A caller takes an idle piece, fills it (for a write), starts a request on it,
 //! and later receives the finished piece. A queue without a ring finishes each request as it starts it.
 
-use super::queue_memory::{MEMORY_BYTES, QueueMemory};
+use super::queue_memory::{MEMORY_BYTES, PIECE_BYTES, QueueMemory};
 use super::request::{Advance, BlockRequest, Direction};
-use super::ring::{PIECE_BYTES, Ring};
+use super::ring::Ring;
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -22,7 +22,7 @@ pub(crate) enum Queue {
 pub(crate) struct SingleQueue {
     memory: QueueMemory,
     over: Option<(BlockRequest, io::Result<()>)>,
-    /// See [`Ring::ask_bytes_max`](super::ring::Ring::ask_bytes_max).
+    /// See `Ring::ask_bytes_max`.
     ask_bytes_max: usize,
 }
 

@@ -17,6 +17,14 @@ const SHARES: usize = 2;
 /// Bytes of a share.
 pub(crate) const MEMORY_BYTES: usize = PAGE_BYTES / SHARES;
 
+/// Pieces of a ring, which is also the maximum number of requests in flight.
+pub(crate) const PIECES: usize = 4;
+
+/// Bytes of a piece. In large pages, beside a loop of requests of 1 MiB that read 2.2 GB/s and wrote 2.6: rings of 4
+/// pieces read 2.4 and wrote 2.3; 8 of 128 KiB 2.3 and 1.5; 2 of 512 KiB as 4 do, but leave no room for small requests.
+/// In small pages 16 of 64 KiB read 1.1 and wrote 1.9.
+pub(crate) const PIECE_BYTES: usize = MEMORY_BYTES / PIECES;
+
 /// A share of a large page, or of as many small ones where the system has no large ones; aligned to pages.
 pub(crate) struct QueueMemory {
     pages: Arc<MmapRaw>,

@@ -7,20 +7,12 @@
 //!
 //! Short reads and writes are normal: the rest is requested again.
 
-use super::queue_memory::{MEMORY_BYTES, QueueMemory};
+use super::queue_memory::{MEMORY_BYTES, PIECE_BYTES, PIECES, QueueMemory};
 use super::request::{Advance, BlockRequest, Direction};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
-
-/// Pieces of a ring, which is also the maximum number of requests in flight.
-pub(crate) const PIECES: usize = 4;
-
-/// Bytes of a piece. In large pages, beside a loop of requests of 1 MiB that read 2.2 GB/s and wrote 2.6: rings of 4
-/// pieces read 2.4 and wrote 2.3; 8 of 128 KiB 2.3 and 1.5; 2 of 512 KiB as 4 do, but leave no room for small requests.
-/// In small pages 16 of 64 KiB read 1.1 and wrote 1.9.
-pub(crate) const PIECE_BYTES: usize = MEMORY_BYTES / PIECES;
 
 /// A ring and its pieces.
 pub(crate) struct Ring {

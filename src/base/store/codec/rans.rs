@@ -15,7 +15,6 @@
 //! reads, verifies and decodes only a head and a strip.
 
 use disk::bytes_of_mut;
-use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -33,6 +32,7 @@ use super::packed;
 use crate::checksum;
 use crate::error::DecodeError;
 use crate::little_endian::{u16_at, u32_at, u64_at};
+use crate::threads;
 use crate::value_range::ValueRange;
 
 /// Rows and columns of the band that a block holds.
@@ -169,34 +169,32 @@ fn encode_by<C: Copy + Into<usize> + Send + Sync>(
         return None;
     }
     let tiling = context.tiling(band);
-    let tasks = (0..tiling.strips()).into_par_iter().step_by(STRIPS_A_TASK);
+    let tasks = (0..tiling.strips()).step_by(STRIPS_A_TASK).collect();
     let of_task = |first: usize| first..tiling.strips().min(first + STRIPS_A_TASK);
-    let counted: Vec<(Vec<Coded<C>>, Box<CodeCounts>)> = tasks
-        .map(|first| {
-            let mut counts = FrequencyModel::no_counts(context.classes());
-            let coded = of_task(first).map(|number| {
-                let coded = code(&tiling.strip(number));
-                coder::count(&coded.0, &coded.1, &mut counts);
-                coded
-            });
-            (coded.collect(), counts)
-        })
-        .collect();
+    let counted: Vec<(Vec<Coded<C>>, Box<CodeCounts>)> = threads::map(tasks, 1, |first| {
+        let mut counts = FrequencyModel::no_counts(context.classes());
+        let coded = of_task(first).map(|number| {
+            let coded = code(&tiling.strip(number));
+            coder::count(&coded.0, &coded.1, &mut counts);
+            coded
+        });
+        (coded.collect(), counts)
+    });
     let mut counts = FrequencyModel::no_counts(context.classes());
     for (_, some) in &counted {
         counts.iter_mut().zip(some.iter()).for_each(|(sum, some)| *sum += some);
     }
     let model = FrequencyModel::new(&counts, range.values());
     let starts = model.starts();
-    let strips: Vec<Vec<u8>> = counted
-        .into_par_iter()
-        .flat_map_iter(|(coded, _)| coded)
-        .map(|(steps, classes)| {
+    let encode = |(coded, _): (Vec<Coded<C>>, _)| -> Vec<Vec<u8>> {
+        let strips = coded.into_iter().map(|(steps, classes)| {
             let mut bytes = Vec::new();
             coder::encode(&steps, &classes, &starts, &mut bytes);
             bytes
-        })
-        .collect();
+        });
+        strips.collect()
+    };
+    let strips: Vec<Vec<u8>> = threads::map(counted, 1, encode).into_iter().flatten().collect();
     let mut bytes = vec![0; 4];
     bytes.extend((strips.len() as u32).to_le_bytes());
     for (number, strip) in strips.iter().enumerate() {

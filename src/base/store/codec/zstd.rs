@@ -13,14 +13,13 @@
 
 use super::BLOCK_POSITIONS;
 use super::Form;
+use super::zstd_library;
+pub(crate) use super::zstd_library::compress;
 use crate::error::DecodeError;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
-use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::CParameter;
 
 /// Values in a frame. On 84,672,315 scores of 20 stones, frames of 64, 16, 8 and 4 Ki take 3.588, 3.561, 3.568 and
 /// 3.597 bits a value, and a probe decodes for 64, 18, 8 and 7 us.
@@ -33,14 +32,6 @@ const _: () = assert!(FRAME_VALUES + FRAME_VALUES / 128 + 64 < 1 << (8 * LENGTH_
 
 /// Values a byte from which a single frame is tried.
 const SPARSE: usize = 32;
-
-/// The level of compression, which the bytes of a file depend on. Levels up to 19 save another tenth for a hundred
-/// times the time.
-const LEVEL: i32 = 1;
-
-/// The shortest match. Shorter ones do not pay for their offsets in scores: 4 makes files 6 % longer and a quarter
-/// slower to write.
-const MATCH_BYTES_MIN: u32 = 7;
 
 /// Compresses a block to one frame.
 pub(crate) fn encode_one(values: &[u8]) -> Cow<'static, [u8]> {
@@ -142,30 +133,13 @@ fn compressed_zeros() -> &'static [u8] {
     COMPRESSED.get_or_init(|| compress(&ZEROS))
 }
 
-/// Compresses bytes to one frame.
-pub(crate) fn compress(values: &[u8]) -> Vec<u8> {
-    // The output depends on input and parameters alone, also when a context is reused.
-    let compressed = COMPRESSOR.with_borrow_mut(|slot| -> io::Result<Vec<u8>> {
-        let compressor = match slot {
-            Some(compressor) => compressor,
-            None => {
-                let compressor = slot.insert(Compressor::new(LEVEL)?);
-                compressor.set_parameter(CParameter::MinMatch(MATCH_BYTES_MIN))?;
-                compressor
-            }
-        };
-        compressor.compress(values)
-    });
-    compressed.expect("zstd fails only without memory: its buffer is large enough")
-}
-
 fn decompress(frame: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
     let values = out.len();
     if values == ZEROS.len() && frame == compressed_zeros() {
         out.fill(0);
         return Ok(());
     }
-    let found = match decompress_into(frame, out) {
+    let found = match zstd_library::decompress(frame, out) {
         Ok(decoded) if decoded == values => return Ok(()),
         Ok(decoded) => format!("{decoded} values"),
         Err(error) => error.to_string(),
@@ -181,7 +155,7 @@ pub(crate) fn decompress_up_to<T>(
 ) -> Result<T, DecodeError> {
     CONTENT.with_borrow_mut(|buffer| {
         buffer.resize(buffer.len().max(bytes_max), 0);
-        let bytes = decompress_into(frame, &mut buffer[..bytes_max]).map_err(|error| DecodeError {
+        let bytes = zstd_library::decompress(frame, &mut buffer[..bytes_max]).map_err(|error| DecodeError {
             expected: format!("a zstd frame of at most {bytes_max} bytes"),
             found: error.to_string(),
         })?;
@@ -189,22 +163,8 @@ pub(crate) fn decompress_up_to<T>(
     })
 }
 
-fn decompress_into(frame: &[u8], out: &mut [u8]) -> io::Result<usize> {
-    DECOMPRESSOR.with_borrow_mut(|slot| {
-        let decompressor = match slot {
-            Some(decompressor) => decompressor,
-            None => slot.insert(Decompressor::new()?),
-        };
-        // Writes at most `out`; a frame decoded in one call needs no window.
-        decompressor.decompress_to_buffer(frame, out)
-    })
-}
-
-// A context takes a few hundred kilobytes, and as long to create as a block to decode.
 thread_local! {
-    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static CONTENT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::Scores;
 use crate::codec::Codec;
 use crate::error::{DecodeError, Result};
+use crate::threads;
 use disk::{Mapping, signed_of};
-use rayon::prelude::*;
 use std::fmt;
 use std::ops::Deref;
 
@@ -31,7 +31,7 @@ impl Scores {
         if self.codec() != Codec::Raw {
             return Ok(None);
         }
-        self.settled(|| (0..self.block_count()).into_par_iter().try_for_each(|block| self.verify_raw(block)))?;
+        self.settled(|| threads::try_for_each(0..self.block_count(), |block| self.verify_raw(block)))?;
         let first = self.entry(0).offset as usize;
         let end = first + self.shape().positions() as usize;
         Ok(self.source.mapping().map(|mapping| MappedScores { mapping: mapping.clone(), first, end }))

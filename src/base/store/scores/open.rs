@@ -122,6 +122,9 @@ impl Unverified {
         let header_part = read(0, header_bytes as usize)?;
         let header = Header::decode(&header_part).map_err(damaged("the header"))?;
         let footer = Footer::decode(&footer, &header_part).map_err(damaged("the footer"))?;
+        if !header.codec.is_built() {
+            return Err(StoreError::NotBuilt { path: path.to_path_buf() });
+        }
 
         let layout = BlockLayout::new(&header.shape, header.codec);
         let index_bytes = layout.block_count() as u64 * INDEX_ENTRY_BYTES as u64;

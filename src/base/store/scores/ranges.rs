@@ -4,8 +4,8 @@ use super::Scores;
 use crate::checksum;
 use crate::codec::Form;
 use crate::error::{Result, StoreError};
+use crate::threads;
 use disk::{PendingRead, ReadBytes};
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -149,7 +149,7 @@ impl Scores {
         if is_one_block {
             decoder.work()
         } else {
-            (0..rayon::current_num_threads()).into_par_iter().with_max_len(1).for_each(|_| decoder.work())
+            threads::on_each(|| decoder.work())
         }
         decoder.finish()
     }
@@ -167,13 +167,12 @@ impl Scores {
     fn read_mapped(&self, positions: Range<u64>, out: &mut [i8]) -> Result<()> {
         let pieces = self.pieces(positions, out).collect::<Vec<_>>();
         let decode = |(block, first, piece): Piece<'_>| self.decode_stored(block, first, piece);
-        let results: Vec<_> = pieces.into_par_iter().map(decode).filter(Result::is_err).collect();
-        results.into_iter().next().unwrap_or(Ok(()))
+        threads::map(pieces, 1, decode).into_iter().collect()
     }
 
     /// Starts reads of a range until enough are in flight.
     fn read_ahead(&self, range: &mut PendingRange) {
-        let most = AHEAD_BYTES_MIN.max(rayon::current_num_threads() * AHEAD_BYTES_A_THREAD);
+        let most = AHEAD_BYTES_MIN.max(threads::count() * AHEAD_BYTES_A_THREAD);
         while range.runs.iter().map(PendingRun::length).sum::<usize>() < most && !range.blocks.is_empty() {
             let run = self.start_run(range.blocks.clone(), RUN_BYTES);
             range.blocks.start = run.blocks.end;

@@ -5,8 +5,8 @@ use crate::codec::Form;
 use crate::error::{Result, StoreError};
 use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::layout::{BATCH_POSITIONS, batch_positions};
+use crate::threads;
 use disk::{Digest, bytes_of};
-use rayon::prelude::*;
 use std::ops::Range;
 
 impl Scores {
@@ -44,8 +44,8 @@ impl Scores {
     /// The numbers of all blocks with a wrong checksum or that cannot be read, ascending. Reads the whole file,
     /// including blocks verified before.
     pub fn damaged_blocks(&self) -> Vec<usize> {
-        let blocks = (0..self.block_count()).into_par_iter();
-        blocks.filter(|&block| self.verify_block(block).is_err()).collect()
+        let damaged = |block| self.verify_block(block).is_err().then_some(block);
+        threads::map((0..self.block_count()).collect(), 1, damaged).into_iter().flatten().collect()
     }
 
     /// The error of reading a damaged block.
@@ -110,10 +110,10 @@ impl Scores {
         while !now.is_empty() {
             let (range, hasher) = (std::mem::replace(&mut following, start()), &mut hasher);
             let use_now = || {
-                hasher.update_rayon(bytes_of(&now));
+                threads::hash(hasher, bytes_of(&now));
                 see(&now);
             };
-            let ((), decoded) = rayon::join(use_now, || decode(range, &mut next));
+            let ((), decoded) = threads::join(use_now, || decode(range, &mut next));
             decoded?;
             std::mem::swap(&mut now, &mut next);
         }

@@ -47,6 +47,26 @@ fn the_folder_of_the_databases_is_enough() {
     assert_eq!(stones, [0, 1, 2, 3, 4]);
 }
 
+/// A database of the codec zstd has the same scores, or is refused by a program that cannot read it.
+#[test]
+fn a_codec_is_read_or_named() {
+    let read = |folder: &str| {
+        let databases = Databases::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))?;
+        let database = databases.database(3)?;
+        let mut scores = vec![0; database.positions() as usize];
+        database.read(0..database.positions(), &mut scores).map(|()| scores)
+    };
+    let expected = read("example").expect("the example is sound");
+    match read("tests/zstd") {
+        Ok(scores) => assert_eq!(scores, expected),
+        Err(error) => {
+            assert!(!cfg!(feature = "zstd") && matches!(error, Error::Unknown(_)), "{error}");
+            assert!(error.to_string().contains("feature `zstd`"), "{error}");
+            assert!(error.path().is_some_and(|path| path.ends_with("03.awari")));
+        }
+    }
+}
+
 #[test]
 fn errors_name_the_cause() {
     let databases = databases();
