@@ -330,12 +330,12 @@ fn a_report_is_one_page_of_every_run() {
     place.awari("report --dir run -o report.html").is(0).says(&["report.html written"]);
     let page = fs::read_to_string(place.path("report.html")).unwrap();
     for part in
-        ["<!DOCTYPE html>", "run 1", "run 2", "<td>killed</td>", "<td>done</td>", "matches published counts", "</html>"]
+        ["<!DOCTYPE html>", "run 1", "run 2", "<td>killed</td>", "<td>done</td>", "matches published counts", "<td class=\"right\">167,960</td>", "</html>"]
     {
         assert!(page.contains(part), "{part}");
     }
     // The page loads nothing.
-    for outside in ["http", "src=", "href=", "url(", "@import", "<script", "<link"] {
+    for outside in ["<pre", "http", "src=", "href=", "url(", "@import", "<script", "<link"] {
         assert!(!page.contains(outside), "{outside}");
     }
     let piped = place.awari("report --dir run -o -").is(0).out;

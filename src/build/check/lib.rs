@@ -39,7 +39,7 @@ pub use histogram::{Histogram, ScoreShares};
 pub use integrity::check_integrity;
 pub use pairs::PairStatistics;
 pub use published::Published;
-pub use report::{csv, json, pairs_table, table};
+pub use report::{csv, json, pairs_table, table, table_rows};
 pub use statistics::{CaptureStatistics, Statistics};
 pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
 pub use verify::{

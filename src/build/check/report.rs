@@ -30,13 +30,32 @@ pub fn json(databases: &[Statistics]) -> String {
     format!("[{}]\n", objects.join(",\n "))
 }
 
-/// Formats a table with a line for each database, and one for all if there are several.
+/// Formats the [rows](table_rows) of a table as lines. The last columns are omitted if a line would exceed `columns`.
+pub fn table(databases: &[Statistics], columns: usize) -> String {
+    let rows = table_rows(databases);
+    let widths: [usize; HEADINGS.len()] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    });
+    let mut shown = widths.len();
+    while shown > 1 && widths[..shown].iter().sum::<usize>() + 2 * (shown - 1) > columns {
+        shown -= 1;
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).take(shown);
+        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:>width$}")).collect();
+        let _ = writeln!(text, "{}", cells.join("  "));
+    }
+    text
+}
+
+/// Returns the headings of a table, a row for each database, and one for all if there are several.
 ///
 /// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not` the share of
-/// those in which no best move captures; `~` marks estimates from a sample. The line for all databases weighs each by its
-/// positions. The last columns are omitted if a line would exceed `columns`. Of databases of pairs the figures are those of the
-/// lower bounds.
-pub fn table(databases: &[Statistics], columns: usize) -> String {
+/// those in which no best move captures; `~` marks estimates from a sample. The row of all databases weighs each by its
+/// positions. Of databases of pairs the figures are those of the lower bounds.
+pub fn table_rows(databases: &[Statistics]) -> Vec<[String; HEADINGS.len()]> {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     if has_pairs(databases) {
         rows[0][2] = "mean low".to_owned();
@@ -65,21 +84,7 @@ pub fn table(databases: &[Statistics], columns: usize) -> String {
         };
         rows.push(row("all".to_owned(), &histogram, figures));
     }
-    let widths: [usize; HEADINGS.len()] = std::array::from_fn(|column| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
-    });
-    let mut shown = widths.len();
-    while shown > 1 && widths[..shown].iter().sum::<usize>() + 2 * (shown - 1) > columns {
-        shown -= 1;
-    }
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(widths).take(shown);
-        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:>width$}")).collect();
-        let _ = writeln!(text, "{}", cells.join("  "));
-    }
-    text
+    rows
 }
 
 /// Formats a table of the shares of positions whose bounds are equal, and of the mean distances of bounds. Empty if no

@@ -11,6 +11,13 @@ use pipeline::{Budget, StageName};
 use planner::{Method, Settings, Verify};
 use stages::{Phase, kinds};
 
+/// The headings of the table.
+pub(crate) const HEADINGS: [&str; 10] =
+    ["stones", "positions", "method", "file", "bits/position", "time", "positions/s", "passes", "memory", "verified"];
+
+/// The headings of columns that hold no numbers.
+pub(crate) const TEXT_HEADINGS: [&str; 2] = ["method", "verified"];
+
 /// The databases of a build.
 pub(crate) struct DatabaseSummary<'a> {
     settings: &'a Settings,
@@ -70,30 +77,20 @@ impl<'a> DatabaseSummary<'a> {
         self.rows.is_empty()
     }
 
-    /// Renders a table with a row for each database and a total.
+    /// Renders the [rows](DatabaseSummary::rows) as a table.
     pub(crate) fn table(&self, width: Width) -> String {
-        let headings = [
-            "stones",
-            "positions",
-            "method",
-            "file",
-            "bits/position",
-            "time",
-            "positions/s",
-            "passes",
-            "memory",
-            "verified",
-        ];
-        let numbers = (0..headings.len() - 1).filter(|&at| headings[at] != "method");
+        let numbers = (0..HEADINGS.len()).filter(|&at| !TEXT_HEADINGS.contains(&HEADINGS[at]));
         let optional = ["memory", "passes", "method", "bits/position", "positions/s", "file"];
-        let mut table = TextTable::new(&headings).numbers(numbers).optional(&optional);
-        for row in &self.rows {
-            table.add_row(row.cells(row.stones.to_string(), row.verified(self.settings.verify)));
-        }
-        if self.rows.len() > 1 {
-            table.add_row(self.total().cells("all".to_owned(), String::new()));
-        }
+        let mut table = TextTable::new(&HEADINGS).numbers(numbers).optional(&optional);
+        self.rows().into_iter().for_each(|row| table.add_row(row));
         table.fit(width)
+    }
+
+    /// Returns a row for each database and a total, with a cell for each of [`HEADINGS`].
+    pub(crate) fn rows(&self) -> Vec<Vec<String>> {
+        let row = |row: &SummaryRow| row.cells(row.stones.to_string(), row.verified(self.settings.verify));
+        let total = (self.rows.len() > 1).then(|| self.total().cells("all".to_owned(), String::new()));
+        self.rows.iter().map(row).chain(total).collect()
     }
 
     fn total(&self) -> SummaryRow {

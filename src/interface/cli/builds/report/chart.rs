@@ -69,8 +69,9 @@ pub(super) fn chart(
     picture.text((FRAME.right, HEIGHT - 6.0), "class=\"right\"", "stones", "");
     if let Some((name, value)) = limit {
         picture.line((FRAME.left, y(value)), (FRAME.right, y(value)), "class=\"limit\"");
-        let above = (y(value) - 5.0).max(FRAME.top + 10.0);
-        picture.text((FRAME.left + 6.0, above), "class=\"limit\"", format!("{name} {}", show(value)), "");
+        // Above the line, or below it where there is no room.
+        let beside = if y(value) < FRAME.top + 17.0 { y(value) + 14.0 } else { y(value) - 5.0 };
+        picture.text((FRAME.left + 6.0, beside), "class=\"limit\"", format!("{name} {}", show(value)), "");
     }
     match style {
         ChartStyle::Stacks => {
@@ -153,6 +154,28 @@ mod tests {
             let text = chart("t", &series, style, ChartUnit::Bytes, |value| format!("{value} B"), Some(("limit", 3.0)))
                 .into_string();
             assert!(text.contains("&lt;x&gt;: 2 B") && text.contains("limit 3 B"), "{text}");
+        }
+    }
+
+    /// The limit is the highest value, at the top, or in the middle.
+    #[test]
+    fn the_label_of_a_limit_is_not_on_its_line() {
+        let number = |text: &str, key: &str| -> f64 {
+            let rest = text.split(key).nth(1).unwrap();
+            rest[..rest.find('"').unwrap()].parse().unwrap()
+        };
+        for (value, limit) in [(2.0, 4.0), (4.0, 2.0)] {
+            let series = [ChartSeries { name: "x", values: vec![Some(value)] }];
+            let show = |value: f64| format!("{value} B");
+            let limit = Some(("limit", limit));
+            let text = chart("t", &series, ChartStyle::Stacks, ChartUnit::Bytes, show, limit).into_string();
+            let element = |name: &str| {
+                let is_limit = |part: &&str| part.starts_with(name) && part.contains("class=\"limit\"");
+                text.split('<').find(is_limit).unwrap()
+            };
+            let (line, label) = (number(element("line"), "y1=\""), number(element("text"), " y=\""));
+            // The letters are about 10 high.
+            assert!(label < line || label - 10.0 > line, "the label at {label}, the line at {line}");
         }
     }
 }

@@ -4,9 +4,8 @@ use super::chart::{ChartSeries, ChartStyle, ChartUnit, chart};
 use super::timeline::timeline;
 use crate::books::book_summary::BookSummary;
 use crate::builds::observed_run::ObservedRun;
-use crate::builds::summary::DatabaseSummary;
+use crate::builds::summary::{DatabaseSummary, HEADINGS, TEXT_HEADINGS};
 use crate::text::quantity;
-use crate::text::screen::Width;
 use check::Statistics;
 use disk::clock;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -58,7 +57,7 @@ pub(super) fn page(seen: &ObservedRun, history: &History, journal: &Contents, st
                     section {
                         h2 { "Scores" }
                         figure.wide.paper { (PreEscaped(inline(&check::svg(statistics)))) }
-                        div.scroll { pre { (check::table(statistics, usize::MAX)) } }
+                        (scores(statistics))
                     }
                 }
                 (remarks(history, journal))
@@ -122,7 +121,7 @@ fn runs(seen: &ObservedRun, history: &History) -> Markup {
                 td.right { (run.threads) }
                 td.right { (Budget::show(run.memory_bytes)) }
                 td { (run.host) }
-                td { code { (run.command) } }
+                td.command { code { (run.command) } }
             }
         }
     };
@@ -150,8 +149,38 @@ fn databases(seen: &ObservedRun) -> Markup {
         return html! { p { "No database is finished." } };
     }
     html! {
-        div.scroll { pre { (summary.table(Width { columns: usize::MAX, wraps: false })) } }
+        (table(&HEADINGS, &TEXT_HEADINGS, summary.rows()))
         p { (summary.published()) "." }
+    }
+}
+
+/// Renders the distributions of scores.
+fn scores(statistics: &[Statistics]) -> Markup {
+    let mut rows = check::table_rows(statistics).into_iter();
+    let headings = rows.next().unwrap_or_default();
+    table(&headings.each_ref().map(String::as_str), &[], rows)
+}
+
+/// Renders a table. Columns hold numbers, except those of the headings in `texts`.
+fn table<R: IntoIterator<Item = String>>(
+    headings: &[&str],
+    texts: &[&str],
+    rows: impl IntoIterator<Item = R>,
+) -> Markup {
+    let is_number: Vec<bool> = headings.iter().map(|heading| !texts.contains(heading)).collect();
+    html! {
+        div.scroll {
+            table {
+                thead {
+                    tr { @for (heading, &is_number) in headings.iter().zip(&is_number) { th.right[is_number] { (heading) } } }
+                }
+                tbody {
+                    @for row in rows {
+                        tr { @for (cell, &is_number) in row.into_iter().zip(&is_number) { td.right[is_number] { (cell) } } }
+                    }
+                }
+            }
+        }
     }
 }
 
