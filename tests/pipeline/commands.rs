@@ -86,7 +86,8 @@ fn kernels_are_chosen_and_make_the_same_bytes() {
 #[test]
 fn plans_say_why_and_write_nothing() {
     let place = TestDirectory::new(3);
-    place.awari("plan m.toml --check").is(10).shows(&["sweep:3", "databases/03.awari is absent"]);
+    place.awari("plan m.toml --check --all").is(10).shows(&["sweep:3", "databases/03.awari is absent"]);
+    place.awari("plan m.toml").is(0).shows(&["capture:0 to stats:3", "16 stages of less than a second each; --all"]);
     assert!(!place.path("run").exists());
     let json = place.awari("plan m.toml --json --until sweep:1").is(0).json();
     let stages: Vec<&str> = json["steps"].as_array().unwrap().iter().map(|s| s["stage"].as_str().unwrap()).collect();
@@ -95,7 +96,8 @@ fn plans_say_why_and_write_nothing() {
     place.awari("plan m.toml --check").is(0);
     place.awari("plan m.toml --check --force stats:2").is(10);
     place.awari("plan m.toml --check --set store.codec=raw").is(0);
-    let plan = place.awari("plan m.toml --set build.stones=0..6 --set build.methods.\"3..5\"=counting --dir new").is(0);
+    let plan =
+        place.awari("plan m.toml --set build.stones=0..6 --set build.methods.\"3..5\"=counting --dir new --all").is(0);
     plan.shows(&["sweep:2", "counting:3", "sweep:6"]);
     place.awari("plan m.toml --set build.stones=0..40").is(0).says(&["would refuse to start", "of memory"]);
 }
@@ -152,7 +154,7 @@ fn finished_databases_are_replaced_only_when_asked() {
     let other = "m.toml --set game.positions=reachable";
     let why = "4 finished files, from databases/00.awari on, are for positions all, but the manifest asks for positions reachable";
     place.awari(&format!("run {other}")).is(15).says(&["in run: ", why, "--dir", "--replace", "nothing was changed"]);
-    let planned = place.awari(&format!("plan {other}")).is(0).says(&["`run` would refuse to start", why]);
+    let planned = place.awari(&format!("plan --all {other}")).is(0).says(&["`run` would refuse to start", why]);
     assert!(planned.out.contains("recorded: all; the manifest asks for reachable"), "{planned:?}");
     assert!(!planned.err.contains("nothing was changed"), "{planned:?}");
     assert_eq!(fs::read(&path).unwrap(), all);
@@ -582,7 +584,8 @@ fn a_variable_sets_the_directory() {
         directory::ended(command)
     };
     let awari = |line| of("elsewhere", line);
-    of("", "status").is(2).says(&["--dir <DIR>"]);
+    of("", "stats").is(2).says(&["--dir <DIR>"]);
+    of("", "status").is(12).says(&["no run directory in runs"]);
     awari("run m.toml").is(0);
     assert!(place.path("elsewhere/databases/02.awari").exists() && !place.path("run").exists());
     for command in ["status", "stats", "gc"] {

@@ -9,7 +9,7 @@ const OPENING: &str = "4 4 4 4 4 4  4 4 4 4 4 4";
 #[test]
 fn an_evaluation_is_made_and_used() {
     let place = TestDirectory::new(8);
-    let plan = place.awari(&format!("plan m.toml {FIT}")).is(0).out;
+    let plan = place.awari(&format!("plan m.toml --all {FIT}")).is(0).out;
     assert!(plan.contains("evaluation"), "{plan}");
     place.awari(&format!("run m.toml {FIT} --threads 1")).is(0);
     let made = place.files("run/evaluation");

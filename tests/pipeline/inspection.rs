@@ -79,6 +79,96 @@ fn an_explanation_shows_the_two_values_that_differ() {
 }
 
 #[test]
+fn stages_are_listed_with_their_state() {
+    let place = TestDirectory::built(3);
+    let list = place.awari("explain m.toml --set build.stones=0..4").is(0).out;
+    let words = |name: &str| {
+        let line = list.lines().find(|line| line.starts_with(&format!(" {name} "))).unwrap();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(words("sweep:3"), "sweep:3 up to date its outputs match the journal");
+    assert_eq!(words("sweep:4"), "sweep:4 to run databases/04.awari is absent");
+    assert!(words("capture:3").starts_with("capture:3 not needed"), "{list}");
+    assert!(list.ends_with("\n20 stages: 4 to run, 12 up to date, 4 not needed\n"), "{list}");
+    let json = place.awari("explain m.toml --json").is(0).json();
+    let names: Vec<&str> = json.as_array().unwrap().iter().map(|of| of["stage"].as_str().unwrap()).collect();
+    assert_eq!(names[..5], ["capture:0", "sweep:0", "verify:0", "stats:0", "capture:1"]);
+    assert_eq!(json[1]["standing"], "up-to-date");
+}
+
+#[test]
+fn the_graph_of_stages_is_exported() {
+    let place = TestDirectory::built(2);
+    let dot = place.awari("plan m.toml --format dot --set build.stones=0..3").is(0).out;
+    let lines = ["\"capture:3\" -> \"sweep:3\";", "\"sweep:1\" -> \"capture:3\";", "\"sweep:3\" -> \"stats:3\";"];
+    for line in lines {
+        assert_eq!(dot.matches(line).count(), 1, "{line} is not in {dot}");
+    }
+    let node = |name: &str| dot.lines().find(|line| line.trim_start().starts_with(&format!("\"{name}\" ["))).unwrap();
+    assert!(node("sweep:2").contains("up to date") && node("sweep:3").contains("to run"), "{dot}");
+    assert!(dot.starts_with("digraph stages {\n") && dot.ends_with("}\n"), "{dot}");
+    let stages = |plan: &str| place.awari(plan).is(0).json()["fresh"].clone();
+    assert_eq!(stages("plan m.toml --format json"), stages("plan m.toml --json"));
+    place.awari("plan --stones 3 --format dot").is(2);
+}
+
+#[test]
+fn run_directories_are_found_without_a_name() {
+    let place = TestDirectory::new(2);
+    place.awari("status").is(12).says(&["no run directory in runs; name one with --dir"]);
+    place.awari("run m.toml --dir runs/first").is(0);
+    place.awari("run m.toml --dir runs/second --until sweep:1").is(0);
+    fs::create_dir(place.path("runs/other")).unwrap();
+    let list = place.awari("status").is(0).out;
+    let line = |name: &str| list.lines().find(|line| line.starts_with(&format!(" {name} "))).unwrap().to_owned();
+    assert!(
+        line("runs/first").contains("done at ") && line("runs/first").ends_with("9 up to date, 3 not needed"),
+        "{list}"
+    );
+    assert!(line("runs/second").contains("to run") && !list.contains("other"), "{list}");
+    assert!(list.ends_with("awari status --dir runs/first\n"), "{list}");
+    assert_eq!(place.awari("status --json").is(0).json().as_array().unwrap().len(), 2);
+    place.awari("status --watch").is(2);
+}
+
+/// All methods, and all limits of memory, make the same bytes.
+#[test]
+fn a_change_without_effect_is_named() {
+    let place = TestDirectory::built(4);
+    let methods =
+        ["the method counting changes no byte of databases 0..4", "awari verify --dir run --against counting"];
+    for command in ["plan", "run"] {
+        place.awari(&format!("{command} m.toml --set build.method=counting")).is(0).says(&methods);
+    }
+    place.awari("run m.toml --memory 128MiB").is(0).says(&["the memory limit of 128 MiB (before: 256 MiB) changes no"]);
+    assert!(!place.awari("run m.toml --memory 128MiB --set build.method=sweep").is(0).err.contains("changes no"));
+}
+
+#[test]
+fn a_terminal_shows_the_outcome_of_a_check_once() {
+    let place = TestDirectory::built(3);
+    let rows = shown(&place, 200, "verify --dir run --certify");
+    let rows: Vec<&String> = rows.iter().filter(|row| row.contains("certified")).collect();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    assert!(rows.iter().all(|row| row.contains("certified: ") && row.contains(" position")), "{rows:?}");
+    place.awari("verify --dir run --certify").is(0).shows(&["stones,status\n0,certified\n"]);
+}
+
+#[test]
+fn a_path_that_is_no_directory_is_named() {
+    let place = TestDirectory::built(2);
+    std::os::unix::fs::symlink("nowhere", place.path("link")).unwrap();
+    for command in ["run m.toml --dir link", "status --dir link", "doctor --dir link --bytes 0"] {
+        let ended = place.awari(command).is(12);
+        assert!((ended.out + &ended.err).contains("link is a link to n"), "{command}");
+    }
+    // Commands to paste do not take a name for an option.
+    fs::rename(place.path("run"), place.path("-dash")).unwrap();
+    place.awari("stats --dir=-dash --stones 7").is(3).says(&["awari run ./-dash/manifest.toml --dir ./-dash --set"]);
+    place.awari("plan m.toml --dir=-dash --set store.codec=zstd").is(0).says(&["awari archive --dir ./-dash --out"]);
+}
+
+#[test]
 fn a_status_counts_each_stage_once() {
     let place = TestDirectory::built(6);
     place.awari("run m.toml --replace --set game.positions=reachable --until sweep:3").is(0);
@@ -329,9 +419,16 @@ fn a_report_is_one_page_of_every_run() {
     place.awari("run m.toml").is(0);
     place.awari("report --dir run -o report.html").is(0).says(&["report.html written"]);
     let page = fs::read_to_string(place.path("report.html")).unwrap();
-    for part in
-        ["<!DOCTYPE html>", "run 1", "run 2", "<td>killed</td>", "<td>done</td>", "matches published counts", "<td class=\"right\">167,960</td>", "</html>"]
-    {
+    for part in [
+        "<!DOCTYPE html>",
+        "run 1",
+        "run 2",
+        "<td>killed</td>",
+        "<td>done</td>",
+        "matches published counts",
+        "<td class=\"right\">167,960</td>",
+        "</html>",
+    ] {
         assert!(page.contains(part), "{part}");
     }
     // The page loads nothing.
@@ -388,6 +485,8 @@ fn a_doctor_reports_the_machine_and_leaves_no_trace() {
         "open files",
         "to be created in",
         "/s written",
+        "random reads/s",
+        "\nready for a run\n",
     ]);
     assert_eq!(files(&place), before);
     let json = place.awari("doctor --json --bytes 0").is(0).json();
@@ -396,6 +495,20 @@ fn a_doctor_reports_the_machine_and_leaves_no_trace() {
     place.awari("doctor --dir /proc/self --bytes 0").is(12);
     place.awari("run m.toml").is(0);
     let before = files(&place);
-    place.awari("doctor --dir run --bytes '1 MiB'").is(0);
+    let text = place.awari("doctor --dir run --bytes '1 MiB'").is(0).out;
     assert_eq!(files(&place), before);
+    // Each line begins with a verdict, and what follows from it is below.
+    let verdicts = ["ok ", "note ", "PROBLEM ", "          ", "ready for a run"];
+    assert!(text.lines().all(|line| verdicts.iter().any(|verdict| line.starts_with(verdict))), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("ok      cores ")), "{text}");
+}
+
+#[test]
+fn a_measured_machine_can_be_planned_for() {
+    let place = TestDirectory::new(3);
+    let report = place.awari("doctor --bytes '4 MiB' --write-hardware this.toml").is(0);
+    report.says(&["this.toml written"]).shows(&["core speed"]);
+    place.awari("plan m.toml --hardware this.toml").is(0).shows(&["predicted for this.toml: "]);
+    place.awari("doctor --bytes 0 --write-hardware other.toml").is(12).says(&["no hardware file was written"]);
+    assert!(!place.path("other.toml").exists());
 }

@@ -28,6 +28,8 @@ fn a_script_is_what_the_command_line_says() {
     for line in ["--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1", "--mem=100M", "--time=1:00:00", "--requeue"] {
         assert!(script.lines().any(|found| found == format!("#SBATCH {line}")), "{line} is not in {script}");
     }
+    let program = fs::canonicalize(tests::awari()).unwrap();
+    assert!(script.contains(&format!(" {} run ", program.display())), "{script}");
     fs::write(place.path("job.sh"), script).unwrap();
     if Need::Bash.is_met() {
         let mut bash = Command::new("bash");

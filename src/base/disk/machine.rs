@@ -1,6 +1,6 @@
 //! Facts and measurements of the machine and its disks, for diagnosing slow or refused runs.
 
-use crate::clock::kibibytes;
+use crate::clock::{self, kibibytes};
 use crate::error::{DiskError, Operation};
 use crate::lock::LockedFile;
 use crate::real::direct;
@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 
 /// Bytes of one request of a stream.
 const PIECE_BYTES: usize = 1 << 20;
+
+/// Bytes of a random read, and how long random reads are measured.
+const RANDOM_BYTES: usize = 16 << 10;
+const RANDOM_TIME: Duration = Duration::from_millis(300);
 
 /// The number of synced small writes that are measured.
 const SYNCS: u32 = 16;
@@ -123,6 +127,8 @@ pub struct Speed {
     pub write: f64,
     /// Bytes read per second.
     pub read: f64,
+    /// Random reads of 16 KiB per second, with requests from all cores.
+    pub operations: f64,
     /// Seconds until a small record is durable.
     pub sync_seconds: f64,
 }
@@ -145,10 +151,7 @@ fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Spee
     let mut piece = vec![0u8; PIECE_BYTES];
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     for word in piece.chunks_exact_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        word.copy_from_slice(&state.to_le_bytes());
+        word.copy_from_slice(&next_random(&mut state).to_le_bytes());
     }
     let pieces = bytes.div_ceil(PIECE_BYTES as u64);
     let rate = |since: Instant| pieces as f64 * PIECE_BYTES as f64 / since.elapsed().as_secs_f64().max(1e-9);
@@ -174,6 +177,7 @@ fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Spee
         offset += length as u64;
     }
     let read = rate(begun);
+    let operations = random_reads(&input, bytes)?;
     drop(input);
 
     // Small records go through the page cache, like those of the journal.
@@ -184,7 +188,33 @@ fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Spee
         output.write(&piece[..512])?;
         output.sync()?;
     }
-    Ok(Speed { write, read, sync_seconds: begun.elapsed().as_secs_f64() / f64::from(SYNCS) })
+    Ok(Speed { write, read, operations, sync_seconds: begun.elapsed().as_secs_f64() / f64::from(SYNCS) })
+}
+
+/// Returns how many pieces a second can be read from anywhere in a file, by as many threads as there are cores.
+fn random_reads(input: &RealFile, bytes: u64) -> Result<f64, DiskError> {
+    let (begun, pieces) = (Instant::now(), bytes / RANDOM_BYTES as u64);
+    let read = |thread: u64| {
+        let (mut state, mut buffer, mut done) = (0x2545_F491_4F6C_DD1D ^ thread, vec![0u8; RANDOM_BYTES], 0u64);
+        while begun.elapsed() < RANDOM_TIME {
+            input.read_at(next_random(&mut state) % pieces * RANDOM_BYTES as u64, &mut buffer)?;
+            done += 1;
+        }
+        Ok(done)
+    };
+    let done: Result<u64, DiskError> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..clock::cores() as u64).map(|thread| scope.spawn(move || read(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("reading does not panic")).sum()
+    });
+    Ok(done? as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// Returns the next pseudo-random number (xorshift).
+fn next_random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
 }
 
 #[cfg(test)]
@@ -210,7 +240,7 @@ mod tests {
         assert!(place.free_bytes > 0 && !place.file_system.is_empty());
         let disk = RealDisk::default();
         let speed = Speed::measure(&disk, directory.path(), 3 << 20).unwrap();
-        assert!(speed.write > 0.0 && speed.read > 0.0 && speed.sync_seconds > 0.0);
+        assert!(speed.write > 0.0 && speed.read > 0.0 && speed.operations > 0.0 && speed.sync_seconds > 0.0);
         probe_lock(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         assert!(crate::FileSystem::inspect(&directory.path().join("absent")).is_err());

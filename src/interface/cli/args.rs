@@ -22,8 +22,8 @@ pub(crate) use book::{
     BookProveArgs, BookSeat, BookShowArgs, BookSide, BookStrategy, BookUseArgs, BookVerifyArgs, DiagramFormat,
 };
 pub(crate) use build::{
-    DoctorArgs, ExplainArgs, GcArgs, PlanArgs, ProgressMode, ReportArgs, RunArgs, SelectionArgs, SlurmScriptArgs,
-    StageArgs, StatusArgs, StopArgs,
+    DoctorArgs, ExplainArgs, GcArgs, PlanArgs, PlanFormat, ProgressMode, ReportArgs, RunArgs, SelectionArgs,
+    SlurmScriptArgs, StageArgs, StatusArgs, StopArgs,
 };
 pub(crate) use engine_match::MatchArgs;
 pub(crate) use read::{
@@ -40,7 +40,7 @@ pub(crate) const DIR_VARIABLE: &str = "AWARI_DIR";
 #[derive(Debug, Parser)]
 #[command(
     name = "awari",
-    version,
+    version = env!("AWARI_VERSION"),
     max_term_width = 100,
     after_help = "\
 Examples:
@@ -94,7 +94,7 @@ impl CommandLine {
     ) -> Result<CommandLine, clap::Error> {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let matches = program.try_get_matches_from_mut(&words);
-        let mut matches = matches.map_err(|error| with_directory_named(program, &words, error))?;
+        let mut matches = matches.map_err(|error| with_remedy(program, &words, error))?;
         CommandLine::from_arg_matches_mut(&mut matches).map_err(|error| error.format(program))
     }
 }
@@ -110,16 +110,23 @@ fn without_empty_variable(program: clap::Command, variable: Option<&OsStr>) -> c
     })
 }
 
-/// Adds a hint if an argument is a directory without the option for it.
-fn with_directory_named(program: &clap::Command, words: &[OsString], mut error: clap::Error) -> clap::Error {
+/// Adds a hint if an argument is a directory without the option for it, or an option of other programs.
+fn with_remedy(program: &clap::Command, words: &[OsString], mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return error };
-    let is_unknown = error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-');
-    let command = words.iter().skip(1).find_map(|word| program.find_subcommand(word));
-    let has_directory = |command: &clap::Command| command.get_opts().any(|option| option.get_long() == Some("dir"));
-    if is_unknown && command.is_some_and(has_directory) {
-        let tip = format!("a run directory is named with '--dir {word}'");
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
     }
+    let command = words.iter().skip(1).find_map(|word| program.find_subcommand(word));
+    let has = |option: &str| command.is_some_and(|command| command.get_opts().any(|of| of.get_long() == Some(option)));
+    let name = command.map_or("", clap::Command::get_name);
+    let tip = match word.as_str() {
+        "-n" | "--dry-run" if name == "run" => "'awari plan' shows what 'awari run' would do, and changes nothing",
+        "-n" | "--dry-run" if name == "gc" => "without '--delete', nothing is removed",
+        "-j" | "--jobs" if has("threads") => "'--threads N' sets the number of threads",
+        word if !word.starts_with('-') && has("dir") => &format!("a run directory is named with '--dir {word}'"),
+        _ => return error,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.to_owned().into()]));
     error
 }
 
@@ -153,7 +160,7 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// Serve an HTTP API and a web page to play on
     Serve(ServeArgs),
-    /// Explain field by field why a stage is or is not up to date
+    /// List the stages of a build with their state, or explain why one is or is not up to date
     Explain(ExplainArgs),
     /// Write an HTML report on the runs of a directory
     Report(ReportArgs),
@@ -276,13 +283,22 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_its_option_gets_a_hint() {
+    fn a_likely_mistake_gets_a_hint() {
         let said = |line: &str| {
             let words = words(&format!("awari {line}"));
             CommandLine::read(&mut CommandLine::command(), words).unwrap_err().to_string()
         };
         for line in ["status runs/m", "verify runs/m", "gc runs/m --delete", "--kernel portable stats runs/m"] {
             assert!(said(line).contains("tip: a run directory is named with '--dir runs/m'"), "{line}: {}", said(line));
+        }
+        for (line, tip) in [
+            ("run --dry-run m.toml", "tip: 'awari plan' shows what"),
+            ("run -n m.toml", "tip: 'awari plan' shows what"),
+            ("run m.toml -j2", "tip: '--threads N' sets"),
+            ("verify --dir d --jobs=2", "tip: '--threads N' sets"),
+            ("gc --dir d --dry-run", "tip: without '--delete'"),
+        ] {
+            assert!(said(line).contains(tip) && !said(line).contains("use '-- "), "{line}: {}", said(line));
         }
         for line in ["completions bash runs/m", "status --nosuch"] {
             assert!(!said(line).contains("tip: a run directory"), "{line}: {}", said(line));

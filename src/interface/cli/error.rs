@@ -3,7 +3,7 @@
 use crate::args::Listen;
 use crate::text::diagnostics;
 use crate::text::quantity::plural;
-use crate::text::shell::building;
+use crate::text::shell::{building, path_argument};
 use crate::text::terminal::say;
 use book::{AssessmentError, BookError, BuildError, DrawProofError};
 use check::CheckError;
@@ -36,6 +36,9 @@ pub(crate) enum CliError {
     /// The path of the run directory is a file.
     #[error("{} is not a directory, as --dir requires", .0.display())]
     NotADirectory(PathBuf),
+    /// The path of the run directory is a link to nothing.
+    #[error("{} is a link to {}, which does not exist; create that directory, or remove the link", link.display(), target.display())]
+    DanglingLink { link: PathBuf, target: PathBuf },
     /// The hardware is neither a known name nor a readable file.
     #[error(
         "the hardware {name} is neither a known name ({}) nor a readable file: {error}; nothing was done \
@@ -105,11 +108,19 @@ pub(crate) enum CliError {
     /// The directory is not a run directory.
     #[error("{} is not a run directory: it has neither a journal nor databases; `awari run MANIFEST --dir {}` creates \
         one",
-        .0.display(), .0.display())]
+        .0.display(), path_argument(.0).display())]
     NoRunDirectory(PathBuf),
+    /// A hardware file needs the speed of the disk.
+    #[error(
+        "the speed of the disk was not measured, so no hardware file was written; choose another directory, or more --bytes"
+    )]
+    DiskNotMeasured,
+    /// No run directory is known.
+    #[error("no run directory in runs; name one with --dir, or create one with `awari run MANIFEST`")]
+    NoRuns,
     /// No run is active.
     #[error("no run is active in {}; `awari status --dir {}` shows how the last one ended",
-        .0.display(), .0.display())]
+        .0.display(), path_argument(.0).display())]
     NothingRuns(PathBuf),
     /// The directory is locked by something other than a run, or by a run that is starting.
     #[error(
@@ -121,7 +132,7 @@ pub(crate) enum CliError {
     #[error(
         "there is no manifest.toml in {}, so the files that are needed are not known; nothing was removed (`awari run \
          MANIFEST --dir {}` writes it)",
-        .0.display(), .0.display()
+        .0.display(), path_argument(.0).display()
     )]
     NoManifest(PathBuf),
     /// A command that compares two directories got another number of them.
@@ -341,7 +352,10 @@ impl CliError {
             CliError::Run { error, .. } => error.exit(),
             CliError::NoRun { .. } | CliError::Disk(DiskError::Locked { .. }) => Exit::Locked,
             CliError::NoRunDirectory(_)
+            | CliError::NoRuns
+            | CliError::DiskNotMeasured
             | CliError::NotADirectory(_)
+            | CliError::DanglingLink { .. }
             | CliError::NothingRuns(_)
             | CliError::CurrentDirectory(_)
             | CliError::NoManifest(_)

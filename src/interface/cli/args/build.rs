@@ -106,6 +106,7 @@ Examples:
   awari plan manifests/small.toml
   awari plan manifests/small.toml --check || echo pending
   awari plan manifests/small.toml --json > plan.json
+  awari plan manifests/small.toml --format dot > stages.dot
   awari plan manifests/workstation.toml \\
     --hardware manifests/hardware/server.toml
   awari plan --stones 0..48 \\
@@ -129,10 +130,10 @@ pub(crate) struct PlanArgs {
     pub(crate) hardware: Option<String>,
     /// Show what each method takes for these databases, built or not: a range, both ends included, or one number
     #[arg(long, allow_hyphen_values = true, value_name = "A..B", value_parser = values::stones,
-        conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all"])]
+        conflicts_with_all = ["until", "force", "frozen", "replace", "check", "all", "format"])]
     pub(crate) stones: Option<RangeInclusive<u32>>,
     /// Deprecated alias of `--stones 0..N`
-    #[arg(long, allow_hyphen_values = true, value_name = "N", hide = true, conflicts_with_all = ["stones", "until", "force", "frozen", "replace", "check", "all"],
+    #[arg(long, allow_hyphen_values = true, value_name = "N", hide = true, conflicts_with_all = ["stones", "until", "force", "frozen", "replace", "check", "all", "format"],
         value_parser = values::number::<u32>(0..=game::STONES_MAX.into()))]
     pub(crate) up_to: Option<u32>,
     /// Plan a job of N ranks, with one such machine per rank
@@ -141,15 +142,34 @@ pub(crate) struct PlanArgs {
     /// Exit with 10 if any stage is to run
     #[arg(long)]
     pub(crate) check: bool,
-    /// List every stage, including those that repeat for each bound
+    /// List every stage, including those that repeat for each bound and those of less than a second
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print JSON
-    #[arg(long)]
+    /// Format: text, JSON, or all stages as a graph for the program dot of Graphviz
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: PlanFormat,
+    /// Print JSON, as --format json
+    #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 }
 
+/// The format of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    /// A table
+    Text,
+    /// JSON
+    Json,
+    /// The graph of all stages
+    Dot,
+}
+
 impl PlanArgs {
+    /// Returns the requested format.
+    pub(crate) fn format(&self) -> PlanFormat {
+        if self.json { PlanFormat::Json } else { self.format }
+    }
+
     /// Returns the databases to predict, built or not; `None` for the plan of a manifest.
     pub(crate) fn databases(&self) -> Option<RangeInclusive<u32>> {
         self.stones.clone().or(self.up_to.map(|stones| 0..=stones))
@@ -159,6 +179,7 @@ impl PlanArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  awari status
   awari status --dir runs/quickstart
   awari status --dir runs/quickstart --json > status.json
   awari status --dir runs/small --watch
@@ -166,14 +187,14 @@ Examples:
 
 Writes nothing, so it can be used while a run is active, also from another machine that shares the directory.")]
 pub(crate) struct StatusArgs {
-    /// Run directory
+    /// Run directory [default: those in the directory `runs` are listed]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: PathBuf,
+    pub(crate) dir: Option<PathBuf>,
     /// Refresh every second until the run ends; if no run is active, wait for one to begin
-    #[arg(long)]
+    #[arg(long, requires = "dir")]
     pub(crate) watch: bool,
     /// Show the logs of all ranks instead, merged by time, each line with its rank and the file
-    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    #[arg(long, requires = "dir", conflicts_with_all = ["watch", "json"])]
     pub(crate) logs: bool,
     /// Print JSON
     #[arg(long)]
@@ -248,6 +269,7 @@ pub(crate) struct StageArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  awari explain manifests/quickstart.toml
   awari explain manifests/quickstart.toml sweep:12
   awari explain manifests/quickstart.toml verify:12 --json \\
     --set check.verify=full")]
@@ -256,9 +278,9 @@ pub(crate) struct ExplainArgs {
     pub(crate) manifest: ManifestArgs,
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
-    /// Name of the stage, such as sweep:14; the manifest comes first
+    /// Name of the stage, such as sweep:14; the manifest comes first [default: all stages are listed with their state]
     #[arg(value_name = "STAGE", add = ArgValueCandidates::new(candidates::stages))]
-    pub(crate) stage: String,
+    pub(crate) stage: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -314,6 +336,7 @@ pub(crate) struct GcArgs {
 Examples:
   awari doctor --dir runs/quickstart
   awari doctor --dir runs/new --bytes 64MiB
+  awari doctor --dir runs/new --write-hardware this.toml
 
 Measures the speed of the disk with a file that is removed afterwards. Exits with 12 if a run would be refused in the directory.")]
 pub(crate) struct DoctorArgs {
@@ -323,6 +346,9 @@ pub(crate) struct DoctorArgs {
     /// Bytes to write and read to measure the speed of the disk; 0 skips the measurement
     #[arg(long, allow_hyphen_values = true, value_name = "SIZE", default_value = "256 MiB")]
     pub(crate) bytes: Budget,
+    /// Write a file that describes this machine for `awari plan --hardware`; also measures the speed of a core
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) write_hardware: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,6 +4,7 @@
 
 use crate::files::databases::{artifact, solved};
 use crate::text::quantity;
+use crate::text::shell::{command_line, path_argument};
 use disk::Disk;
 use pipeline::Plan;
 use planner::Settings;
@@ -26,7 +27,7 @@ pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan
     let of = |(codec, stones): (&String, &Vec<u32>)| format!("{} (codec {codec})", quantity::ranges(stones, |n| n + 1));
     let kept: Vec<String> = others.iter().map(of).collect();
     (!kept.is_empty()).then(|| {
-        let dir = dir.display();
+        let dir = command_line([path_argument(dir)]);
         let is_one = others.values().map(Vec::len).sum::<usize>() == 1;
         let (databases, stay, are, them) =
             if is_one { ("database", "stays", "it is", "it") } else { ("databases", "stay", "they are", "them") };

@@ -1,16 +1,28 @@
 //! `awari doctor`: checks whether the machine and a directory are fit for a run.
 
 use crate::args::DoctorArgs;
-use crate::error::Result;
+use crate::builds::hardware_file;
+use crate::error::{CliError, Result};
 use crate::files::databases::holds_artifacts;
 use crate::text::output::{print_json, print_text};
 use crate::text::quantity;
+use crate::text::terminal::say;
 use disk::machine::{MachineFacts, Speed, probe_lock};
 use disk::{Disk, FileSystem, Io, RealDisk, clock};
 use pipeline::{Budget, Directory, Exit, PathText};
 use serde_json::json;
 use solvers::Kernel;
 use std::path::{Path, PathBuf};
+
+/// Lines of the report that several findings are about.
+const DIRECTORY: &str = "directory";
+const FILE_SYSTEM: &str = "file system";
+const FREE_SPACE: &str = "free space";
+
+/// Returns the line about the speed of the disk.
+fn disk_line(io: Io) -> &'static str {
+    if io == Io::Uring { "disk by uring" } else { "disk by plain" }
+}
 
 /// The least free space: enough for the databases of a few stones.
 const FREE_BYTES_MIN: u64 = 16 << 20;
@@ -39,7 +51,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
             Some(storage)
         }
         Err(error) => {
-            findings.push(DoctorFinding::problem(format!("{error}; a run would be refused there")));
+            findings.push(DoctorFinding::problem(FILE_SYSTEM, format!("{error}; a run would be refused there")));
             None
         }
     };
@@ -49,9 +61,10 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
         let bytes = args.bytes.bytes().min(storage.free_bytes / 2);
         if bytes < args.bytes.bytes() {
             let (asked, used) = (args.bytes, Budget::show(bytes));
-            findings.push(DoctorFinding::note(format!(
-                "the speed of the disk is measured with {used}, half of the free space, instead of {asked}"
-            )));
+            findings.push(DoctorFinding::note(
+                FREE_SPACE,
+                format!("the speed of the disk is measured with {used}, half of the free space, instead of {asked}"),
+            ));
         }
         for io in [Io::Uring, Io::Plain] {
             if bytes > 0
@@ -59,23 +72,33 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
             {
                 match Speed::measure(&disk, &measured_dir, bytes) {
                     Ok(speed) => speeds.push((io, speed)),
-                    Err(error) => findings.push(DoctorFinding::problem(error.to_string())),
+                    Err(error) => findings.push(DoctorFinding::problem(FILE_SYSTEM, error.to_string())),
                 }
             }
         }
-        if speeds.iter().any(|(_, speed)| speed.sync_seconds > SYNC_SECONDS_MAX) {
+        if let Some((io, _)) = speeds.iter().find(|(_, speed)| speed.sync_seconds > SYNC_SECONDS_MAX) {
             findings.push(DoctorFinding::note(
+                disk_line(*io),
                 "the disk is slow to make writes durable; the bound methods publish hundreds of files, so use sweep \
                  or a faster disk"
                     .to_owned(),
             ));
         }
     }
-    let report = MachineReport { machine, kernels, measured_dir, storage, speeds, exists, dir, findings };
+    let core_speed = args.write_hardware.is_some().then(hardware_file::core_speed).transpose()?;
+    let report = MachineReport { machine, kernels, measured_dir, storage, speeds, core_speed, exists, dir, findings };
     if args.json {
         print_json(&report.json())?;
     } else {
         print_text(&report.text())?;
+    }
+    if let (Some(path), Some(core_speed)) = (&args.write_hardware, core_speed) {
+        let (Some(storage), Some((_, disk_speed))) = (&report.storage, report.speeds.first()) else {
+            return Err(CliError::DiskNotMeasured);
+        };
+        let text = hardware_file::text(core_speed, disk_speed, storage.free_bytes);
+        disk.deliver(path, text.as_bytes())?;
+        say(format_args!("{} written, for `awari plan --hardware`", path.display()));
     }
     let is_problem = |finding: &DoctorFinding| finding.is_problem;
     Ok(if report.findings.iter().any(is_problem) { Exit::PreflightFailed } else { Exit::Done })
@@ -83,18 +106,20 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
 
 /// A finding about the machine or the directory.
 struct DoctorFinding {
+    /// The line of the report that it is about.
+    line: &'static str,
     /// Whether a run would fail; if false, it would be slower or less safe.
     is_problem: bool,
     what: String,
 }
 
 impl DoctorFinding {
-    fn problem(what: String) -> DoctorFinding {
-        DoctorFinding { is_problem: true, what }
+    fn problem(line: &'static str, what: String) -> DoctorFinding {
+        DoctorFinding { line, is_problem: true, what }
     }
 
-    fn note(what: String) -> DoctorFinding {
-        DoctorFinding { is_problem: false, what }
+    fn note(line: &'static str, what: String) -> DoctorFinding {
+        DoctorFinding { line, is_problem: false, what }
     }
 }
 
@@ -106,54 +131,63 @@ pub(crate) fn nearest(dir: &Path) -> PathBuf {
 
 /// Checks whether a run could use the directory.
 fn of_directory(disk: &RealDisk, dir: &Path, findings: &mut Vec<DoctorFinding>) {
-    if dir.exists() && !dir.is_dir() {
-        findings.push(DoctorFinding::problem(format!("{} is a file; --dir names a directory", dir.display())));
+    if dir.is_symlink() && !dir.exists() {
+        findings.push(DoctorFinding::problem(DIRECTORY, format!("{} is a link to nothing", dir.display())));
+    } else if dir.exists() && !dir.is_dir() {
+        findings
+            .push(DoctorFinding::problem(DIRECTORY, format!("{} is a file; --dir names a directory", dir.display())));
     } else if let Err(error) = Directory::check(disk, dir, &|| Ok(holds_artifacts(disk, dir))) {
-        findings.push(DoctorFinding::problem(error.to_string()));
+        findings.push(DoctorFinding::problem(DIRECTORY, error.to_string()));
     }
 }
 
 fn of_machine(machine: &MachineFacts, kernels: &[String], findings: &mut Vec<DoctorFinding>) {
     if kernels.len() == 1 {
         findings.push(DoctorFinding::note(
+            "kernels",
             "the processor has neither AVX2 nor AVX-512; solving takes three times as long".to_owned(),
         ));
     }
     if machine.large_pages.as_deref() == Some("never") {
         findings.push(DoctorFinding::note(
+            "large pages",
             "large pages are disabled; `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` enables them"
                 .to_owned(),
         ));
     }
     if let Some(why) = &machine.ring_refused {
-        findings.push(DoctorFinding::note(format!("{why} or --io auto")));
+        findings.push(DoctorFinding::note("io_uring", format!("{why} or --io auto")));
     }
     if let Some(files) = machine.open_files_max.filter(|&files| files < OPEN_FILES_MIN) {
-        findings.push(DoctorFinding::problem(format!(
-            "only {} may be open, expected at least {OPEN_FILES_MIN}; raise the limit with `ulimit -n 1024`",
-            quantity::plural(files, "file")
-        )));
+        findings.push(DoctorFinding::problem(
+            "open files",
+            format!(
+                "only {} may be open, expected at least {OPEN_FILES_MIN}; raise the limit with `ulimit -n 1024`",
+                quantity::plural(files, "file")
+            ),
+        ));
     }
 }
 
 fn of_storage(storage: &FileSystem, findings: &mut Vec<DoctorFinding>) {
     if storage.free_bytes < FREE_BYTES_MIN {
         let free = Budget::show(storage.free_bytes);
-        findings.push(DoctorFinding::problem(format!(
-            "only {free} are free; free some space, or choose another directory"
-        )));
+        findings.push(DoctorFinding::problem(
+            FREE_SPACE,
+            format!("only {free} are free; free some space, or choose another directory"),
+        ));
     }
     if storage.free_files.is_some_and(|files| files < 1000) {
-        findings.push(DoctorFinding::problem("the file system has almost no free inodes".to_owned()));
+        findings.push(DoctorFinding::problem(FREE_SPACE, "the file system has almost no free inodes".to_owned()));
     }
     if storage.is_memory {
-        findings.push(DoctorFinding::note(
+        findings.push(DoctorFinding::note(FILE_SYSTEM,
             "files in this directory are in memory: they count against the budget, and are lost when the machine restarts"
                 .to_owned(),
         ));
     }
     if storage.is_shared {
-        findings.push(DoctorFinding::note(format!(
+        findings.push(DoctorFinding::note(FILE_SYSTEM, format!(
             "{} may be shared with machines that do not share its locks: start only one run (a second one is detected, \
              but its work is lost)",
             storage.file_system
@@ -161,6 +195,7 @@ fn of_storage(storage: &FileSystem, findings: &mut Vec<DoctorFinding>) {
     }
     if !storage.direct {
         findings.push(DoctorFinding::note(
+            "direct I/O",
             "files in this directory use the page cache, which counts against the limit of a control group".to_owned(),
         ));
     }
@@ -169,13 +204,13 @@ fn of_storage(storage: &FileSystem, findings: &mut Vec<DoctorFinding>) {
 /// Checks the lock, without creating a run directory.
 fn of_lock(disk: &RealDisk, measured_dir: &Path, exists: bool, findings: &mut Vec<DoctorFinding>) {
     let finding = match disk.lock_holder(&measured_dir.join("lock")) {
-        Ok(Some(holder)) if exists => Some(DoctorFinding::note(format!("in use by {holder}"))),
-        Err(error) if exists => Some(DoctorFinding::problem(error.to_string())),
+        Ok(Some(holder)) if exists => Some(DoctorFinding::note(DIRECTORY, format!("in use by {holder}"))),
+        Err(error) if exists => Some(DoctorFinding::problem(DIRECTORY, error.to_string())),
         _ => None,
     };
     findings.extend(finding);
     if let Err(error) = probe_lock(measured_dir) {
-        findings.push(DoctorFinding::problem(error.to_string()));
+        findings.push(DoctorFinding::problem(DIRECTORY, error.to_string()));
     }
 }
 
@@ -188,6 +223,8 @@ struct MachineReport<'a> {
     measured_dir: PathBuf,
     storage: Option<FileSystem>,
     speeds: Vec<(Io, Speed)>,
+    /// Speed of a core, 1 for the reference, if it was measured.
+    core_speed: Option<f64>,
     findings: Vec<DoctorFinding>,
 }
 
@@ -215,35 +252,50 @@ impl MachineReport<'_> {
         if !self.exists {
             at += &format!(", to be created in {}", self.measured_dir.display());
         }
-        lines.push(("directory", at));
+        lines.push((DIRECTORY, at));
         if let Some(storage) = &self.storage {
             let files =
                 storage.free_files.map_or(String::new(), |files| format!(", {}", quantity::plural(files, "file")));
-            lines.push(("file system", storage.file_system.clone()));
-            lines.push(("free space", Budget::show(storage.free_bytes) + &files));
+            lines.push((FILE_SYSTEM, storage.file_system.clone()));
+            lines.push((FREE_SPACE, Budget::show(storage.free_bytes) + &files));
             lines.push(("direct I/O", if storage.direct { "yes" } else { "no" }.to_owned()));
         }
         for (io, speed) in &self.speeds {
             let rate = |rate: f64| Budget::show(rate as u64);
-            let name = if *io == Io::Uring { "disk by uring" } else { "disk by plain" };
             lines.push((
-                name,
+                disk_line(*io),
                 format!(
-                    "{}/s written, {}/s read, durable in {}",
+                    "{}/s written, {}/s read, {} random reads/s, durable in {}",
                     rate(speed.write),
                     rate(speed.read),
+                    quantity::grouped(speed.operations as u64),
                     quantity::time(speed.sync_seconds)
                 ),
             ));
         }
-        let mut text: String = lines.iter().map(|(name, what)| format!("{name:<14} {what}\n")).collect();
-        for finding in &self.findings {
-            text += &format!("{}: {}\n", if finding.is_problem { "PROBLEM" } else { "note" }, finding.what);
+        if let Some(core_speed) = self.core_speed {
+            lines.push(("core speed", format!("{:.0} % of the reference, by a small build", core_speed * 100.0)));
         }
-        if self.findings.is_empty() {
+        if self.storage.is_none() {
+            lines.push((FILE_SYSTEM, "not known".to_owned()));
+        }
+        let mut text: String = lines.iter().map(|(name, what)| self.line(name, what)).collect();
+        if !self.findings.iter().any(|finding| finding.is_problem) {
             text += "ready for a run\n";
         }
         text
+    }
+
+    /// Renders a line with its verdict, and the findings about it.
+    fn line(&self, name: &str, what: &str) -> String {
+        let findings = || self.findings.iter().filter(|finding| finding.line == name);
+        let verdict = match (findings().any(|finding| finding.is_problem), findings().next()) {
+            (true, _) => "PROBLEM",
+            (false, Some(_)) => "note",
+            (false, None) => "ok",
+        };
+        let head = format!("{verdict:<7} {name:<14} {what}\n");
+        findings().fold(head, |text, finding| text + &format!("{:8}  {}\n", "", finding.what))
     }
 
     fn json(&self) -> serde_json::Value {
@@ -253,10 +305,12 @@ impl MachineReport<'_> {
                 "io": io.to_string(),
                 "write_bytes_a_second": speed.write,
                 "read_bytes_a_second": speed.read,
+                "random_reads_a_second": speed.operations,
                 "sync_seconds": speed.sync_seconds,
             })
         });
-        let findings = self.findings.iter().map(|of| json!({ "problem": of.is_problem, "what": of.what }));
+        let findings =
+            self.findings.iter().map(|of| json!({ "line": of.line, "problem": of.is_problem, "what": of.what }));
         json!({
             "processor": machine.processor,
             "cores": clock::cores(),
@@ -275,6 +329,7 @@ impl MachineReport<'_> {
             "free_bytes": self.storage.as_ref().map(|storage| storage.free_bytes),
             "direct": self.storage.as_ref().map(|storage| storage.direct),
             "speeds": speeds.collect::<Vec<_>>(),
+            "core_speed": self.core_speed,
             "findings": findings.collect::<Vec<_>>(),
         })
     }

@@ -1,4 +1,4 @@
-//! `awari explain`: explains why a stage is or is not up to date.
+//! `awari explain`: lists the stages of a build, or explains why one is or is not up to date.
 
 use crate::args::ExplainArgs;
 use crate::builds::request::ResolvedBuild;
@@ -9,7 +9,9 @@ use crate::text::screen::Width;
 use crate::text::table::TextTable;
 use disk::{RealDisk, clock};
 use pipeline::orchestrator::{ComparedField, ExplainedArtifact, Explanation};
-use pipeline::{Exit, Orchestrator};
+use pipeline::{Exit, Orchestrator, Plan, StageName, Standing, Work};
+use serde::Serialize;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Exit> {
@@ -18,13 +20,53 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Exit> {
     let dir = request.dir();
     let options = request.options(Some(&args.selection));
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
-    let explanation = orchestrator.explain(&args.stage)?;
+    let Some(stage) = &args.stage else {
+        let plan = orchestrator.plan()?;
+        let stages = listed(&plan, request.work());
+        if args.json {
+            print_json(&stages)?;
+        } else {
+            print_text(&list(&stages, &plan))?;
+        }
+        return Ok(Exit::Done);
+    };
+    let explanation = orchestrator.explain(stage)?;
     if args.json {
         print_json(&explanation)?;
     } else {
         print_text(&text(&explanation))?;
     }
     Ok(Exit::Done)
+}
+
+/// A stage of a build, and its state.
+#[derive(Serialize)]
+struct ListedStage {
+    stage: StageName,
+    standing: Standing,
+    /// Why it has this state.
+    why: String,
+}
+
+/// Lists all stages in the order in which they run.
+fn listed(plan: &Plan, work: &dyn Work) -> Vec<ListedStage> {
+    let to_run = plan.steps.iter().map(|step| (&step.stage, step.reason.to_string()));
+    let why: HashMap<_, _> = to_run.chain(plan.fresh.iter().map(|of| (&of.stage, of.why.to_string()))).collect();
+    let stages = work.graph().stages().iter().map(|of| &of.name);
+    let state = |stage: &StageName| {
+        let why = why.get(stage).cloned().unwrap_or_default();
+        ListedStage { stage: stage.clone(), standing: plan.standing(stage), why }
+    };
+    stages.map(state).collect()
+}
+
+fn list(stages: &[ListedStage], plan: &Plan) -> String {
+    let mut table = TextTable::new(&["stage", "state", "why"]);
+    for ListedStage { stage, standing, why } in stages {
+        table.add_row([stage.to_string(), standing.to_string(), why.clone()]);
+    }
+    let counts = plan.stage_counts();
+    format!("{}\n{}: {counts}\n", table.fit(Width::stdout()), quantity::plural(counts.stages() as u64, "stage"))
 }
 
 fn text(explanation: &Explanation) -> String {

@@ -1,6 +1,7 @@
 //! `awari plan MANIFEST --ranks R`: predictions for the stages that a job of several ranks would run.
 
 use crate::builds::job_table::{JsonBusy, verdict};
+use crate::builds::plan_lines::PlanLine;
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;
@@ -75,6 +76,20 @@ impl PredictedStages {
         }
     }
 
+    /// Returns the prediction for these stages and others after them.
+    fn followed_by(self, next: PredictedStages) -> PredictedStages {
+        PredictedStages {
+            seconds: self.seconds + next.seconds,
+            busy: self.busy + next.busy,
+            cpu_seconds: self.cpu_seconds + next.cpu_seconds,
+            sent_bytes: self.sent_bytes + next.sent_bytes,
+            file_bytes: self.file_bytes + next.file_bytes,
+            memory_bytes: self.memory_bytes.max(next.memory_bytes),
+            scratch_bytes: self.scratch_bytes.max(next.scratch_bytes),
+            disk_bytes: self.disk_bytes.max(next.disk_bytes),
+        }
+    }
+
     /// Returns the prediction for stages that belong to no database, which rank 0 runs alone.
     fn of_rank_0(steps: &[&PlannedStage]) -> PredictedStages {
         let seconds = steps.iter().map(|step| step.cost.seconds).sum();
@@ -105,8 +120,8 @@ impl<'a> JobPlan<'a> {
         of_stage.map_or_else(|| PredictedStages::of_rank_0(steps), |job| PredictedStages::of(job, steps.len()))
     }
 
-    /// Returns a table of stages, each line of one kind of one database, and what all of them take.
-    pub(crate) fn text(&self, lines: &[Vec<&PlannedStage>]) -> String {
+    /// Returns a table of stages, and what all of them take.
+    pub(crate) fn text(&self, lines: &[PlanLine]) -> String {
         let headings = [
             "stage",
             "positions",
@@ -136,12 +151,16 @@ impl<'a> JobPlan<'a> {
         let mut table = TextTable::new(&headings).numbers(1..headings.len() - 1).optional(&optional);
         let (mut seconds, mut busy, mut sent) = (0.0, BusySeconds::default(), 0.0);
         for line in lines {
-            let (step, of) = (line[0], self.predicted(line));
-            let last = line[line.len() - 1].stage.parameters().last().filter(|_| line.len() > 1);
+            let of = line.groups.iter().map(|group| self.predicted(group));
+            let Some(of) = of.reduce(PredictedStages::followed_by) else { continue };
+            let positions = match line.folded() {
+                Some(_) => String::new(),
+                None => quantity::grouped(line.first().cost.positions),
+            };
             (seconds, busy, sent) = (seconds + of.seconds, busy + of.busy, sent + of.sent_bytes);
             table.add_row([
-                last.map_or_else(|| step.stage.to_string(), |last| format!("{}..{last}", step.stage)),
-                quantity::grouped(step.cost.positions),
+                line.name(),
+                positions,
                 quantity::time(of.seconds),
                 quantity::time(of.busy.cores),
                 quantity::time(of.busy.network),

@@ -20,7 +20,7 @@ pub(crate) struct ObservedRun {
 pub(crate) fn observe(disk: &RealDisk, dir: &Path) -> Result<ObservedRun> {
     let request = match ResolvedBuild::of_directory(disk, dir) {
         Ok(request) => request,
-        Err(error @ CliError::NotADirectory(_)) => return Err(error),
+        Err(error @ (CliError::NotADirectory(_) | CliError::DanglingLink { .. })) => return Err(error),
         Err(error) => {
             error.show();
             say("showing the journal without the manifest");

@@ -1,23 +1,26 @@
 //! `awari plan`: what `run` would do.
 
-use crate::args::PlanArgs;
+use crate::args::{PlanArgs, PlanFormat};
 use crate::builds::codecs;
 use crate::builds::doctor::nearest;
+use crate::builds::idle_changes::idle_changes;
 use crate::builds::job_plan::{JobPlan, JsonJobPlan};
 use crate::builds::job_table::{JobTable, job_heading};
 use crate::builds::method_table::{JsonMachine, JsonPrediction, MethodTable, heading, refusals};
+use crate::builds::plan_lines::lines;
 use crate::builds::request::{ResolvedBuild, refuse_job};
+use crate::builds::stage_graph;
 use crate::error::Result;
 use crate::files::databases::solved;
-use crate::text::output::{print_json, print_text};
+use crate::text::output::{print, print_json, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;
 use crate::text::terminal::say;
 use disk::{Disk, RealDisk};
-use pipeline::plan::PlannedStage;
 use pipeline::preflight::Resources;
-use pipeline::{Budget, Exit, Orchestrator, Plan, SchedulePrediction, StageCounts};
+use pipeline::status::status;
+use pipeline::{Budget, Exit, Orchestrator, Plan, SchedulePrediction, StageCounts, Work};
 use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;
@@ -33,6 +36,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
     if settings.ranks > 1 {
         refuse_job(settings)?;
     }
+    let is_json = args.format() == PlanFormat::Json;
     if let Some(stones) = args.databases() {
         // The free disk space of this machine is that of the run directory.
         let mut hardware = settings.hardware;
@@ -41,13 +45,17 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         }
         let settings = settings.clone().for_machine(hardware, settings.memory_bytes, settings.threads);
         match args.ranks {
-            Some(_) => JobTable::new(&settings, stones).show(machine, args.json)?,
-            None => MethodTable::new(&settings, stones).show(machine, args.json)?,
+            Some(_) => JobTable::new(&settings, stones).show(machine, is_json)?,
+            None => MethodTable::new(&settings, stones).show(machine, is_json)?,
         }
         return Ok(Exit::Done);
     }
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), request.options(Some(&args.selection)));
     let plan = orchestrator.plan()?;
+    if args.format() == PlanFormat::Dot {
+        print(&stage_graph::dot(request.work().graph(), &plan))?;
+        return Ok(if args.check && !plan.steps.is_empty() { Exit::WorkPending } else { Exit::Done });
+    }
     let hardware = &settings.hardware;
     let schedule = if settings.stages_at_a_time == 1 {
         None
@@ -59,7 +67,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         Some(orchestrator.schedule(&plan, disk_free))
     };
     let job = args.ranks.is_some().then(|| JobPlan::new(request.work().plan()));
-    if args.json {
+    if is_json {
         let methods =
             solved(&plan).into_iter().map(|stones| MethodChoice::new(request.work().plan(), stones)).collect();
         print_json(&JsonPlan {
@@ -79,6 +87,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
         }
         print_text(&text(&plan, schedule.as_ref(), args.all))?;
         print_text(&methods(request.work().plan(), &solved(&plan), args.all))?;
+    }
+    if plan.steps.is_empty() {
+        let before = ResolvedBuild::of_directory(&disk, &dir).ok().flatten();
+        let status = status(&disk, &dir, Some(request.work()), settings.keep)?;
+        idle_changes(before.as_ref(), settings, &status, &dir).into_iter().for_each(say);
     }
     if let Some(kept) = codecs::kept(&disk, settings, &dir, &plan) {
         say(kept);
@@ -174,24 +187,6 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
     )
 }
 
-/// Groups steps by line: one step each, or those of one kind for all bounds of a database.
-fn lines(plan: &Plan, all: bool) -> Vec<Vec<&PlannedStage>> {
-    let mut lines: Vec<Vec<&PlannedStage>> = Vec::new();
-    for step in &plan.steps {
-        let parameters = step.stage.parameters();
-        let same = |line: &&mut Vec<&PlannedStage>| {
-            line[0].stage.kind() == step.stage.kind() && line[0].stage.parameters().first() == parameters.first()
-        };
-        // Searches from the end: the kinds of stages alternate, so the group is near.
-        let line = lines.iter_mut().rev().take(3).find(same).filter(|_| parameters.len() > 1 && !all);
-        match line {
-            Some(line) => line.push(step),
-            None => lines.push(vec![step]),
-        }
-    }
-    lines
-}
-
 fn text(plan: &Plan, schedule: Option<&SchedulePrediction>, all: bool) -> String {
     let counts = plan.stage_counts();
     let mut text = String::new();
@@ -201,15 +196,19 @@ fn text(plan: &Plan, schedule: Option<&SchedulePrediction>, all: bool) -> String
         let headings = ["stage", "positions", "time", "memory", "disk", "why"];
         let mut table = TextTable::new(&headings).numbers(1..5).optional(&["disk", "memory", "positions"]);
         for line in lines(plan, all) {
-            let (step, last) = (line[0], line[line.len() - 1]);
-            let upto = last.stage.parameters().last().filter(|_| line.len() > 1);
+            let (positions, why) = match line.folded() {
+                Some(stages) => {
+                    (String::new(), format!("{stages} stages of less than a second each; --all lists them"))
+                }
+                None => (quantity::grouped(line.first().cost.positions), line.first().reason.to_string()),
+            };
             table.add_row([
-                upto.map_or_else(|| step.stage.to_string(), |upto| format!("{}..{upto}", step.stage)),
-                quantity::grouped(step.cost.positions),
-                quantity::time(line.iter().map(|step| step.cost.seconds).sum()),
-                Budget::show(line.iter().map(|step| step.cost.memory_bytes).max().unwrap_or(0)),
-                Budget::show(line.iter().map(|step| step.cost.disk_bytes).max().unwrap_or(0)),
-                step.reason.to_string(),
+                line.name(),
+                positions,
+                quantity::time(line.steps().map(|step| step.cost.seconds).sum()),
+                Budget::show(line.steps().map(|step| step.cost.memory_bytes).max().unwrap_or(0)),
+                Budget::show(line.steps().map(|step| step.cost.disk_bytes).max().unwrap_or(0)),
+                why,
             ]);
         }
         let prediction = &plan.prediction;

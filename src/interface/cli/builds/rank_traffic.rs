@@ -1,8 +1,8 @@
 //! Work, traffic and balance of the stages that several ranks ran, for `awari status`.
 
 use crate::text::quantity;
-use pipeline::StageName;
 use pipeline::status::StageStatus;
+use pipeline::{Budget, StageName};
 use std::fmt::Write;
 
 /// Number of stages that are listed, the last ones.
@@ -55,7 +55,7 @@ pub(crate) fn summary(stages: &[StageStatus]) -> String {
         "{} done by up to {most:.0} ranks: sent {} in {}, computed {} of the time, waited for messages {} (most: of one \
          rank, by the mean)\n",
         quantity::plural(all.len() as u64, "stage"),
-        megabytes(sum(|one| one.bytes_sent)),
+        size(sum(|one| one.bytes_sent)),
         quantity::plural(sum(|one| one.messages_sent) as u64, "message"),
         percent(sum(|one| one.computed_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
         percent(sum(|one| one.waited_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
@@ -64,24 +64,24 @@ pub(crate) fn summary(stages: &[StageStatus]) -> String {
         let _ = writeln!(
             text,
             "  {:<12} {:.0} ranks, sent {} in {}, computed {}, waited {}, most: {:.2} of the work, {:.2} sent, {:.2} of the \
-             disk, {:.0} MB of memory",
+             disk, {} of memory",
             one.stage,
             one.ranks,
-            megabytes(one.bytes_sent),
+            size(one.bytes_sent),
             quantity::plural(one.messages_sent as u64, "message"),
             percent(one.computed_share),
             percent(one.waited_share),
             one.work_most_by_mean,
             one.bytes_most_by_mean,
             one.disk_most_by_mean,
-            one.memory_bytes / 1e6,
+            size(one.memory_bytes),
         );
     }
     text
 }
 
-fn megabytes(bytes: f64) -> String {
-    format!("{:.1} MB", bytes / 1e6)
+fn size(bytes: f64) -> String {
+    Budget::show(bytes as u64)
 }
 
 fn percent(share: f64) -> String {
@@ -123,11 +123,11 @@ mod tests {
         let text = summary(&[stage("sweep:8", 2, 2.0, 0.25), stage("sweep:9", 4, 3.0, 0.5), alone()]);
         let stage = |name: &str, ranks, waited| {
             format!(
-                "  {name}      {ranks} ranks, sent 2.5 MB in 1,200 messages, computed 50 %, waited {waited} %, most: 1.25 of the \
-                 work, 1.00 sent, 1.12 of the disk, 300 MB of memory\n"
+                "  {name}      {ranks} ranks, sent 2.38 MiB in 1,200 messages, computed 50 %, waited {waited} %, most: 1.25 of the \
+                 work, 1.00 sent, 1.12 of the disk, 286 MiB of memory\n"
             )
         };
-        let all = "2 stages done by up to 4 ranks: sent 5.0 MB in 2,400 messages, computed 50 % of the time, waited for \
+        let all = "2 stages done by up to 4 ranks: sent 4.77 MiB in 2,400 messages, computed 50 % of the time, waited for \
                    messages 44 % (most: of one rank, by the mean)\n";
         let expected = [all.to_owned(), stage("sweep:8", 2, 25), stage("sweep:9", 4, 50)].concat();
         assert_eq!(text, expected);
@@ -137,7 +137,7 @@ mod tests {
     fn the_last_stages_are_listed() {
         let stages: Vec<_> = (0..20).map(|stones| stage(&format!("counting:{stones}"), 3, 1.0, 0.5)).collect();
         let text = summary(&stages);
-        assert!(text.starts_with("20 stages done by up to 3 ranks: sent 50.0 MB"), "{text}");
+        assert!(text.starts_with("20 stages done by up to 3 ranks: sent 47.7 MiB"), "{text}");
         assert_eq!(text.lines().count(), 1 + STAGES_MAX);
         assert!(text.contains("counting:19") && !text.contains("counting:13 "), "{text}");
     }

@@ -2,7 +2,7 @@
 
 use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
 use crate::error::{CliError, Result};
-use crate::text::shell::command_line;
+use crate::text::shell::{command_line, own_command};
 use disk::{Disk, DiskError};
 use pipeline::manifest::{Diagnostic, MANIFEST_BYTES_MAX, Origin};
 use pipeline::{Budget, Manifest, RunOptions, StageName};
@@ -190,7 +190,7 @@ pub(crate) fn run_options(settings: &Settings) -> RunOptions {
         threads: settings.threads,
         memory: Budget::new(settings.memory_bytes),
         snapshot_interval: settings.snapshot,
-        command: command_line(std::env::args_os()),
+        command: command_line(own_command()),
         program: PROGRAM.to_owned(),
         ..RunOptions::default()
     }
@@ -333,8 +333,11 @@ fn read_text(disk: &dyn Disk, path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| CliError::NotText { path: path.to_path_buf() })
 }
 
-/// Refuses a run directory that is a file or a special file.
+/// Refuses a run directory that is a file or a special file, or a link to nothing.
 pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    if let (Ok(target), false) = (dir.read_link(), dir.exists()) {
+        return Err(CliError::DanglingLink { link: dir.to_path_buf(), target });
+    }
     match disk.bytes(dir) {
         Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
         Err(_) if dir.exists() && !dir.is_dir() => Err(CliError::NotADirectory(dir.to_path_buf())),

@@ -3,6 +3,7 @@
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::books::book_summary::BookSummary;
 use crate::builds::codecs;
+use crate::builds::idle_changes::idle_changes;
 use crate::builds::job_watch::{LedJob, WatchObserver, run_in_role};
 use crate::builds::logs::{self, LogObserver};
 use crate::builds::progress::{ProgressDisplay, exit_of};
@@ -13,7 +14,7 @@ use crate::files::databases::library;
 use crate::files::stats::recorded;
 use crate::text::quantity;
 use crate::text::screen::Width;
-use crate::text::shell::command_line;
+use crate::text::shell::{command_line, own_command, path_argument};
 use crate::text::terminal::{say, say_unwrapped};
 use disk::{Disk, DiskError, RealDisk, machine};
 use pipeline::journal::JournalError;
@@ -42,6 +43,8 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
         request = request.led(Arc::clone(job.leader()));
     }
     let dir = request.dir();
+    // Each run replaces the manifest of the directory.
+    let before = ResolvedBuild::of_directory(&disk, &dir).ok().flatten();
     let watch = job.map(|job| job.watch(&dir)).transpose()?;
     let shown = ProgressDisplay::new(args.progress);
     let attempts_max = args.attempts.map(|attempts| attempts as usize);
@@ -96,6 +99,7 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
     if done.ran.is_empty() {
         let bytes = status.artifacts.iter().map(|artifact| artifact.bytes).fold(0, u64::saturating_add);
         say(idle(&done.plan, bytes));
+        idle_changes(before.as_ref(), request.settings(), &status, &dir).into_iter().for_each(say);
     } else {
         say(summary.published());
         if let Some(book) = BookSummary::new(&status) {
@@ -123,6 +127,7 @@ fn present(disk: &dyn Disk, dir: &Path, stones: u32) {
     // The name under which the program was started, so that the commands can be pasted.
     let program = std::env::args_os().next().unwrap_or_else(|| "awari".into());
     let command = |label: &str, verb: &str, more: &str| {
+        let dir = path_argument(dir);
         let words = [program.as_os_str(), OsStr::new(verb), OsStr::new("--dir"), dir.as_os_str()];
         say_unwrapped(format_args!("{label:<7} {}{more}", command_line(words)));
     };
@@ -142,7 +147,7 @@ struct NextSteps<'a> {
 impl NextSteps<'_> {
     /// Returns lines with commands to paste, each with its purpose.
     fn lines(&self, error: &PipelineError) -> Vec<String> {
-        let dir = self.dir.display().to_string();
+        let dir = path_argument(self.dir).display().to_string();
         let command = |words: &[&str]| command_line(words.iter().map(|word| (*word).to_owned()));
         let again = resuming(self.args, &BTreeSet::new());
         match error {
@@ -178,17 +183,19 @@ impl NextSteps<'_> {
     }
 }
 
-/// Returns the `awari plan` command for an `awari run` command.
+/// Returns the `awari plan` command for an `awari run` command, which a launcher may precede.
 fn planning(run: &str) -> String {
     // Options that `plan` does not have.
     const OF_RUNS_ONLY: [&str; 4] = ["--progress", "--io", "--log", "--attempts"];
     let mut words = Vec::new();
     let mut rest = run.split(' ');
     while let Some(word) = rest.next() {
-        if OF_RUNS_ONLY.contains(&word) {
+        if let ("run", Some(program), false) = (word, words.last().copied(), words.contains(&"plan")) {
+            words = vec![program, "plan"];
+        } else if OF_RUNS_ONLY.contains(&word) {
             rest.next();
         } else if !OF_RUNS_ONLY.iter().any(|option| word.split('=').next() == Some(option)) {
-            words.push(if words.len() == 1 { "plan" } else { word });
+            words.push(word);
         }
     }
     words.join(" ")
@@ -209,7 +216,7 @@ fn resuming(args: &RunArgs, ran: &BTreeSet<String>) -> String {
     let done: Vec<&String> = force.iter().filter(|name| ran.contains(*name)).collect();
     let mut words = Vec::new();
     let is_done = |stage: &OsStr| done.iter().any(|done| stage == done.as_str());
-    let mut arguments = std::env::args_os();
+    let mut arguments = own_command().into_iter();
     while let Some(word) = arguments.next() {
         if word == "--force" {
             match arguments.next() {
@@ -235,5 +242,6 @@ mod tests {
     fn plan_commands_omit_options_of_runs_only() {
         let run = "awari run 'a b.toml' --progress none --dir x --log=debug --memory 1GiB --io plain";
         assert_eq!(planning(run), "awari plan 'a b.toml' --dir x --memory 1GiB");
+        assert_eq!(planning("mpirun -n 4 ./awari run m.toml --dir run"), "./awari plan m.toml --dir run");
     }
 }

@@ -147,7 +147,8 @@ done
 
 /// Returns the `awari run` command with the changes of this command.
 fn command(manifest: String, changes: &ChangeArgs) -> Result<Vec<String>> {
-    let program = std::env::args_os().next().map_or_else(|| Ok("awari".to_owned()), |name| text(Path::new(&name)))?;
+    // By its path: the search path of the nodes may have another program of this name, or none.
+    let program = std::env::current_exe().map_or_else(|_| Ok("awari".to_owned()), |path| text(&path))?;
     let mut words = vec![program, "run".to_owned(), manifest, format!("--attempts={ATTEMPTS_MAX}")];
     // With `=`, the value may begin with a hyphen.
     words.extend(changes.set.iter().map(|(key, value)| format!("--set={key}={value}")));

@@ -7,7 +7,7 @@ use crate::builds::request::{ResolvedBuild, refuse_job};
 use crate::error::{CliError, Result};
 use crate::text::output::print;
 use crate::text::quantity;
-use crate::text::shell::command_line;
+use crate::text::shell::{command_line, path_argument};
 use crate::text::terminal::say;
 use disk::RealDisk;
 use pipeline::orchestrator::{OutputComparison, ScratchDirectory, StageOutput, StageRerun};
@@ -61,7 +61,7 @@ fn rerun(args: &StageArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Ex
 /// Returns the command that builds the inputs of the stage.
 fn building(args: &StageArgs, dir: &Path, maker: &StageName) -> String {
     let mut words: Vec<OsString> = vec!["awari".into(), "run".into(), args.manifest.manifest.clone().into()];
-    words.extend(["--dir".into(), dir.into(), "--until".into(), maker.to_string().into()]);
+    words.extend(["--dir".into(), path_argument(dir).into(), "--until".into(), maker.to_string().into()]);
     for (key, value) in &args.manifest.changes.set {
         words.extend(["--set".into(), format!("{key}={value}").into()]);
     }

@@ -8,11 +8,12 @@ use crate::builds::progress::StagePace;
 use crate::builds::rank_traffic;
 use crate::builds::summary::DatabaseSummary;
 use crate::builds::watch;
-use crate::error::Result;
+use crate::error::{CliError, Result};
 use crate::text::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
-use crate::text::shell::building;
+use crate::text::shell::{building, command_line, path_argument};
+use crate::text::table::TextTable;
 use disk::{Disk, RealDisk, clock};
 use oracle::Library;
 use pipeline::directory::manifest_path;
@@ -27,7 +28,7 @@ const STAGES_LISTED_MAX: usize = 12;
 
 pub(crate) fn run(args: &StatusArgs) -> Result<Exit> {
     let disk = RealDisk::default();
-    let dir = &args.dir;
+    let Some(dir) = &args.dir else { return list(&disk, args.json) };
     if args.watch {
         return watch::run(&disk, dir, args.json);
     }
@@ -54,6 +55,36 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit> {
         text.push_str(&unrecorded(&disk, dir)?);
     }
     print_text(&text)?;
+    Ok(Exit::Done)
+}
+
+/// The parent of the run directories of manifests that name none.
+const RUNS: &str = "runs";
+
+/// Lists the run directories in [`RUNS`].
+fn list(disk: &RealDisk, json: bool) -> Result<Exit> {
+    let mut all = Vec::new();
+    for dir in disk.list_directories(Path::new(RUNS))? {
+        match observe(disk, &dir) {
+            Err(CliError::NoRunDirectory(_)) => {}
+            seen => all.push(seen?.status),
+        }
+    }
+    if all.is_empty() {
+        return Err(CliError::NoRuns);
+    }
+    if json {
+        print_json(&all)?;
+        return Ok(Exit::Done);
+    }
+    let mut table = TextTable::new(&["directory", "latest run", "stages"]);
+    for status in &all {
+        let state = status.run.as_ref().map_or_else(|| "no run yet".to_owned(), state);
+        let counts = status.counts.map_or_else(|| "no manifest".to_owned(), |counts| counts.to_string());
+        table.add_row([status.directory.display().to_string(), state, counts]);
+    }
+    let first = command_line([path_argument(&all[0].directory)]);
+    print_text(&format!("{}\none of them: awari status --dir {first}\n", table.fit(Width::stdout())))?;
     Ok(Exit::Done)
 }
 
@@ -120,28 +151,26 @@ fn head(status: &Status, has_manifest: bool) -> String {
 }
 
 fn latest(run: &RunStatus) -> String {
-    let began = clock::utc(run.started_at);
-    let mut text = format!("run {}: {}\n  ", run.number, run.command);
+    let more = match &run.state {
+        RunState::Running => format!(" as process {} on {}", run.pid, run.host),
+        RunState::Done => String::new(),
+        RunState::Stopped | RunState::Interrupted => "; the same command resumes".to_owned(),
+        RunState::Failed(message) => format!(": {message}"),
+    };
+    let (number, command, began) = (run.number, &run.command, clock::utc(run.started_at));
+    format!("run {number}: {command}\n  {}{more} (began {began})\n", state(run))
+}
+
+/// Describes the state of a run, without causes and remedies.
+fn state(run: &RunStatus) -> String {
     let ended = run.ended_at.map_or(String::new(), |at| format!(" at {}", clock::utc(at)));
     match &run.state {
-        RunState::Running => {
-            let _ = write!(text, "running for {} as process {} on {}", quantity::about(run.seconds), run.pid, run.host);
-        }
-        RunState::Done => {
-            let _ = write!(text, "done{ended}");
-        }
-        RunState::Stopped => {
-            let _ = write!(text, "stopped on request{ended}; the same command resumes");
-        }
-        RunState::Failed(message) => {
-            let _ = write!(text, "failed{ended}: {message}");
-        }
-        RunState::Interrupted => {
-            let _ = write!(text, "killed after at least {}; the same command resumes", quantity::time(run.seconds));
-        }
+        RunState::Running => format!("running for {}", quantity::about(run.seconds)),
+        RunState::Done => format!("done{ended}"),
+        RunState::Stopped => format!("stopped on request{ended}"),
+        RunState::Failed(_) => format!("failed{ended}"),
+        RunState::Interrupted => format!("killed after at least {}", quantity::time(run.seconds)),
     }
-    let _ = writeln!(text, " (began {began})");
-    text
 }
 
 fn is_open(state: &StageState) -> bool {

@@ -3,11 +3,12 @@
 use crate::args::StopArgs;
 use crate::builds::observed_run::observe;
 use crate::error::{CliError, Result};
-use crate::text::shell::command_line;
+use crate::text::shell::{command_line, path_argument};
 use crate::text::terminal::say;
 use disk::RealDisk;
 use pipeline::status::{RunState, holder};
 use pipeline::{Exit, StopRequest};
+use std::ffi::OsStr;
 
 pub(crate) fn run(args: &StopArgs) -> Result<Exit> {
     let disk = RealDisk::default();
@@ -20,7 +21,9 @@ pub(crate) fn run(args: &StopArgs) -> Result<Exit> {
         return Err(CliError::NoRun { dir: dir.clone(), holder });
     };
     StopRequest { run: run.number }.post(&disk, dir)?;
-    let watch = ["awari", "status", "--dir", &dir.display().to_string(), "--watch"].map(str::to_owned);
+    let watched = path_argument(dir);
+    let watch =
+        ["awari", "status", "--dir"].map(OsStr::new).into_iter().chain([watched.as_os_str(), OsStr::new("--watch")]);
     say(format_args!(
         "run {} (process {} on {}) was asked to stop: it finishes the current step and exits with 75; to watch it:\n  {}",
         run.number,

@@ -1,5 +1,6 @@
 //! The databases of a run and their checks, as a table.
 
+use crate::files::databases::artifact;
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;
@@ -198,6 +199,13 @@ fn made(status: &Status, maker: Option<&StageName>, stones: u32) -> Option<Build
         }
     }
     measured(status, maker).map(|_| made)
+}
+
+/// Returns the method by which the database of some stones was computed; empty if it is not finished or not known.
+pub(crate) fn method_of_database(status: &Status, stones: u32) -> &'static str {
+    let name = artifact(stones);
+    let database = status.artifacts.iter().find(|database| database.artifact == name);
+    database.and_then(|database| database.stage.as_ref()).map_or("", |maker| method(status, maker, stones))
 }
 
 /// Returns the method by which a database was computed.

@@ -8,7 +8,7 @@ use crate::files::databases::{
 };
 use crate::signals;
 use crate::text::quantity;
-use crate::text::shell::{building, command_line};
+use crate::text::shell::{building, command_line, path_argument};
 use crate::text::terminal::say;
 use disk::{Disk, RealDisk};
 use exchange::{BestCaptures, ExchangeError, Exported, RestoreTarget};
@@ -140,7 +140,8 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit> {
 fn restoring(args: &RestoreArgs, stones_max: u32) -> String {
     let [awari, restore, from, dir, stones] = ["awari", "restore", "--from", "--dir", "--stones"].map(OsStr::new);
     let range = OsString::from(format!("0..{stones_max}"));
-    command_line([awari, restore, from, args.from.as_os_str(), dir, args.dir.as_os_str(), stones, &range])
+    let [source, directory] = [&args.from, &args.dir].map(|path| path_argument(path).into_os_string());
+    command_line([awari, restore, from, &source, dir, &directory, stones, &range])
 }
 
 /// Returns the error of a damaged or unreadable archive.
@@ -150,7 +151,7 @@ fn damaged_archive(error: StoreError, path: &Path) -> CliError {
     }
     let out = path.parent().unwrap_or(Path::new("."));
     let again = ["awari", "archive", "--dir", "DIR", "--force", "--out"].map(OsStr::new).into_iter();
-    let again = command_line(again.chain([out.as_os_str()]));
+    let again = command_line(again.chain([path_argument(out).as_os_str()]));
     CliError::Damaged {
         what: format!(
             "the archive {} is damaged: {}; to write it again from its database: {again}",

@@ -27,6 +27,7 @@ use pipeline::journal::{Contents, JournalState, Record};
 use pipeline::{ArtifactName, Directory, Exit, Orchestrator, PipelineError, Reason};
 use rebuild::{Rebuild, RebuildComparison, RebuildRequest, built_alike};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -136,6 +137,14 @@ enum VerifyStatus {
     Missing,
 }
 
+impl VerifyStatus {
+    /// Whether all checks passed, so that the message names no fault.
+    fn is_sound(self) -> bool {
+        use VerifyStatus::{Certified, Rebuilt, Sampled, Verified};
+        matches!(self, Verified | Sampled | Certified | Rebuilt)
+    }
+}
+
 /// The status of a database, with a message.
 struct DatabaseVerdict {
     status: VerifyStatus,
@@ -177,15 +186,23 @@ impl Verifier<'_> {
         let mut journal = OutcomeJournal { disk, dir, exists: disk.bytes(&journal_path(dir))?.is_some() };
         let mut outcomes = BTreeMap::new();
         let threads = threads(self.args.databases.threads)?;
-        print("stones,status\n")?;
+        // On a terminal, the lines on stderr say everything.
+        let is_list = !(std::io::stdout().is_terminal() && std::io::stderr().is_terminal());
+        if is_list {
+            print("stones,status\n")?;
+        }
         for stones in chosen {
             if let (Some(rebuild), Ok(_)) = (&self.rebuild, self.opened.sound.get(stones)) {
                 rebuild.up_to(stones)?;
             }
             let outcome = threads.install(|| self.verify_unchanged(stones, &outcomes))?;
-            print(&format!("{stones},{}\n", outcome.status))?;
+            if is_list {
+                print(&format!("{stones},{}\n", outcome.status))?;
+            }
             for line in &outcome.lines {
-                say(format_args!("{stones:>3}  {line}"));
+                let is_said = is_list || !outcome.status.is_sound();
+                let status = if is_said { String::new() } else { format!("{}: ", outcome.status) };
+                say(format_args!("{stones:>3}  {status}{line}"));
             }
             journal.record(self, stones, &outcome);
             outcomes.insert(stones, outcome.status);

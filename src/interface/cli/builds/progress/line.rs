@@ -18,7 +18,7 @@ const RATE_WITH_UNIT: usize = 14;
 const LEFT: usize = 16;
 
 /// The least and the largest width of a bar.
-const BAR: RangeInclusive<usize> = 8..=30;
+const BAR: RangeInclusive<usize> = 6..=30;
 
 /// The least and the largest width of an activity: all that is known of a pass.
 const ACTIVITY: RangeInclusive<usize> = 8..=62;
