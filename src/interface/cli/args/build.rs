@@ -187,7 +187,7 @@ Examples:
 
 Writes nothing, so it can be used while a run is active, also from another machine that shares the directory.")]
 pub(crate) struct StatusArgs {
-    /// Run directory [default: those in the directory `runs` are listed]
+    /// Run directory [default: those in `runs` are listed]
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
     pub(crate) dir: Option<PathBuf>,
     /// Refresh every second until the run ends; if no run is active, wait for one to begin
