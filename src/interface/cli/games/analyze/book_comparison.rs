@@ -116,3 +116,30 @@ impl BookComparison {
         json!({ "moves": self.moves, "left_by": left_by, "left_with": self.left.map(|(number, _)| number) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use book::Assessment;
+    use game::{Board, Pit};
+
+    #[test]
+    fn the_deeper_of_two_judges_is_named() {
+        let said = |loss: Hundredths, depth, is_error_by_search, search_depth| {
+            let value = Assessment::exact(-loss);
+            let (pit, child) = (Pit::ALL[0], Board::OPENING);
+            let reply = BookReply { pit, captured: 0, child, value, is_best: loss == 0, goes_on: depth > 1 };
+            ComparedMove { reply, loss, depth }.disagreement(is_error_by_search, search_depth)
+        };
+        assert_eq!(
+            said(0, 9, true, 4).as_deref(),
+            Some("no error by the book (9 moves deep), an error by the search (depth 4): the book looked deeper")
+        );
+        assert_eq!(
+            said(50, 2, false, 7).as_deref(),
+            Some("an error by the book (2 moves deep), no error by the search (depth 7): the search looked deeper")
+        );
+        assert!(said(300, 5, false, 5).is_some_and(|text| text.ends_with(": both looked as deep")));
+        assert_eq!([said(49, 9, false, 4), said(50, 9, true, 4)], [None, None]);
+    }
+}
