@@ -4,11 +4,13 @@ use super::queue_memory::QueueMemory;
 use super::request::BlockRequest;
 use std::io;
 
-/// A ring, of which there is none.
-pub(crate) enum Ring {}
+pub(crate) use NoRing as Ring;
 
-impl Ring {
-    pub(crate) fn new(_: QueueMemory) -> io::Result<Ring> {
+/// A ring, of which there is none.
+pub(crate) enum NoRing {}
+
+impl NoRing {
+    pub(crate) fn new(_: QueueMemory) -> io::Result<NoRing> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this program was built without io_uring"))
     }
 
