@@ -288,3 +288,21 @@ fn a_closed_terminal_stops_a_run() {
         "trap '' HUP; \"$AWARI\" run m.toml --dir ignored --set build.stones=0..8 & sleep 0.05; kill -HUP $!; wait $!";
     place.shell(script).is(0);
 }
+
+/// File systems with space but no inode, and read-only ones with a finished build.
+#[test]
+#[ignore = "slow tier: mounts file systems"]
+fn file_systems_that_refuse_files_are_named() {
+    if !Need::LoopDevice.is_met() {
+        return;
+    }
+    let place = TestDirectory::built(6);
+    fs::create_dir(place.path("full")).unwrap();
+    let mounted = |script: &str| place.shell(&format!("unshare --mount --propagation private sh -ec '{script}'"));
+    let full = mounted("mount -t tmpfs -o nr_inodes=12 tmpfs full; $AWARI run m.toml --dir full/run --progress none");
+    assert!([Some(12), Some(14)].contains(&full.code), "{full:?}");
+    assert!(full.err.contains("no inode left to ") && !full.err.contains("no space"), "{}", full.err);
+    let read_only = "mount --bind run run; mount -o remount,ro,bind run; $AWARI run m.toml";
+    mounted(read_only).is(0).says(&["nothing to do: "]);
+    mounted(&format!("{read_only} --set build.stones=0..7")).is(12).says(&["the file system is read-only"]);
+}

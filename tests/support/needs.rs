@@ -112,7 +112,7 @@ impl Need {
             Need::Mpirun => "cluster (mpi) and mpi-messaging (launched)",
             Need::Namespaces => "cluster (mpi::ranks_in_namespaces_build_the_files_of_one_machine)",
             Need::Slurm => "cluster (slurm)",
-            Need::LoopDevice => "hostile (unreadable_sectors)",
+            Need::LoopDevice => "hostile (unreadable_sectors, limits::file_systems_that_refuse_files_are_named)",
         }
     }
 

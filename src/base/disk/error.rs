@@ -95,6 +95,13 @@ pub enum DiskError {
         /// Bytes that were free, where known.
         free: Option<u64>,
     },
+    /// The file system has space, but no inode for another file.
+    #[error(
+        "no inode left to {operation} {}: the file system holds as many files as it can, whatever their size; remove some files or \
+         choose another directory, then repeat the command",
+        path.display()
+    )]
+    NoInode { operation: Operation, path: PathBuf },
     /// The permissions of a file or directory forbid it.
     #[error("cannot {operation} {}: permission denied; check the permissions and the owner of the file and of its directory", path.display())]
     PermissionDenied { operation: Operation, path: PathBuf },
@@ -137,6 +144,7 @@ impl DiskError {
     pub fn from_io(operation: Operation, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
+            io::ErrorKind::StorageFull if has_no_inode(&path) => DiskError::NoInode { operation, path },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 DiskError::NoSpace { operation, path, needed: None, free: None }
             }
@@ -160,7 +168,12 @@ impl DiskError {
 
     /// Whether the disk is full (`ENOSPC`, `EDQUOT`).
     pub fn is_no_space(&self) -> bool {
-        matches!(self, DiskError::NoSpace { .. })
+        matches!(self, DiskError::NoSpace { .. } | DiskError::NoInode { .. })
+    }
+
+    /// Whether the file system is read-only (`EROFS`).
+    pub fn is_read_only(&self) -> bool {
+        self.is_kind(io::ErrorKind::ReadOnlyFilesystem)
     }
 
     /// Whether the file is absent (`ENOENT`).
@@ -201,6 +214,7 @@ impl DiskError {
     pub fn path(&self) -> Option<&Path> {
         match self {
             DiskError::NoSpace { path, .. }
+            | DiskError::NoInode { path, .. }
             | DiskError::PermissionDenied { path, .. }
             | DiskError::TooLarge { path, .. }
             | DiskError::NoDirectory { path, .. }
@@ -229,6 +243,13 @@ impl DiskError {
     pub fn is_overtaken(&self) -> bool {
         matches!(self, DiskError::Overtaken { .. })
     }
+}
+
+/// Whether the file system of a path, which may not exist itself, counts its inodes and has none left, but space. The file that
+/// failed may have given one back.
+fn has_no_inode(path: &Path) -> bool {
+    let there = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    rustix::fs::statvfs(there).is_ok_and(|found| found.f_files > 0 && found.f_favail <= 1 && found.f_bavail > 0)
 }
 
 /// Whether an error code is one of the medium.
@@ -333,6 +354,22 @@ mod tests {
         );
         check(io::ErrorKind::NotFound, "cannot write /d/x: no such file or directory");
         check(io::ErrorKind::TimedOut, "cannot write /d/x: timed out");
+    }
+
+    #[test]
+    fn a_file_system_without_inodes_is_not_called_full() {
+        let error = DiskError::NoInode { operation: Operation::Create, path: "/d/x".into() };
+        assert!(error.is_no_space() && error.path() == Some(Path::new("/d/x")));
+        assert!(
+            error.to_string().starts_with("no inode left to create /d/x: the file system holds as many files"),
+            "{error}"
+        );
+        // One with inodes is full, and so is one that does not exist.
+        let here = tempfile::tempdir().unwrap();
+        for path in [here.path().join("x"), "/nowhere/at/all".into(), "x".into()] {
+            let error = DiskError::from_io(Operation::Create, &path, io::ErrorKind::StorageFull.into());
+            assert!(matches!(error, DiskError::NoSpace { .. }), "{error}");
+        }
     }
 
     #[test]

@@ -129,6 +129,11 @@ pub enum PipelineError {
 }
 
 impl PipelineError {
+    /// Whether the file system of the run directory is read-only.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self, PipelineError::Preflight(PreflightError::Directory { source, .. }) if source.is_read_only())
+    }
+
     /// Returns the exit code of the error.
     pub fn exit(&self) -> Exit {
         match self {

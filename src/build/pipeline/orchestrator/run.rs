@@ -81,7 +81,11 @@ impl Orchestrator<'_> {
     /// The error that ended the run early; finished work is kept.
     pub fn run(&self) -> Result<RunSummary> {
         let start = Instant::now();
-        let mut directory = self.open()?;
+        let mut directory = match self.open() {
+            // A finished build may be mounted read-only, or lie on a medium that is.
+            Err(error) if error.is_read_only() => return self.run_of_nothing(start).ok_or(error),
+            opened => opened?,
+        };
         let journal = directory.journal();
         if journal.cut_bytes() > 0 {
             let bytes = journal.cut_bytes();
@@ -124,6 +128,15 @@ impl Orchestrator<'_> {
         Ok(RunSummary { how, ran: run.ran, plan, seconds, memory_peak_bytes: clock::peak_resident_bytes() })
     }
 
+    /// Returns the summary of a run that has nothing to write, if there is nothing to do.
+    fn run_of_nothing(&self, start: Instant) -> Option<RunSummary> {
+        let plan = self.plan().ok()?;
+        let is_idle = plan.steps.is_empty() && plan.adopted.is_empty() && plan.removable.is_empty();
+        let seconds = start.elapsed().as_secs_f64();
+        let memory_peak_bytes = clock::peak_resident_bytes();
+        is_idle.then_some(RunSummary { how: RunEnd::Done, ran: Vec::new(), plan, seconds, memory_peak_bytes })
+    }
+
     /// Checks that bytes can be reserved: a quota may forbid this process to use free space.
     pub(super) fn probe(&self, bytes: u64) -> Result<()> {
         let directory = &self.directory;
@@ -133,7 +146,7 @@ impl Orchestrator<'_> {
             return Ok(());
         }
         probed.map_err(|source| match self.disk.free_bytes(directory) {
-            Ok(free) if source.is_no_space() && free >= bytes => {
+            Ok(free) if matches!(source, DiskError::NoSpace { .. }) && free >= bytes => {
                 PreflightError::Quota { directory: directory.clone(), needed: bytes, free, source }.into()
             }
             _ => unusable(directory, source),

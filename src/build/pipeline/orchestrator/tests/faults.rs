@@ -100,6 +100,21 @@ fn a_full_disk_is_reported_and_leaves_only_whole_files() {
     assert!(error.to_string().contains("the same command resumes"), "{error}");
 }
 
+#[test]
+fn a_finished_build_can_be_run_where_nothing_can_be_written() {
+    let bench = Bench::default();
+    bench.run(&small()).unwrap();
+    let read_only =
+        PlannedFault { among: OperationSet::Kind(Operation::Lock), first: 0, count: u64::MAX, fault: Fault::ReadOnly };
+    bench.disk.fail(read_only);
+    let done = bench.run(&small()).unwrap();
+    assert!(done.ran.is_empty() && done.plan.steps.is_empty());
+    // With something to do, it is refused.
+    let error = bench.run(&toy()).unwrap_err();
+    assert_eq!(error.exit(), Exit::PreflightFailed);
+    assert!(error.to_string().contains("the file system is read-only"), "{error}");
+}
+
 /// From some read on, no database can be read: the run names the damaged one, and the next run, on a working disk, rebuilds
 /// it. A read that fails once costs no database.
 #[test]
