@@ -88,6 +88,8 @@ mod tests {
             reason: Reason::Forced,
             cost: Cost { seconds, ..Cost::default() },
             disk_there_bytes: 0,
+            disk_kept_bytes: 0,
+            disk_released_bytes: 0,
         };
         Plan { steps: stages.iter().map(step).collect(), ..Plan::default() }
     }
