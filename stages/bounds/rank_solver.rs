@@ -20,9 +20,9 @@ use std::sync::Arc;
 /// Planes of a rank with any storage: see [`RankPlanes`].
 pub(super) trait RankSolver: Send + Sync {
     fn units(&self) -> &[PlaneUnit];
-    fn wins_units(&self) -> Vec<PlaneUnit>;
-    fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]);
-    fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]);
+    fn kept_runs(&self) -> Box<dyn Iterator<Item = PlaneUnit> + '_>;
+    fn add_wins_above(&self, run: &PlaneUnit, words: &mut [u64]);
+    fn add_seeds(&self, run: &PlaneUnit, words: &mut [u64]);
     fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), DiskError>;
     fn settle(&self);
     fn solve(
@@ -45,16 +45,16 @@ impl<W: KeptWords<DiskError> + Send> RankSolver for RankPlanes<W, DiskError> {
         self.units()
     }
 
-    fn wins_units(&self) -> Vec<PlaneUnit> {
-        self.wins_units().cloned().collect()
+    fn kept_runs(&self) -> Box<dyn Iterator<Item = PlaneUnit> + '_> {
+        Box::new(self.kept_runs())
     }
 
-    fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins_above(unit, words);
+    fn add_wins_above(&self, run: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins_above(run, words);
     }
 
-    fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        self.add_seeds(unit, words);
+    fn add_seeds(&self, run: &PlaneUnit, words: &mut [u64]) {
+        self.add_seeds(run, words);
     }
 
     fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), DiskError> {

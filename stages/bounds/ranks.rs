@@ -261,9 +261,9 @@ fn load(member: &PlaneMember, tables: Arc<Tables>, communicator: &dyn Communicat
     let planes = rank_solver::empty(member, tables, (communicator.rank(), communicator.size()), directory)?;
     let (mut words, above) = (Vec::new(), bound + 1..=stones);
     let mut won = UnionReader::open(stones, above.clone().map(PlaneFile::Won), |plane| member.open(plane))?;
-    for unit in planes.wins_units().iter().filter(|_| bound < stones) {
-        won.read(unit.words.clone(), &mut words)?;
-        planes.add_wins_above(unit, &mut words);
+    for run in planes.kept_runs().filter(|_| bound < stones) {
+        won.read(run.words.clone(), &mut words)?;
+        planes.add_wins_above(&run, &mut words);
     }
     drop(won);
     let groups = PlaneFile::CandidateSeeds.groups(&member.index);
@@ -282,12 +282,12 @@ fn load(member: &PlaneMember, tables: Arc<Tables>, communicator: &dyn Communicat
 fn seed(member: &PlaneMember, planes: &dyn RankSolver) -> Result<()> {
     let PlaneTask { stones, bound, .. } = *member.task;
     let (plane, mut words) = (PlaneFile::Seed(bound), Vec::new());
-    let mut reader = member.open(plane)?;
-    for unit in &planes.wins_units() {
-        words.resize(unit.words.len(), 0);
-        let read = reader.read(unit.words.clone(), &mut words);
+    let mut reader = member.open(plane)?.with_long_reads();
+    for run in planes.kept_runs() {
+        words.resize(run.words.len(), 0);
+        let read = reader.read(run.words.clone(), &mut words);
         if read.map_err(|error| files::unreadable(&plane.name(stones), error))? {
-            planes.add_seeds(unit, &mut words);
+            planes.add_seeds(&run, &mut words);
         }
     }
     let groups = PlaneFile::CandidateSeeds.groups(&member.index);

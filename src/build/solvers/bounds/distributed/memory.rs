@@ -28,8 +28,8 @@ pub fn solve_in_memory(
     let captures = in_both_orientations(index, captures);
     let mut scores = vec![0; captures[1].len()];
     for bound in (1..=stones as Score).rev() {
-        for unit in planes.wins_units() {
-            planes.add_seeds(unit, &mut plane(&wins_layout, unit, &captures[1], |best| best == bound));
+        for run in planes.kept_runs() {
+            planes.add_seeds(&run, &mut plane(&wins_layout, &run, &captures[1], |best| best == bound));
         }
         let free = |best| best == -bound || bound == stones as Score && best == capture::none(stones);
         for (number, unit) in planes.units().iter().enumerate() {

@@ -137,25 +137,24 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
         self.solver.units()
     }
 
-    /// The units of wins of which this rank keeps rows.
-    pub fn wins_units(&self) -> impl Iterator<Item = &PlaneUnit> {
-        self.solver.wins_units().iter().filter(|unit| self.solver.wins().has_any(unit))
+    /// The runs of rows of wins that this rank keeps, each in one unit.
+    pub fn kept_runs(&self) -> impl Iterator<Item = PlaneUnit> {
+        self.solver.wins_units().iter().flat_map(|unit| self.solver.wins().kept_runs(unit))
     }
 
-    /// Adds wins of higher bounds, given the words of a unit.
-    pub fn add_wins_above(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins(WinSource::Above, unit, words);
+    /// Adds wins of higher bounds, given the words of one of [`kept_runs`](Self::kept_runs).
+    pub fn add_wins_above(&self, run: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins(WinSource::Above, run, words);
     }
 
-    /// Adds wins by captures of the current bound, given the words of a unit.
-    pub fn add_seeds(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins(WinSource::Captures, unit, words);
+    /// Adds wins by captures of the current bound, given the words of one of [`kept_runs`](Self::kept_runs).
+    pub fn add_seeds(&self, run: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins(WinSource::Captures, run, words);
     }
 
-    fn add_wins(&self, source: WinSource, unit: &PlaneUnit, words: &mut [u64]) {
-        self.solver.wins().clear_others(unit, words);
+    fn add_wins(&self, source: WinSource, run: &PlaneUnit, words: &mut [u64]) {
         self.solver.wins().expect_from(source);
-        self.solver.add_wins(unit, words);
+        self.solver.add_wins(run, words);
     }
 
     /// Adds candidates, given the words of one of [`units`](Self::units); they will be tested.

@@ -134,6 +134,20 @@ fn rows_of_wins_are_reported_once() {
                 assert!(reports.len() == 1 && wins(reports[0]).takes(number, row, &[(0, 1)]), "{reports:?}");
             }
         }
+        for (rank, planes) in holdings.iter().enumerate() {
+            let rows = |number: usize| 0..layout.slabs()[number].rows;
+            let kept = |&(number, row): &(usize, usize)| planes.solver.wins().takes(number, row, &[(0, 1)]);
+            let kept: Vec<_> = (0..layout.slabs().len())
+                .flat_map(|number| rows(number).map(move |row| (number, row)))
+                .filter(kept)
+                .collect();
+            let runs = planes.kept_runs().flat_map(|run| {
+                let slab = &layout.slabs()[run.slab];
+                assert_eq!(run.words, slab.word(run.rows.start)..slab.word(run.rows.end));
+                run.rows.map(move |row| (run.slab, row))
+            });
+            assert_eq!(runs.collect::<Vec<_>>(), kept, "rank {rank}");
+        }
         let words = |rank: usize| holdings[rank].solver.wins().words.len();
         assert!((0..ranks).all(|rank| words(rank) * 4 < layout.words() * 3), "{set}");
         let units: usize = holdings.iter().flat_map(RankPlanes::units).map(|unit| unit.words.len()).sum();

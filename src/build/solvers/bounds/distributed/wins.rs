@@ -11,6 +11,7 @@ use crate::huge_pages::Words;
 use crate::kernels::cpu;
 use crate::kernels::tables::{CHUNK, Tables};
 use crate::word_update::WordUpdate;
+use std::iter;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -253,25 +254,21 @@ impl<W> KeptWins<W> {
         lock(&self.outboxes[rayon::current_thread_index().unwrap_or(0) % self.outboxes.len()])
     }
 
-    /// Whether any row of a unit is kept here.
-    pub(super) fn has_any(&self, unit: &PlaneUnit) -> bool {
-        let kept = &self.keepers.of(self.rank)[unit.slab];
-        unit.rows.clone().any(|row| kept.contains(row as u32))
+    /// Returns the runs of rows of a unit that are kept here.
+    pub(super) fn kept_runs(&self, unit: &PlaneUnit) -> impl Iterator<Item = PlaneUnit> + '_ {
+        let (slab, end) = (unit.slab, unit.rows.end);
+        let (kept, layout) = (&self.keepers.of(self.rank)[slab], &self.slabs[slab]);
+        let mut row = unit.rows.start;
+        iter::from_fn(move || {
+            let first = (row..end).find(|&row| kept.contains(row as u32))?;
+            row = (first..end).find(|&row| !kept.contains(row as u32)).unwrap_or(end);
+            Some(PlaneUnit { slab, rows: first..row, words: layout.word(first)..layout.word(row) })
+        })
     }
 
     /// Whether this rank reports a row.
     pub(super) fn reports(&self, slab: usize, row: usize) -> bool {
         self.reported[slab][row / CHUNK] >> (row % CHUNK) & 1 == 1
-    }
-
-    /// Clears the rows of a unit that are not kept here.
-    pub(super) fn clear_others(&self, unit: &PlaneUnit, words: &mut [u64]) {
-        let kept = &self.keepers.of(self.rank)[unit.slab];
-        for (row, words) in unit.rows.clone().zip(words.chunks_mut(self.slabs[unit.slab].row_words)) {
-            if !kept.contains(row as u32) {
-                words.fill(0);
-            }
-        }
     }
 
     /// Whether a row is kept here and has all these bits.
