@@ -32,6 +32,8 @@ pub struct Solver<W, U, E> {
     layout: PlaneLayout,
     wins_units: Vec<PlaneUnit>,
     units: Vec<PlaneUnit>,
+    /// By slab, the runs of rows of the candidates.
+    tested_rows: Vec<Vec<Range<u32>>>,
     /// By row of the candidates, eight bits each: the parts to be tested, because they have new candidates or children
     /// with new wins; then, for each move, the parts that wait for its child. A tested part waits only for those
     /// children that kept a candidate from being lost: other new wins change nothing.
@@ -137,15 +139,14 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         let layout = PlaneLayout::new(&index, Orientation::MoverMajor);
         let wins_units = wins_layout.units();
         let first = |slab: usize| wins_units.partition_point(|unit| unit.slab < slab);
-        let needs = Words::zeroed(layout.rows());
-        needs.iter().for_each(|need| need.store(u64::MAX, Relaxed));
-        Solver {
+        let solver = Solver {
             tables,
             index,
             kernel,
             wins,
             candidates,
-            needs,
+            tested_rows: runs_by_slab(&layout, &units),
+            needs: Words::zeroed(layout.rows()),
             won: wins_units.iter().map(|_| AtomicBool::new(false)).collect(),
             lost: units.iter().map(|_| AtomicBool::new(false)).collect(),
             first_units: (0..wins_layout.slabs().len()).map(first).collect(),
@@ -156,7 +157,9 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             units,
             update: WordUpdate::for_pool(),
             errors: PhantomData,
-        }
+        };
+        solver.set_needs(u64::MAX);
+        solver
     }
 
     /// The units of the candidates.
@@ -285,7 +288,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         self.set_needs(!TO_TEST);
     }
 
-    /// Sets the needs of all rows of candidates. Other rows remain to be tested, so that they are never queued.
+    /// Sets the needs of all rows of candidates.
     fn set_needs(&self, to: u64) {
         for unit in &self.units {
             let first = self.layout.slabs()[unit.slab].first_row;
@@ -576,6 +579,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             }
             let &ChangedRow { slab, shares, .. } = row;
             let (mut crossing, mut changed, mut first_row) = (u32::MAX, 0, 0);
+            let mut tested_rows: &[Range<u32>] = &[];
             for &parent in parents(row) {
                 if parent.crossing() != crossing {
                     crossing = parent.crossing();
@@ -585,6 +589,10 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
                     }
                     changed = self.tables.pull(stones - mover, crossing).dependents_of(shares);
                     first_row = self.layout.slabs()[mover as usize].first_row;
+                    tested_rows = &self.tested_rows[mover as usize];
+                }
+                if !tested_rows.iter().any(|rows| rows.contains(&parent.rank())) {
+                    continue;
                 }
                 let need = &self.needs[first_row + parent.rank() as usize];
                 // See `test`.
@@ -615,6 +623,19 @@ fn next_of(words: &[u64], from: usize) -> Option<usize> {
         at += words.len();
     }
     None
+}
+
+/// Returns, by slab, the runs of rows of some units, which are ascending.
+fn runs_by_slab(layout: &PlaneLayout, units: &[PlaneUnit]) -> Vec<Vec<Range<u32>>> {
+    let mut runs: Vec<Vec<Range<u32>>> = vec![Vec::new(); layout.slabs().len()];
+    for unit in units {
+        let (start, end) = (unit.rows.start as u32, unit.rows.end as u32);
+        match runs[unit.slab].last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => runs[unit.slab].push(start..end),
+        }
+    }
+    runs
 }
 
 /// Returns the order of the units in a pass: slab by slab, in each the last rows first. A move that stays in the
