@@ -107,7 +107,7 @@ fn every_command_sees_the_opening() {
     place.awari("archive --dir run --stones 0..12 --out kept").is(0);
     place.awari("restore --from kept --dir again --codec packed").is(0);
     assert!(place.files("run/databases").into_values().eq(place.files("again/databases").into_values()));
-    let plan = place.awari("plan m.toml --dir again --set store.keep=databases").is(0).out;
+    let plan = place.awari("plan m.toml --dir again --set store.keep=databases --all").is(0).out;
     assert!(plan.contains("verify:12") && !plan.contains("sweep:"), "{plan}");
 
     // A game of other stones takes all other databases as they are.

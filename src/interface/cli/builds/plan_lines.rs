@@ -6,7 +6,7 @@ use pipeline::plan::PlannedStage;
 /// Plans of fewer lines are not folded.
 const FOLDED_LINES_MIN: usize = 12;
 
-/// Stages that take less are folded.
+/// Stages that take less are folded, unless they make again what exists.
 const FOLDED_SECONDS_MAX: f64 = 1.0;
 
 /// A line of a plan: one stage, those of one kind for all bounds of a database, or consecutive ones that take little time.
@@ -63,7 +63,11 @@ pub(crate) fn lines(plan: &Plan, all: bool) -> Vec<PlanLine<'_>> {
         return lines.collect();
     }
     let mut folded: Vec<PlanLine> = Vec::new();
-    let is_short = |line: &PlanLine| line.groups.iter().all(|group| seconds(group) < FOLDED_SECONDS_MAX);
+    // Why something that exists is made again stands in a line of its own.
+    let is_short = |line: &PlanLine| {
+        line.groups.iter().all(|group| seconds(group) < FOLDED_SECONDS_MAX)
+            && !line.steps().any(|step| step.reason.is_stale())
+    };
     for line in lines {
         match folded.last_mut().filter(|last| is_short(last) && is_short(&line)) {
             Some(last) => last.groups.extend(line.groups),
@@ -110,6 +114,13 @@ mod tests {
         assert_eq!(names(&long, true).len(), 15);
         // A short plan shows each stage and its reason.
         assert_eq!(names(&plan(&stages[..3]), false), ["sweep:0", "sweep:1", "sweep:2"]);
+        // So does one that makes again what exists.
+        let mut again = plan(&stages);
+        for step in &mut again.steps {
+            let artifact = "databases/05.awari".parse().unwrap();
+            step.reason = Reason::Damaged { artifact, what: "cut short".to_owned() };
+        }
+        assert_eq!(names(&again, false).len(), 15);
     }
 
     #[test]
