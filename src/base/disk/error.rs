@@ -246,10 +246,12 @@ impl DiskError {
 }
 
 /// Whether the file system of a path, which may not exist itself, counts its inodes and has none left, but space. The file that
-/// failed may have given one back.
+/// failed, or the directory that was made for it, may have given one back.
 fn has_no_inode(path: &Path) -> bool {
-    let there = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    rustix::fs::statvfs(there).is_ok_and(|found| found.f_files > 0 && found.f_favail <= 1 && found.f_bavail > 0)
+    let folders =
+        path.ancestors().skip(1).map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    let found = folders.map(rustix::fs::statvfs).find_map(Result::ok);
+    found.is_some_and(|found| found.f_files > 0 && found.f_favail <= 1 && found.f_bavail > 0)
 }
 
 /// Whether an error code is one of the medium.
