@@ -188,7 +188,7 @@ fn commands_of_the_guide_work() {
             println!("{name}:{line}:");
             let command = shortened(&command.replace(CARGO_RUN, "awari "));
             let command = command.replace(TORTURE, env!("CARGO_BIN_EXE_torture"));
-            if command.starts_with("awari serve ") {
+            if command.split(' ').take(2).eq(["awari", "serve"]) {
                 served = Some(ServeProcess::of(desk.shell(&format!("exec {command} --listen 127.0.0.1:0"))));
             } else if let Some(request) = command.strip_prefix("curl ") {
                 let address = &served.as_ref().expect("the chapter starts a server").address;
