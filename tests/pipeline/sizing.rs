@@ -5,7 +5,7 @@ use indicatif::HumanCount;
 use tests::directory::{TestDirectory, between};
 use tests::{guide_table, root};
 
-/// The greatest number of stones, the machine, and how `plan` is told of it.
+/// The greatest number of stones, the machine as the table names it, and the options of `plan` for it.
 const ROWS: [(u32, &str, &str); 8] = [
     (16, "2 cores, 512 MiB", "--hardware reference --memory 512MiB"),
     (20, "2 cores, 1 GiB", "--hardware reference --memory 1GiB"),

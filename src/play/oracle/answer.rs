@@ -317,6 +317,19 @@ impl Oracle {
         Ok(answer)
     }
 
+    /// Returns moves with the proved values of the positions that they lead to.
+    pub(crate) fn valued_moves(
+        &self,
+        moves: Vec<(Pit, Played)>,
+        read: &ReadEditions,
+    ) -> Result<Vec<ValuedMove>, OracleError> {
+        let valued = |(pit, played): (Pit, Played)| {
+            let value = self.checked(&played.child, read)?.after_capture(played.captured);
+            Ok(ValuedMove::new(pit, &played, value, None))
+        };
+        moves.into_iter().map(valued).collect()
+    }
+
     /// Answers a question about a position by its database, its children, or the rules.
     fn known_answer(
         &self,
@@ -326,11 +339,7 @@ impl Oracle {
         read: &ReadEditions,
     ) -> Result<Answer, OracleError> {
         let stored = if moves.is_empty() { None } else { self.stored(board, read)? };
-        let valued = |(pit, played): (Pit, Played)| {
-            let value = self.checked(&played.child, read)?.after_capture(played.captured);
-            Ok(ValuedMove::new(pit, &played, value, None))
-        };
-        let moves = moves.into_iter().map(valued).collect::<Result<Vec<ValuedMove>, OracleError>>()?;
+        let moves = self.valued_moves(moves, read)?;
         let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
         let (score, source) = match (best, stored) {
             (None, _) => (Bounds::exact(self.rules.terminal_score(board)), AnswerSource::Rules),

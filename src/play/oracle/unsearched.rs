@@ -1,7 +1,7 @@
 //! In place of `searched` without the feature `search`: for positions without a database, the bounds that follow from the
 //! rules and from the databases of fewer stones.
 
-use crate::answer::{Answer, AnswerSource, IllegalMove, ReadEditions, ValuedMove};
+use crate::answer::{Answer, AnswerSource, IllegalMove, ReadEditions};
 use crate::{Bounds, Oracle, OracleError};
 use game::{Board, Pit, Played};
 
@@ -17,11 +17,7 @@ impl Oracle {
         illegal: Vec<IllegalMove>,
         read: &ReadEditions,
     ) -> Result<Answer, OracleError> {
-        let valued = |(pit, played): (Pit, Played)| {
-            let value = self.checked(&played.child, read)?.after_capture(played.captured);
-            Ok(ValuedMove::new(pit, &played, value, None))
-        };
-        let moves = moves.into_iter().map(valued).collect::<Result<Vec<ValuedMove>, OracleError>>()?;
+        let moves = self.valued_moves(moves, read)?;
         let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
         let score = best.unwrap_or_else(|| Bounds::anything(board.stones()));
         Ok(Answer { board: *board, score, estimate: None, source: AnswerSource::Search, moves, illegal })
