@@ -15,6 +15,7 @@ use crate::error::DecodeError;
 use std::cell::Cell;
 
 mod avx512;
+mod bmi2;
 
 /// Bytes in a group.
 pub(crate) const GROUP: usize = 64;
@@ -27,7 +28,9 @@ pub(crate) fn encode(values: &[u8]) -> Vec<u8> {
     }
     let mut buffer = ENCODE_BUFFER.take();
     buffer.resize(buffer.len().max(bytes_max(values.len())), 0);
-    let bytes = avx512::encode(values, &mut buffer).unwrap_or_else(|| encode_with(values, &mut buffer, compress));
+    let bytes = avx512::encode(values, &mut buffer)
+        .or_else(|| bmi2::encode(values, &mut buffer))
+        .unwrap_or_else(|| encode_with(values, &mut buffer, compress));
     let block = buffer[..bytes].to_vec();
     ENCODE_BUFFER.set(buffer);
     block
@@ -55,7 +58,7 @@ pub(crate) fn decode(block: &[u8], values: usize, first: usize, out: &mut [u8]) 
 }
 
 fn decode_whole(block: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
-    avx512::decode(block, out).unwrap_or_else(|| decode_with(block, out, expand))
+    avx512::decode(block, out).or_else(|| bmi2::decode(block, out)).unwrap_or_else(|| decode_with(block, out, expand))
 }
 
 /// Encodes into `block` and returns the length. `compress` moves the nonzero bytes of a group to the front of the
@@ -125,6 +128,9 @@ fn short(bytes: usize) -> DecodeError {
 }
 
 fn compress(group: &[u8; GROUP], to: &mut [u8; GROUP]) -> u64 {
+    if *group == [0; GROUP] {
+        return 0;
+    }
     let (mut mask, mut count) = (0, 0);
     for (at, &byte) in group.iter().enumerate() {
         if byte != 0 {
@@ -155,21 +161,32 @@ mod tests {
         (0..len).map(|at| if hash(at) % rarity == 0 { hash(at + len) as u8 | 1 } else { 0 }).collect()
     }
 
+    fn portable_encode(values: &[u8], block: &mut [u8]) -> Option<usize> {
+        Some(encode_with(values, block, compress))
+    }
+
+    fn portable_decode(block: &[u8], out: &mut [u8]) -> Option<Result<(), DecodeError>> {
+        Some(decode_with(block, out, expand))
+    }
+
     #[test]
-    fn blocks_round_trip_by_either_kernel() {
+    fn blocks_round_trip_by_each_kernel() {
         for len in [1, 7, 63, 64, 65, 511, 512, 513, 5000, 1 << 16] {
             for rarity in [1, 2, 10, 100, 100_000] {
                 let values = sparse(len, rarity);
                 let block = encode(&values);
-                let mut buffer = vec![9; bytes_max(len)];
-                let bytes = encode_with(&values, &mut buffer, compress);
-                assert_eq!(block, buffer[..bytes], "{len}, {rarity}");
-                let mut out = vec![9; len];
-                decode(&block, len, 0, &mut out).unwrap();
-                assert_eq!(out, values);
-                out.fill(9);
-                decode_with(&block, &mut out, expand).unwrap();
-                assert_eq!(out, values);
+                for encode in [avx512::encode, bmi2::encode, portable_encode] {
+                    let mut buffer = vec![9; bytes_max(len)];
+                    let bytes = encode(&values, &mut buffer);
+                    assert!(bytes.is_none_or(|bytes| block == buffer[..bytes]), "{len}, {rarity}");
+                }
+                for decode in [avx512::decode, bmi2::decode, portable_decode] {
+                    let mut out = vec![9; len];
+                    assert!(
+                        decode(&block, &mut out).is_none_or(|result| result.is_ok() && out == values),
+                        "{len}, {rarity}"
+                    );
+                }
                 let mut some = vec![9; len / 3];
                 decode(&block, len, len / 2, &mut some).unwrap();
                 assert_eq!(some, values[len / 2..len / 2 + len / 3]);
@@ -200,10 +217,15 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_decode_alike_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), len in 1usize..300) {
-            let (mut one, mut other) = (vec![0; len], vec![0; len]);
-            let results = (decode(&bytes, len, 0, &mut one), decode_with(&bytes, &mut other, expand));
-            prop_assert_eq!(results.0.is_ok(), results.1.is_ok());
-            prop_assert!(results.0.is_err() || one == other);
+            let mut expected = vec![0; len];
+            let is_ok = decode_with(&bytes, &mut expected, expand).is_ok();
+            for decode in [avx512::decode, bmi2::decode] {
+                let mut out = vec![0; len];
+                if let Some(result) = decode(&bytes, &mut out) {
+                    prop_assert_eq!(result.is_ok(), is_ok);
+                    prop_assert!(!is_ok || out == expected);
+                }
+            }
         }
     }
 }
