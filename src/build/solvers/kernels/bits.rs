@@ -46,8 +46,8 @@ pub(crate) struct ChildWins<'a, R> {
 pub enum BitKernel {
     /// Plain Rust, on any processor.
     Portable,
-    /// BMI2, with instructions that compress and expand the bits of a word.
-    Bmi2,
+    /// BMI2, with instructions that compress and expand the bits of a word, and AVX2, which compares 32 bytes at a time.
+    Avx2,
     /// BMI2 and AVX-512, which tests eight pieces at a time for set bits.
     Avx512,
 }
@@ -101,7 +101,7 @@ impl BitKernel {
     fn beside(kernel: Kernel) -> BitKernel {
         match kernel {
             Kernel::Portable => BitKernel::Portable,
-            Kernel::Avx2 => BitKernel::Bmi2,
+            Kernel::Avx2 => BitKernel::Avx2,
             Kernel::Avx512 => BitKernel::Avx512,
         }
     }
@@ -110,17 +110,17 @@ impl BitKernel {
     pub fn available() -> impl DoubleEndedIterator<Item = BitKernel> {
         let has = |kernel: &BitKernel| match kernel {
             BitKernel::Portable => true,
-            BitKernel::Bmi2 => cpu::has_bmi2(),
+            BitKernel::Avx2 => cpu::has_bmi2() && cpu::has_avx2(),
             BitKernel::Avx512 => cpu::has_bmi2() && cpu::has_avx512(),
         };
-        [BitKernel::Portable, BitKernel::Bmi2, BitKernel::Avx512].into_iter().filter(has)
+        [BitKernel::Portable, BitKernel::Avx2, BitKernel::Avx512].into_iter().filter(has)
     }
 
     /// Counts the set bits.
     pub fn count(self, words: &[u64]) -> u64 {
         match self {
             BitKernel::Portable => words.iter().map(|word| u64::from(word.count_ones())).sum(),
-            BitKernel::Bmi2 | BitKernel::Avx512 => x86_64::count_bmi2(words),
+            BitKernel::Avx2 | BitKernel::Avx512 => x86_64::count_bmi2(words),
         }
     }
 
@@ -131,7 +131,7 @@ impl BitKernel {
         match self {
             _ if child.pull.is_straight => pull_straight(left, first, child, shift),
             BitKernel::Portable => pull_row(left, first, child, shift, compress),
-            BitKernel::Bmi2 | BitKernel::Avx512 => x86_64::pull_row_bmi2(left, first, child, shift),
+            BitKernel::Avx2 | BitKernel::Avx512 => x86_64::pull_row_bmi2(left, first, child, shift),
         }
     }
 
@@ -140,7 +140,7 @@ impl BitKernel {
     pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         match self {
             BitKernel::Portable => push_row(lost, push, won, compress, expand),
-            BitKernel::Bmi2 => x86_64::push_row_bmi2(lost, push, won),
+            BitKernel::Avx2 => x86_64::push_row_bmi2(lost, push, won),
             BitKernel::Avx512 => x86_64::push_row_avx512(lost, push, won),
         }
     }
@@ -155,6 +155,44 @@ fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u6
         let these = equal(value) & left;
         each(value, these);
         left &= !these;
+    }
+}
+
+/// [`BitKernel::mark`] of 64 bytes at a time, for vector kernels. `blend` sets the bytes of a mask to a value, and `store` writes the first of
+/// them.
+#[inline(always)]
+fn mark_by_eights<V: Copy>(
+    rows: &mut [i8],
+    columns: usize,
+    marks: &[(i8, &[u64])],
+    zeros: V,
+    blend: impl Fn(V, u64, i8) -> V,
+    store: impl Fn(&mut [i8], V),
+) {
+    /// Words at a time: one cache line of each mark.
+    const WORDS: usize = 8;
+    let words = rows.len() / columns * columns.div_ceil(WORD);
+    let mut bytes = rows.chunks_mut(columns).flat_map(|row| row.chunks_mut(WORD));
+    for first in (0..words).step_by(WORDS) {
+        let mut values = [zeros; WORDS];
+        for &(value, mark) in marks {
+            let mut some = [0; WORDS];
+            let mark = &mark[first..];
+            let mark = mark.first_chunk().unwrap_or_else(|| {
+                some[..mark.len()].copy_from_slice(mark);
+                &some
+            });
+            // Most words of high bounds are zeros.
+            if mark.iter().fold(0, |any, word| any | word) == 0 {
+                continue;
+            }
+            for (values, &mask) in values.iter_mut().zip(mark) {
+                *values = blend(*values, mask, value);
+            }
+        }
+        for (bytes, &values) in bytes.by_ref().take((words - first).min(WORDS)).zip(&values) {
+            store(bytes, values);
+        }
     }
 }
 

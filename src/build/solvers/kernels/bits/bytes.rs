@@ -11,11 +11,12 @@ impl BitKernel {
     pub fn by_value(self, bytes: &[i8], each: impl FnMut(i8, u64)) {
         assert!(bytes.len() <= WORD, "a bit of a word for each");
         match self {
-            BitKernel::Portable | BitKernel::Bmi2 => {
+            BitKernel::Portable => {
                 let equal =
                     |value| bytes.iter().enumerate().fold(0, |mask, (at, &byte)| mask | u64::from(byte == value) << at);
                 by_value(bytes, equal, each);
             }
+            BitKernel::Avx2 => x86_64::by_value_avx2(bytes, each),
             BitKernel::Avx512 => x86_64::by_value_avx512(bytes, each),
         }
     }
@@ -29,7 +30,8 @@ impl BitKernel {
         let words = rows.len() / columns * columns.div_ceil(WORD);
         assert!(marks.iter().all(|(_, mark)| mark.len() >= words), "words for each row");
         match self {
-            BitKernel::Portable | BitKernel::Bmi2 => mark(rows, columns, marks),
+            BitKernel::Portable => mark(rows, columns, marks),
+            BitKernel::Avx2 => x86_64::mark_avx2(rows, columns, marks),
             BitKernel::Avx512 => x86_64::mark_avx512(rows, columns, marks),
         }
     }
@@ -41,7 +43,8 @@ impl BitKernel {
     pub fn set(self, rows: &mut [i8], columns: usize, value: i8, mark: &[u64]) {
         assert!(mark.len() >= rows.len() / columns * columns.div_ceil(WORD), "words for each row");
         match self {
-            BitKernel::Portable | BitKernel::Bmi2 => set(rows, columns, value, mark),
+            BitKernel::Portable => set(rows, columns, value, mark),
+            BitKernel::Avx2 => x86_64::set_avx2(rows, columns, value, mark),
             BitKernel::Avx512 => x86_64::set_avx512(rows, columns, value, mark),
         }
     }

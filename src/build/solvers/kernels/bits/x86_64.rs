@@ -1,4 +1,4 @@
-//! Vector kernels of bits: BMI2 and AVX-512.
+//! Vector kernels of bits: BMI2 with AVX2, and AVX-512.
 
 use super::{ChildWins, RowBits, WonRow};
 use crate::kernels::bit_maps::Push;
@@ -116,6 +116,93 @@ pub(crate) fn transpose_gfni(block: &mut [u64; CHUNK]) {
     unsafe { enabled(block) }
 }
 
+/// Returns for each of 64 bits a byte: all ones if the bit is set, else 0.
+#[target_feature(enable = "avx2")]
+fn bytes_of_bits(bits: u64) -> [__m256i; 2] {
+    let byte_of_bit =
+        _mm256_set_epi64x(0x0303_0303_0303_0303, 0x0202_0202_0202_0202, 0x0101_0101_0101_0101, 0x0000_0000_0000_0000);
+    let bit_of_byte = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+    [bits, bits >> 32].map(|half| {
+        let bits = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(half as i32), byte_of_bit), bit_of_byte);
+        _mm256_cmpeq_epi8(bits, bit_of_byte)
+    })
+}
+
+/// Reads up to 64 bytes, and zeros behind them.
+#[target_feature(enable = "avx2")]
+fn load(bytes: &[i8]) -> [__m256i; 2] {
+    let mut padded = [0; CHUNK];
+    let bytes = bytes.first_chunk().unwrap_or_else(|| {
+        padded[..bytes.len()].copy_from_slice(bytes);
+        &padded
+    });
+    let halves = bytes.as_chunks::<32>().0;
+    // SAFETY: a half has 32 bytes.
+    [0, 1].map(|half| unsafe { _mm256_loadu_si256(halves[half].as_ptr().cast()) })
+}
+
+/// Writes up to 64 bytes.
+#[target_feature(enable = "avx2")]
+fn store(bytes: &mut [i8], values: [__m256i; 2]) {
+    let mut padded = [0; CHUNK];
+    let whole = bytes.first_chunk_mut::<CHUNK>();
+    let is_whole = whole.is_some();
+    let halves = whole.unwrap_or(&mut padded).as_chunks_mut::<32>().0;
+    for (half, values) in halves.iter_mut().zip(values) {
+        // SAFETY: a half has 32 bytes.
+        unsafe { _mm256_storeu_si256(half.as_mut_ptr().cast(), values) }
+    }
+    if !is_whole {
+        bytes.copy_from_slice(&padded[..bytes.len()]);
+    }
+}
+
+/// See [`crate::bounds::BitKernel::by_value`].
+pub(crate) fn by_value_avx2(bytes: &[i8], each: impl FnMut(i8, u64)) {
+    #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
+    fn enabled(bytes: &[i8], each: impl FnMut(i8, u64)) {
+        let all = load(bytes);
+        let equal = |value| {
+            let masks = all.map(|half| _mm256_movemask_epi8(_mm256_cmpeq_epi8(half, _mm256_set1_epi8(value))) as u32);
+            u64::from(masks[0]) | u64::from(masks[1]) << 32
+        };
+        super::by_value(bytes, equal, each);
+    }
+    assert!(bytes.len() <= CHUNK);
+    // SAFETY: `has_bmi2` and `has_avx2` were true, else this kernel is not chosen.
+    unsafe { enabled(bytes, each) }
+}
+
+/// See [`crate::bounds::BitKernel::set`].
+pub(crate) fn set_avx2(rows: &mut [i8], columns: usize, value: i8, mark: &[u64]) {
+    #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
+    fn enabled(rows: &mut [i8], columns: usize, value: i8, mark: &[u64]) {
+        let value = _mm256_set1_epi8(value);
+        let words = rows.chunks_mut(columns).flat_map(|row| row.chunks_mut(CHUNK));
+        for (bytes, &mask) in words.zip(mark).filter(|&(_, &mask)| mask != 0) {
+            let (present, marked) = (load(bytes), bytes_of_bits(mask));
+            store(bytes, [0, 1].map(|half| _mm256_blendv_epi8(present[half], value, marked[half])));
+        }
+    }
+    // SAFETY: `has_bmi2` and `has_avx2` were true, else this kernel is not chosen.
+    unsafe { enabled(rows, columns, value, mark) }
+}
+
+/// See [`crate::bounds::BitKernel::mark`].
+pub(crate) fn mark_avx2(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
+    #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
+    fn enabled(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
+        let blend = |present: [__m256i; 2], mask, value| {
+            let (value, marked) = (_mm256_set1_epi8(value), bytes_of_bits(mask));
+            [0, 1].map(|half| _mm256_blendv_epi8(present[half], value, marked[half]))
+        };
+        let store = |bytes: &mut [i8], values| store(bytes, values);
+        super::mark_by_eights(rows, columns, marks, [_mm256_setzero_si256(); 2], blend, store);
+    }
+    // SAFETY: `has_bmi2` and `has_avx2` were true, else this kernel is not chosen.
+    unsafe { enabled(rows, columns, marks) }
+}
+
 /// See [`crate::bounds::BitKernel::by_value`].
 pub(crate) fn by_value_avx512(bytes: &[i8], each: impl FnMut(i8, u64)) {
     #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
@@ -147,36 +234,15 @@ pub(crate) fn set_avx512(rows: &mut [i8], columns: usize, value: i8, mark: &[u64
 
 /// See [`crate::bounds::BitKernel::mark`].
 pub(crate) fn mark_avx512(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
-    /// Words at a time: one cache line of each mark.
-    const WORDS: usize = 8;
     #[target_feature(enable = "bmi1,bmi2,popcnt,avx512f,avx512bw")]
     fn enabled(rows: &mut [i8], columns: usize, marks: &[(i8, &[u64])]) {
-        let words = rows.len() / columns * columns.div_ceil(CHUNK);
-        let mut bytes = rows.chunks_mut(columns).flat_map(|row| row.chunks_mut(CHUNK));
-        for first in (0..words).step_by(WORDS) {
-            let mut values = [_mm512_setzero_si512(); WORDS];
-            for &(value, mark) in marks {
-                let mut some = [0; WORDS];
-                let mark = &mark[first..];
-                let mark = mark.first_chunk().unwrap_or_else(|| {
-                    some[..mark.len()].copy_from_slice(mark);
-                    &some
-                });
-                // Most words of high bounds are zeros.
-                if mark.iter().fold(0, |any, word| any | word) == 0 {
-                    continue;
-                }
-                let value = _mm512_set1_epi8(value);
-                for (values, &mask) in values.iter_mut().zip(mark) {
-                    *values = _mm512_mask_blend_epi8(mask, *values, value);
-                }
-            }
-            for (bytes, &values) in bytes.by_ref().take((words - first).min(WORDS)).zip(&values) {
-                let these = _bzhi_u64(u64::MAX, bytes.len() as u32);
-                // SAFETY: lanes outside the mask are not written; the others are in the slice.
-                unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr(), these, values) }
-            }
-        }
+        let blend = |present, mask, value| _mm512_mask_blend_epi8(mask, present, _mm512_set1_epi8(value));
+        let store = |bytes: &mut [i8], values| {
+            let these = _bzhi_u64(u64::MAX, bytes.len() as u32);
+            // SAFETY: lanes outside the mask are not written; the others are in the slice.
+            unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr(), these, values) }
+        };
+        super::mark_by_eights(rows, columns, marks, _mm512_setzero_si512(), blend, store);
     }
     // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
     unsafe { enabled(rows, columns, marks) }
