@@ -13,6 +13,9 @@
 //! ([`image`]), and never writes, waits or follows a link. A writer opens a file only after a reader has found a book in it,
 //! or makes it whole under a temporary name.
 
+mod connection;
+mod error;
+mod fact_writer;
 mod facts;
 mod image;
 mod rows;
@@ -20,21 +23,22 @@ mod schema;
 mod state;
 mod values;
 
+pub use error::BookError;
 pub use schema::SCHEMA;
 pub use state::BOOK_VERSION;
 pub(crate) use values::{StoredValue, stored};
 
 use crate::{Assessed, Assessment, AwariGame, BookGame, Hundredths};
-use disk::{Disk, DiskError, Lock, RealDisk, Staged};
+use connection::{open_for_writing, publish_empty, restrict};
+use disk::{Disk, Lock, RealDisk};
+use error::failed;
+use fact_writer::FactWriter;
 use game::{Board, Rules, STONES_MAX};
-use image::{BOOK_BYTES_MAX, PAGE_BYTES, beside};
-use rows::{CheckedRows, ENGINE, EXPANSION, POSITION, ROOT, RowWriter, impossible};
-use rusqlite::config::DbConfig;
-use rusqlite::limits::Limit;
+use image::{PAGE_BYTES, beside};
+use rows::{CheckedRows, ENGINE, POSITION, impossible};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, MAIN_DB, OpenFlags};
+use rusqlite::{Connection, MAIN_DB};
 use state::BookState;
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,9 +51,6 @@ const STEPS_AT_ONCE: i32 = 1_000;
 /// reading or copying a row takes some 50.
 const STEPS_MAX: i64 = 1_000_000;
 const STEPS_PER_PAGE: i64 = 50_000;
-
-/// The longest row or statement.
-const ROW_BYTES_MAX: i32 = 100_000;
 
 /// The longest text of a column that a program shows.
 const TEXT_BYTES_MAX: usize = 1_000;
@@ -105,104 +106,6 @@ pub struct EngineResults {
     pub engine: BookEngine,
     /// Positions, each with what was found of it.
     pub results: Vec<(u64, Assessed)>,
-}
-
-/// An error of the file of a book.
-#[derive(Debug, thiserror::Error)]
-pub enum BookError {
-    /// SQLite failed.
-    #[error("{}: {source}{}", path.display(), remedy(source))]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// What failed.
-        source: rusqlite::Error,
-    },
-    /// There is no book.
-    #[error("there is no book {}; `awari book expand` makes one", .0.display())]
-    Missing(PathBuf),
-    /// The file is none that this program wrote.
-    #[error("{} is not a book: {what}; choose another file, or restore the book from a copy", path.display())]
-    NotABook {
-        /// The file.
-        path: PathBuf,
-        /// How it differs.
-        what: String,
-    },
-    /// A writer changes the file again and again while it is read.
-    #[error("{}: another program writes to it, try again", .0.display())]
-    Busy(PathBuf),
-    /// The book is by other rules.
-    #[error("{}: expected a book with {rules}, found one with the rules {found}; choose another book, or the databases of these \
-        rules", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// The expected rules.
-        rules: String,
-        /// Those of the file.
-        found: String,
-    },
-    /// The rules give no scores.
-    #[error(
-        "no book can have the rules {0}: a repetition gives each player the stones on the own side, so a position has \
-        two values, and a book holds one; choose the databases of other rules"
-    )]
-    NoScores(&'static str),
-    /// A row is impossible.
-    #[error("{}: {what}; the file is damaged: restore it from a copy, or remove it", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// The lock or the directory cannot be used.
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-}
-
-impl BookError {
-    /// Whether the file is damaged.
-    pub fn is_damage(&self) -> bool {
-        match self {
-            BookError::Damaged { .. } | BookError::NotABook { .. } => true,
-            BookError::Sqlite { source, .. } => is_damage(source),
-            _ => false,
-        }
-    }
-}
-
-/// Whether an error of SQLite says that the bytes of a file are wrong. A query of a sound book is never interrupted.
-fn is_damage(error: &rusqlite::Error) -> bool {
-    use rusqlite::Error::{
-        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows, Utf8Error,
-    };
-    use rusqlite::ErrorCode::{
-        ConstraintViolation, DatabaseCorrupt, NotADatabase, OperationInterrupted, TooBig, TypeMismatch,
-    };
-    match error {
-        FromSqlConversionFailure(..)
-        | IntegralValueOutOfRange(..)
-        | InvalidColumnType(..)
-        | QueryReturnedNoRows
-        | Utf8Error(..) => true,
-        error => matches!(
-            error.sqlite_error_code(),
-            Some(DatabaseCorrupt | NotADatabase | ConstraintViolation | OperationInterrupted | TooBig | TypeMismatch)
-        ),
-    }
-}
-
-fn remedy(error: &rusqlite::Error) -> &'static str {
-    use rusqlite::ErrorCode::{DatabaseBusy, DiskFull, ReadOnly};
-    match error.sqlite_error_code() {
-        _ if is_damage(error) => "; the file is damaged: restore it from a copy, or remove it",
-        Some(DatabaseBusy) => "; another program writes to it, try again",
-        Some(DiskFull) => "; free some space, or begin another book if it has 1 GiB",
-        Some(ReadOnly) => "; the directory must be writable",
-        _ => "",
-    }
 }
 
 impl BookFile {
@@ -535,182 +438,6 @@ impl BookFile {
         let nodes = self.read_positions()?.rows.into_iter().map(|row| row.assessed.nodes);
         Ok(nodes.fold(0, u64::saturating_add))
     }
-}
-
-/// Forbids what no book needs, whatever the schema and the statements.
-fn restrict(connection: &Connection) -> rusqlite::Result<()> {
-    use DbConfig::{
-        SQLITE_DBCONFIG_DEFENSIVE, SQLITE_DBCONFIG_ENABLE_FKEY, SQLITE_DBCONFIG_ENABLE_TRIGGER,
-        SQLITE_DBCONFIG_ENABLE_VIEW, SQLITE_DBCONFIG_TRUSTED_SCHEMA,
-    };
-    let settings = [
-        (SQLITE_DBCONFIG_DEFENSIVE, true),
-        (SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
-        (SQLITE_DBCONFIG_ENABLE_FKEY, false),
-        (SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
-        (SQLITE_DBCONFIG_ENABLE_VIEW, false),
-    ];
-    for (setting, value) in settings {
-        connection.set_db_config(setting, value)?;
-    }
-    let limits = [
-        (Limit::SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX),
-        (Limit::SQLITE_LIMIT_SQL_LENGTH, ROW_BYTES_MAX),
-        (Limit::SQLITE_LIMIT_COLUMN, 32),
-        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 50),
-        (Limit::SQLITE_LIMIT_ATTACHED, 0),
-    ];
-    for (limit, value) in limits {
-        connection.set_limit(limit, value)?;
-    }
-    connection.execute_batch("PRAGMA cell_size_check = ON")
-}
-
-/// Opens a file that a reader has found to be a book.
-fn open_for_writing(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    // SQLite would refuse links to directories too, by which a user may keep a run directory on another drive.
-    let folder = path.parent().map(|folder| if folder == Path::new("") { Path::new(".") } else { folder });
-    let folder = folder.and_then(|folder| folder.canonicalize().ok());
-    let named = folder.zip(path.file_name()).map_or_else(|| path.to_path_buf(), |(folder, name)| folder.join(name));
-    let connection = Connection::open_with_flags(named, flags)?;
-    restrict(&connection)?;
-    // A log that is synced at checkpoints: a loss of power may lose the last transactions, but damages nothing.
-    let pages_max = BOOK_BYTES_MAX / PAGE_BYTES as u64;
-    connection.execute_batch(&format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; \
-        PRAGMA max_page_count = {pages_max};"
-    ))?;
-    Ok(connection)
-}
-
-/// Publishes a book without facts, whole, so that a process that is killed leaves no part of one.
-fn publish_empty(disk: &dyn Disk, path: &Path, rules: &Rules) -> Result<(), BookError> {
-    let made = Connection::open_in_memory().and_then(|mut connection| {
-        connection.execute_batch(SCHEMA)?;
-        BookState::default().enter(&connection, rules.name)?;
-        connection.serialize(MAIN_DB).map(|bytes| bytes.to_vec())
-    });
-    let mut bytes = made.map_err(|source| failed(path, source))?;
-    // The versions of the format that say that there may be a log, which SQLite would change otherwise.
-    (bytes[18], bytes[19]) = (2, 2);
-    // The files of a book that was removed.
-    for end in ["-wal", "-shm", "-journal"] {
-        disk.remove(&beside(path, end))?;
-    }
-    let mut staged = Staged::create(disk, path, bytes.len() as u64)?;
-    staged.write(&bytes)?;
-    staged.publish()?;
-    Ok(())
-}
-
-fn failed(path: &Path, source: rusqlite::Error) -> BookError {
-    match source {
-        rusqlite::Error::FromSqlConversionFailure(_, _, what) => {
-            BookError::Damaged { path: path.to_path_buf(), what: what.to_string() }
-        }
-        source => BookError::Sqlite { path: path.to_path_buf(), source },
-    }
-}
-
-/// Facts that are entered in a transaction.
-struct FactWriter<'a> {
-    connection: &'a Connection,
-    engine: i64,
-    state: &'a mut BookState,
-    /// What enters positions and expansions, once it is needed.
-    writers: Option<(RowWriter<'a>, RowWriter<'a>)>,
-}
-
-impl<'a> FactWriter<'a> {
-    fn writers(&mut self) -> rusqlite::Result<&mut (RowWriter<'a>, RowWriter<'a>)> {
-        let writers = match self.writers.take() {
-            Some(writers) => writers,
-            None => (POSITION.writer(self.connection)?, EXPANSION.writer(self.connection)?),
-        };
-        Ok(self.writers.insert(writers))
-    }
-
-    /// Counts a row that was entered.
-    fn count(&mut self, checksum: i64, rows: impl FnOnce(&mut BookState) -> &mut u64) {
-        self.state.facts = self.state.facts.wrapping_add(checksum);
-        *rows(self.state) += 1;
-    }
-
-    fn enter_root(&mut self, key: u64, assessed: &Assessed) -> rusqlite::Result<()> {
-        let pits = AwariGame::board(key).0;
-        let has = |table| {
-            let query = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE pits = ?1)");
-            self.connection.query_row(&query, [pits], |row| row.get::<_, bool>(0))
-        };
-        if has("root")? {
-            return Ok(());
-        }
-        if !has("position")? {
-            self.enter(&[(key, *assessed)])?;
-        }
-        let number = self.state.roots as i64 + 1;
-        let row = [ValueRef::Integer(number), ValueRef::Blob(&pits)];
-        let checksum = ROOT.writer(self.connection)?.enter(&row)?;
-        self.count(checksum, |state| &mut state.roots);
-        Ok(())
-    }
-
-    /// Numbers are those that the writer counts. So an expansion is not entered twice, also if its first transaction was
-    /// committed in spite of an error.
-    fn enter_expansion(
-        &mut self,
-        key: u64,
-        chosen: Option<u64>,
-        successors: &[(u64, Assessed)],
-    ) -> rusqlite::Result<()> {
-        self.enter(successors)?;
-        let (number, pits) = (self.state.expansions as i64 + 1, AwariGame::board(key).0);
-        let chosen = chosen.map_or(ValueRef::Null, |chosen| ValueRef::Integer(chosen as i64));
-        let checksum = self.writers()?.1.enter(&[ValueRef::Integer(number), ValueRef::Blob(&pits), chosen])?;
-        self.count(checksum, |state| &mut state.expansions);
-        Ok(())
-    }
-
-    fn enter(&mut self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
-        for (key, assessed) in positions {
-            let (number, pits) = (self.state.positions as i64 + 1, AwariGame::board(*key).0);
-            let row = position_row(number, &pits, assessed, self.engine);
-            let checksum = self.writers()?.0.enter(&row)?;
-            self.count(checksum, |state| &mut state.positions);
-        }
-        Ok(())
-    }
-
-    fn replace(&mut self, positions: &[(u64, Assessed)]) -> rusqlite::Result<()> {
-        let connection = self.connection;
-        let mut rows = connection.prepare("SELECT pits, number, checksum FROM position")?;
-        let known = rows.query_map([], |row| Ok((key_of(row, 0)?, (row.get(1)?, row.get(2)?))))?;
-        let known: HashMap<u64, (i64, i64)> = known.collect::<rusqlite::Result<_>>()?;
-        let mut writer = RowWriter::of(connection.prepare(&POSITION.replacement())?, POSITION.name);
-        for (key, assessed) in positions {
-            let &(number, before) = known.get(key).ok_or_else(|| impossible(0, "a position is missing"))?;
-            let pits = AwariGame::board(*key).0;
-            let after = writer.enter(&position_row(number, &pits, assessed, self.engine))?;
-            self.state.facts = self.state.facts.wrapping_sub(before).wrapping_add(after);
-        }
-        Ok(())
-    }
-}
-
-/// Returns the columns of a row of `position`.
-fn position_row<'p>(number: i64, pits: &'p [u8; 12], assessed: &Assessed, engine: i64) -> [ValueRef<'p>; 8] {
-    let Assessed { assessment: Assessment { low, high, estimate }, depth, nodes } = *assessed;
-    [
-        ValueRef::Integer(number),
-        ValueRef::Blob(pits),
-        ValueRef::Integer(low.into()),
-        ValueRef::Integer(high.into()),
-        ValueRef::Integer(estimate.into()),
-        ValueRef::Integer(depth.into()),
-        ValueRef::Integer(nodes as i64),
-        ValueRef::Integer(engine),
-    ]
 }
 
 /// Reads bounds and estimate from three columns, of a position whose value has a limit.
