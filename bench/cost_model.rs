@@ -47,7 +47,7 @@ struct CostModelArguments {
     /// Only these.
     #[arg(long, value_delimiter = ',', default_value = "sweep,counting,two-bit,one-bit,one-bit-dual")]
     methods: Vec<Method>,
-    /// raw, packed, zstd or rans.
+    /// Codec of databases.
     #[arg(long, default_value = "zstd")]
     codec: String,
     /// sample, full or none.

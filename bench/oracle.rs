@@ -13,6 +13,7 @@ use game::{Board, Index, Orientation, PositionSet, Rules};
 use oracle::{Level, Oracle};
 use std::path::Path;
 use std::time::Instant;
+use store::Codec;
 use tests::Random;
 
 /// Measures probes, answers and levels of play.
@@ -44,12 +45,12 @@ fn main() {
     });
     let temporary = tempfile::tempdir().expect("there is a temporary directory");
     let mut table = bench::table("codec|cache|probes|a second|answers a second", 2);
-    for codec in ["raw", "packed", "zstd", "rans"] {
-        let directory = temporary.path().join(codec);
+    for codec in Codec::ALL {
+        let directory = temporary.path().join(codec.name());
         built(&arguments, codec, &directory);
         let boards = boards(&arguments);
         for (cache, bytes_max, turns) in [("one block", 0, 1), ("warm", 1 << 30, 2)] {
-            if !["zstd", "rans"].contains(&codec) && cache == "one block" {
+            if !codec.is_compressed() && cache == "one block" {
                 continue;
             }
             let oracle = bench::oracle(&directory, bytes_max);
@@ -69,17 +70,17 @@ fn main() {
             assert_ne!(answered, i64::MIN);
             let answers = asked.len() as f64 / begun.elapsed().as_secs_f64();
             let number = |number: f64| format!("{number:.0}");
-            table.add_row([codec, cache, &boards.len().to_string(), &number(rate), &number(answers)]);
+            table.add_row([codec.name(), cache, &boards.len().to_string(), &number(rate), &number(answers)]);
         }
     }
     println!("databases 0..{}, one thread\n{}", arguments.stones, table.trim_fmt());
     levels(&arguments, &bench::oracle(&temporary.path().join("packed"), 1 << 28));
 }
 
-fn built(arguments: &OracleArguments, codec: &str, directory: &Path) {
+fn built(arguments: &OracleArguments, codec: Codec, directory: &Path) {
     let overrides = [
         ("build.stones", format!("\"0..{}\"", arguments.stones)),
-        ("store.codec", codec.to_owned()),
+        ("store.codec", codec.to_string()),
         ("check.verify", "none".to_owned()),
     ];
     build(&RealDisk::default(), directory, disk::clock::cores(), &overrides);

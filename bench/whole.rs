@@ -18,7 +18,7 @@ struct WholeArguments {
     /// Threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// raw, packed, zstd or rans.
+    /// Codec of databases.
     #[arg(long, default_value = "zstd")]
     codec: String,
     /// all or reachable.

@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn all_ranks_write_the_same_file_as_one() {
         let with_opening = PositionSet::Reachable { opening: game::Opening::new(1).unwrap() };
-        for (codec, set, all_stones) in ["raw", "packed", "zstd", "rans"].into_iter().flat_map(|codec| {
+        for (codec, set, all_stones) in Codec::ALL.map(Codec::name).into_iter().flat_map(|codec| {
             [
                 (codec, PositionSet::All, &[3, 8, 10][..]),
                 (codec, PositionSet::REACHABLE, &[3, 8, 10]),

@@ -8,6 +8,7 @@ use stages::Awari;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::Codec;
 use tests::torture::{DisturbedBuild, FaultClass, FaultRuns, artifacts};
 
 const DIRECTORY: &str = "run";
@@ -193,7 +194,7 @@ fn codec_and_threads_leave_files_fresh() {
 /// Captures read smaller databases in place, or decode them, in one group or several: the scores are the same.
 #[test]
 fn codecs_give_the_same_scores() {
-    let digests = ["raw", "packed", "zstd", "rans"].map(|codec| {
+    let digests = Codec::ALL.map(Codec::name).map(|codec| {
         let disk = MemoryDisk::new();
         let build = DisturbedBuild::new(&[("build.stones", "0..11"), ("store.codec", codec), ("check.verify", "none")]);
         let summary = build.run(&disk).unwrap();

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use store::Codec;
 use tests::directory::{CommandResult, TestDirectory, ended_child, signal};
 use tests::serve_process::ServeProcess;
 
@@ -47,7 +48,7 @@ impl FileChange {
     }
 }
 
-fn built(codec: &str) -> (TestDirectory, Vec<u8>) {
+fn built(codec: Codec) -> (TestDirectory, Vec<u8>) {
     let place = TestDirectory::new(STONES);
     place.awari(&format!("run m.toml --set store.codec={codec}")).is(0);
     let bytes = fs::read(place.path(DATABASE)).unwrap();
@@ -85,8 +86,8 @@ fn timeless(said: &str) -> String {
 }
 
 /// Whether an answer is possible after a change: from the intact half of the file, or from decoded blocks in memory.
-fn may_answer(change: FileChange, codec: &str, is_warm: bool) -> bool {
-    change == FileChange::Zeros || is_warm && ["zstd", "rans"].contains(&codec)
+fn may_answer(change: FileChange, codec: Codec, is_warm: bool) -> bool {
+    change == FileChange::Zeros || is_warm && codec.is_compressed()
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn may_answer(change: FileChange, codec: &str, is_warm: bool) -> bool {
 fn play_names_the_damaged_database() {
     let asked = format!("position fen {}-19-19-S\ngo\n", POSITION.replace(' ', "-"));
     let engine = "engine --dir run";
-    for codec in ["raw", "packed", "zstd", "rans"] {
+    for codec in Codec::ALL {
         let (place, bytes) = built(codec);
         let right = timeless(&say(waiting(&place, engine, "uci\n", "uciok"), &asked).is(0).out);
         let named = ["10.awari", "awari run"];
@@ -143,7 +144,7 @@ fn play_names_the_damaged_database() {
 /// A game goes on without a database that is damaged while it is open, and the server counts what it serves now.
 #[test]
 fn games_go_on_without_a_damaged_database() {
-    let (place, bytes) = built("packed");
+    let (place, bytes) = built(Codec::Packed);
     let engine = waiting(&place, "engine --dir run --level good", "uci\n", "uciok");
     let server = ServeProcess::start(&place);
     let known = |path: &str| server.json(path)["state"].as_str().unwrap().to_owned();
@@ -190,7 +191,7 @@ fn games_go_on_without_a_damaged_database() {
 fn a_server_refuses_only_what_needs_the_damaged_database() {
     let ten = format!("/v1/probe?pos={}", POSITION.replace(' ', "+"));
     let nine = "/v1/probe?pos=1+1+1+1+0+1+1+0+1+1+1+0";
-    for codec in ["raw", "packed", "zstd", "rans"] {
+    for codec in Codec::ALL {
         let (place, bytes) = built(codec);
         for change in FileChange::ALL {
             for is_warm in [false, true] {
@@ -221,7 +222,7 @@ fn a_server_refuses_only_what_needs_the_damaged_database() {
 /// Commands that read whole databases, while one of these is repeatedly damaged and repaired.
 #[test]
 fn no_command_is_killed_by_a_changing_file() {
-    let (place, bytes) = built("packed");
+    let (place, bytes) = built(Codec::Packed);
     let right = place.awari(&format!("probe --dir run --json {POSITION}")).is(0).out;
     let counted = place.awari("stats --dir run --format csv").is(0).out;
     place.awari("export --dir run --format raw --out right").is(0);
@@ -276,7 +277,7 @@ fn no_command_is_killed_by_a_changing_file() {
 /// A supervisor may start a program with blocked signals.
 #[test]
 fn a_server_started_with_blocked_signals_survives() {
-    let (place, bytes) = built("raw");
+    let (place, bytes) = built(Codec::Raw);
     let mut command = Command::new("env");
     command.args(["--block-signal=BUS", tests::awari(), "serve", "--dir", "run", "--listen", "127.0.0.1:0"]);
     let served = ServeProcess::of({

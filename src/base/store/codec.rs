@@ -1,8 +1,10 @@
 //! Codecs: encodings of the blocks of a file.
 //!
 //! A *codec* is chosen for a file. A *form* is how one block is stored: a block that the codec does not shrink is
-//! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own. A new codec is a
-//! variant of [`Codec`] with its [`CodecFacts`], its forms, their arms in `block`, and its rates in the planner.
+//! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own.
+//!
+//! A new codec is a module here, a variant of [`Codec`] with its [`CodecFacts`] and those of [`Form`] that it adds, their
+//! arms in `block`, and its rates in `codec.rs` of the planner. The compiler finds what is missing; all else asks the facts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,60 +25,89 @@ pub const BLOCK_POSITIONS: usize = 1 << 16;
 
 const _: () = assert!(BLOCK_POSITIONS.is_multiple_of(8));
 
-/// The encoding of the blocks of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Codec {
-    /// One byte a value.
-    Raw = 1,
-    /// As many bits a value as its range needs.
-    Packed = 2,
-    /// Zstandard, or packed where that is no larger.
-    Zstd = 3,
-    /// Range asymmetric numeral systems, with the neighbours of a value in its row and in the row above as context, or
-    /// packed where that is no larger. The smallest codec for scores.
-    Rans = 4,
-    /// As `Rans`, with a floor for each score as additional context: a value that the score is at least. Only
-    /// [`Archive`](crate::Archive) reads it, given the same floors; it has no name for users.
-    Floors = 5,
-    /// Zstandard of the nonzero bytes and of masks that locate them. Planes alone have this codec; it has no name for users.
-    SparseZstd = 6,
+/// Declares an enumeration whose numbers are tags in files, with the list of its values.
+macro_rules! tagged {
+    ($(#[$of_type:meta])* $visibility:vis enum $name:ident {
+        $($(#[$of_value:meta])* $value:ident = $tag:literal,)*
+    }) => {
+        $(#[$of_type])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        $visibility enum $name {
+            $($(#[$of_value])* $value = $tag,)*
+        }
+
+        impl $name {
+            /// All values, in the order of their tags.
+            pub(crate) const EVERY: &[$name] = &[$($name::$value),*];
+
+            pub(crate) const fn tag(self) -> u8 {
+                self as u8
+            }
+
+            pub(crate) fn of_tag(tag: u8) -> Option<$name> {
+                $name::EVERY.iter().copied().find(|value| value.tag() == tag)
+            }
+        }
+    };
 }
 
-/// How one block is stored, recorded in its index entry. In any form its values are the next ones of the file in canonical
-/// order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Form {
-    /// One byte a value.
-    Raw = 1,
-    /// Packed bits, see the module `packed`.
-    Packed = 2,
-    /// One Zstandard frame.
-    Zstd = 3,
-    /// Several Zstandard frames, see the module `zstd`.
-    Frames = 4,
-    /// Strips, see the module `rans`.
-    Strips = 5,
-    /// Strips coded with floors.
-    Floors = 6,
-    /// Nonzero bytes and masks, see the module `sparse`.
-    Sparse = 7,
-    /// One Zstandard frame of a block of the form `Sparse`.
-    SparseFrame = 8,
+tagged! {
+    /// The encoding of the blocks of a file. Its number is its tag in the header.
+    pub enum Codec {
+        /// One byte a value.
+        Raw = 1,
+        /// As many bits a value as its range needs.
+        Packed = 2,
+        /// Zstandard, or packed where that is no larger.
+        Zstd = 3,
+        /// Range asymmetric numeral systems, with the neighbours of a value in its row and in the row above as context, or
+        /// packed where that is no larger. The smallest codec for scores.
+        Rans = 4,
+        /// As `Rans`, with a floor for each score as additional context: a value that the score is at least. Only
+        /// [`Archive`](crate::Archive) reads it, given the same floors; it has no name for users.
+        Floors = 5,
+        /// Zstandard of the nonzero bytes and of masks that locate them. Planes alone have this codec; it has no name for users.
+        SparseZstd = 6,
+    }
 }
 
-/// What readers and writers of files need to know about a codec.
+tagged! {
+    /// How one block is stored. Its number is its tag in the index entry. In any form its values are the next ones of the
+    /// file in canonical order.
+    pub(crate) enum Form {
+        /// One byte a value.
+        Raw = 1,
+        /// Packed bits, see the module `packed`.
+        Packed = 2,
+        /// One Zstandard frame.
+        Zstd = 3,
+        /// Several Zstandard frames, see the module `zstd`.
+        Frames = 4,
+        /// Strips, see the module `rans`.
+        Strips = 5,
+        /// Strips coded with floors.
+        Floors = 6,
+        /// Nonzero bytes and masks, see the module `sparse`.
+        Sparse = 7,
+        /// One Zstandard frame of a block of the form `Sparse`.
+        SparseFrame = 8,
+    }
+}
+
+/// What all but the module `block` need to know about a codec.
 struct CodecFacts {
     name: &'static str,
+    /// How it stores a score, for users; `None` if they cannot choose it.
+    summary: Option<&'static str>,
     /// The forms that its blocks may have.
     forms: &'static [Form],
-    /// The version of the format of its files.
-    version: u32,
-    /// The same of planes.
-    version_of_planes: u32,
+    /// The forms that blocks of planes may have besides.
+    plane_forms: &'static [Form],
     /// The bands that its blocks are; `None` for blocks of [`BLOCK_POSITIONS`].
     bands: Option<BandSize>,
+    /// Whether it takes the library of the feature `zstd`.
+    needs_zstd: bool,
 }
 
 /// Size of a band of whole rows.
@@ -90,53 +121,76 @@ pub(crate) struct BandSize {
 
 /// An unknown name of a codec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected the codec raw, packed, zstd or rans, found {found:?}")]
+#[error("expected the codec {}, found {found:?}", Codec::names())]
 pub struct CodecError {
     /// The text.
     pub found: String,
 }
 
 impl Codec {
-    /// All codecs that can be decoded without other data.
+    /// The codecs that users choose from. All can be decoded without other data.
     pub const ALL: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
 
     const fn facts(self) -> CodecFacts {
-        const PLAIN: CodecFacts =
-            CodecFacts { name: "raw", forms: &[Form::Raw], version: 1, version_of_planes: 1, bands: None };
+        const PLAIN: CodecFacts = CodecFacts {
+            name: "raw",
+            summary: Some("a byte a position"),
+            forms: &[Form::Raw],
+            plane_forms: &[],
+            bands: None,
+            needs_zstd: false,
+        };
         match self {
             Codec::Raw => PLAIN,
-            Codec::Packed => CodecFacts { name: "packed", forms: &[Form::Packed], ..PLAIN },
+            Codec::Packed => CodecFacts {
+                name: "packed",
+                summary: Some("as few bits as the scores need"),
+                forms: &[Form::Packed],
+                ..PLAIN
+            },
             Codec::Zstd => CodecFacts {
                 name: "zstd",
-                forms: &[Form::Packed, Form::Zstd, Form::Frames, Form::Sparse],
-                version: 2,
-                version_of_planes: 3,
-                bands: None,
+                summary: Some("Zstandard"),
+                forms: &[Form::Packed, Form::Zstd, Form::Frames],
+                plane_forms: &[Form::Sparse],
+                needs_zstd: true,
+                ..PLAIN
             },
             Codec::Rans => CodecFacts {
                 name: "rans",
+                summary: Some("the smallest, by a coder made for scores"),
                 forms: &[Form::Packed, Form::Strips],
-                version: 2,
-                version_of_planes: 2,
                 // Strips are 16 rows high, and their first rows have no neighbours above.
                 bands: Some(BandSize { positions: 1 << 20, rows: 16 }),
+                ..PLAIN
             },
             Codec::Floors => CodecFacts {
                 name: "rans with floors",
+                summary: None,
                 forms: &[Form::Packed, Form::Floors],
-                version: 2,
-                version_of_planes: 2,
                 // Models and strips are larger.
                 bands: Some(BandSize { positions: 1 << 22, rows: 40 }),
+                ..PLAIN
             },
             Codec::SparseZstd => CodecFacts {
                 name: "zstd of sparse",
+                summary: None,
                 forms: &[Form::Packed, Form::Sparse, Form::SparseFrame],
-                version: 4,
-                version_of_planes: 4,
-                bands: None,
+                needs_zstd: true,
+                ..PLAIN
             },
         }
+    }
+
+    /// The names of [`ALL`](Self::ALL), for people: `raw, packed, zstd or rans`.
+    fn names() -> String {
+        let [others @ .., last] = Codec::ALL.map(Codec::name);
+        format!("{} or {last}", others.join(", "))
+    }
+
+    /// How the codec stores a score, for those that users choose from.
+    pub const fn summary(self) -> Option<&'static str> {
+        self.facts().summary
     }
 
     /// The name: for [`ALL`](Self::ALL) that of manifests and options.
@@ -165,26 +219,29 @@ impl Codec {
 
     /// Whether a file of this codec may contain blocks of a form.
     pub(crate) fn has_form(self, form: Form) -> bool {
-        self.facts().forms.contains(&form)
+        let CodecFacts { forms, plane_forms, .. } = self.facts();
+        forms.contains(&form) || plane_forms.contains(&form)
     }
 
-    /// The version of the format of new files, of planes or of scores.
-    pub(crate) const fn version(self, is_plane: bool) -> u32 {
-        if is_plane { self.facts().version_of_planes } else { self.facts().version }
+    /// The version of the format of new files, of planes or of scores: the first one with all forms of their blocks.
+    pub(crate) fn version(self, is_plane: bool) -> u32 {
+        let CodecFacts { forms, plane_forms, .. } = self.facts();
+        let plane_forms = if is_plane { plane_forms } else { &[] };
+        forms.iter().chain(plane_forms).map(|form| form.version()).max().expect("a codec has forms")
     }
 
     /// Whether this program was built with what the codec needs.
     pub(crate) const fn is_built(self) -> bool {
-        cfg!(feature = "zstd") || !matches!(self, Codec::Zstd | Codec::SparseZstd)
+        cfg!(feature = "zstd") || !self.facts().needs_zstd
     }
+}
 
-    pub(crate) const fn tag(self) -> u8 {
-        self as u8
-    }
+const _: () = assert!(Codec::ALL.len() == choices(Codec::EVERY), "each codec with a summary is in `Codec::ALL`");
 
-    pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        use Codec::{Floors, Packed, Rans, Raw, SparseZstd, Zstd};
-        [Raw, Packed, Zstd, Rans, Floors, SparseZstd].into_iter().find(|codec| codec.tag() == tag)
+const fn choices(codecs: &[Codec]) -> usize {
+    match codecs {
+        [] => 0,
+        [codec, others @ ..] => codec.summary().is_some() as usize + choices(others),
     }
 }
 
@@ -204,17 +261,8 @@ impl FromStr for Codec {
 }
 
 impl Form {
-    pub(crate) fn tag(self) -> u8 {
-        self as u8
-    }
-
-    pub(crate) fn of_tag(tag: u8) -> Option<Self> {
-        use Form::{Floors, Frames, Packed, Raw, Sparse, SparseFrame, Strips, Zstd};
-        [Raw, Packed, Zstd, Frames, Strips, Floors, Sparse, SparseFrame].into_iter().find(|form| form.tag() == tag)
-    }
-
     /// The first version of the format with this form.
-    pub(crate) fn version(self) -> u32 {
+    pub(crate) const fn version(self) -> u32 {
         match self {
             Form::Raw | Form::Packed | Form::Zstd => 1,
             Form::Frames | Form::Strips | Form::Floors => 2,
@@ -222,22 +270,53 @@ impl Form {
             Form::SparseFrame => 4,
         }
     }
+
+    /// The first version of the format with all these forms, or `version` if that is later.
+    pub(crate) const fn latest_version(forms: &[Form], version: u32) -> u32 {
+        match forms {
+            [] => version,
+            [form, others @ ..] if form.version() > version => Form::latest_version(others, form.version()),
+            [_, others @ ..] => Form::latest_version(others, version),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scores::tests::Example;
+    use disk::Digest;
 
     #[test]
     fn names_round_trip() {
         for codec in Codec::ALL {
             assert_eq!(codec.to_string().parse(), Ok(codec));
             assert_eq!(Codec::of_tag(codec.tag()), Some(codec));
+            assert!(codec.summary().is_some());
         }
-        assert_eq!(
-            "gzip".parse::<Codec>().unwrap_err().to_string(),
-            "expected the codec raw, packed, zstd or rans, found \"gzip\""
-        );
+        let error = "gzip".parse::<Codec>().unwrap_err().to_string();
+        assert_eq!(error, "expected the codec raw, packed, zstd or rans, found \"gzip\"");
+    }
+
+    /// Pins the format: these change only with a new version of it. (Those of zstd change also with a zstd
+    /// that compresses differently, which makes files of old and new runs differ, and must be a decision.)
+    #[test]
+    fn golden_files() {
+        let check = |example: Example, codec, expected| {
+            assert_eq!(format!("{:.16}", Digest::of(&example.file(codec))), expected, "{codec}");
+        };
+        for codec in Codec::ALL {
+            let expected = match codec {
+                Codec::Raw => "32afee2208e638fe",
+                Codec::Packed => "627942f2337c0188",
+                Codec::Zstd => "e3c1f1b18c224abc",
+                Codec::Rans => "3217a3555f36f7d5",
+                Codec::Floors | Codec::SparseZstd => unreachable!("users cannot choose it"),
+            };
+            check(Example::small(), codec, expected);
+        }
+        check(Example::large(), Codec::Zstd, "9aabe2bc0f720cf7");
+        check(Example::strips(), Codec::Rans, "32f73dcd9d526fc9");
     }
 
     #[test]

@@ -240,8 +240,6 @@ mod tests {
     use crate::scores::tests::Example;
     use disk::{Joint, MemoryDisk};
 
-    const CODECS: [Codec; 4] = [Codec::Raw, Codec::Packed, Codec::Zstd, Codec::Rans];
-
     fn division(example: &Example, codec: Codec, parts: usize) -> Division {
         let Example { identity, shape, range, .. } = example;
         Division::new(&Example::path(), identity, shape, *range, codec, parts).unwrap()
@@ -267,7 +265,7 @@ mod tests {
 
     #[test]
     fn parts_make_the_file() {
-        for (codec, parts) in CODECS.into_iter().flat_map(|codec| [1, 2, 3, 8, 40].map(|parts| (codec, parts))) {
+        for (codec, parts) in Codec::ALL.into_iter().flat_map(|codec| [1, 2, 3, 8, 40].map(|parts| (codec, parts))) {
             let mut example = Example::new(&[(1, 200_003), (77, 1000), (1300, 1100), (2, 3)], -24, 24);
             if parts == 3 {
                 example.identity.kind = FileKind::Plane { role: Role::Won, bound: 7 };
@@ -305,7 +303,7 @@ mod tests {
     #[test]
     fn other_summaries_are_refused() {
         let example = Example::large();
-        for codec in CODECS {
+        for codec in Codec::ALL {
             let disk = MemoryDisk::new();
             let division = division(&example, codec, 3);
             let summaries: Vec<_> = (0..3).map(|part| kept(&division, &example, part, &disk).0).collect();

@@ -254,17 +254,17 @@ fn dual_keys(schema: Schema) -> Schema {
         ))
 }
 
+/// Describes the codecs.
+fn codec_doc() -> String {
+    let codecs = Codec::ALL.map(|codec| format!("{} ({codec})", codec.summary().unwrap_or_default()));
+    format!("Codec of databases: {}.", codecs.join(", "))
+}
+
 /// Adds the keys of the table `[store]`.
 fn store_keys(schema: Schema) -> Schema {
     schema
         .table("store", "Codec of databases, and files to keep.")
-        .key(ManifestKey::new(
-            "store.codec",
-            ValueType::one_of(&Codec::ALL.map(Codec::name)),
-            "packed",
-            "Codec of databases: a byte a position (raw), as few bits as the scores need (packed), or compressed by \
-             zstd or, smallest, by a coder made for scores (rans).",
-        ))
+        .key(ManifestKey::new("store.codec", ValueType::one_of(&Codec::ALL.map(Codec::name)), "packed", &codec_doc()))
         .key(ManifestKey::new(
             "store.intermediates",
             ValueType::one_of(&["fast", "small"]),

@@ -15,7 +15,7 @@ By the rules of oware a position has two bounds instead of a score: what the pla
 opponent can hold that player. bounds() and all_bounds() return both. A score is known where they are equal: elsewhere
 score() returns None, and the array of scores() is masked.
 
-The layout of the bytes is described in `src/base/store/format.rs`; this is a second reader of it, which shares nothing with
+The layout of the bytes is described in `docs/formats.md`; this is a second reader of it, which shares nothing with
 the first. For any bytes of a file it raises ValueError or returns scores of the range that the file states. With the
 package `blake3` checksums are compared too, so that the scores are those that were written. Databases of the codec zstd
 need the package `zstandard`.

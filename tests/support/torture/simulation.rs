@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use store::Codec;
 
 /// A job to run.
 pub struct Simulation {
@@ -75,7 +76,7 @@ impl Simulation {
             key("build.stones", &stones),
             key("build.snapshot", &["0 s", "0 s", "0 s", "1 s", "10 s", "10 min"]),
             key("game.positions", &["all", "reachable"]),
-            key("store.codec", &["raw", "packed", "zstd", "rans"]),
+            key("store.codec", &Codec::ALL.map(Codec::name)),
             key("store.intermediates", &["fast", "small"]),
             key("store.keep", &["databases", "all"]),
             key("check.verify", &["none", "sample", "full"]),
