@@ -10,7 +10,7 @@ use clap::Parser;
 use game::{PositionSet, Score};
 use messaging::Alone;
 use solvers::counting::{BATCH, Distribution, RankValues, counting};
-use solvers::distributed::collect;
+use solvers::ranks::collect;
 use std::ops::ControlFlow;
 
 /// Counts one database on several numbers of processors.

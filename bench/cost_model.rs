@@ -22,7 +22,7 @@ use planner::{
     CostModel, DatabasePlan, Hardware, JobPlanner, Load, Method, MethodPrediction, Network, Ramp, Rates, Settings,
     StageClass, SweepJob, schema,
 };
-use solvers::sweep::distributed::{RankScores, ScorePartition, sweep};
+use solvers::sweep::ranks::{RankScores, ScorePartition, sweep};
 use solvers::{Bytes, Kernel, Tables};
 use stages::Awari;
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@ use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use rank::{Checkpoint, SolveRank};
 use solvers::counting::{CountingReport, UPDATE_BYTES, counting};
-use solvers::distributed::{JobError, JobObserver};
+use solvers::ranks::{JobError, JobObserver};
 use solvers::sweep::{self, RankScores};
 use solvers::{DriverObserver, EndedPass, Kernel};
 use std::ops::ControlFlow;

@@ -6,7 +6,7 @@ use crate::build_context::BuildContext;
 use disk::{Disk, DiskError, ScratchFile};
 use game::{Index, Orientation};
 use planner::{DualIndex, PlanesInMemory};
-use solvers::bounds::distributed::KeptWords;
+use solvers::bounds::ranks::KeptWords;
 use solvers::bounds::{
     BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Solver, Units, UnitsInMemory, Wins, WinsInMemory,
 };

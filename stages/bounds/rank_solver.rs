@@ -7,11 +7,11 @@ use crate::team::TeamMember;
 use disk::DiskError;
 use messaging::Communicator;
 use planner::PlanesInMemory;
-use solvers::bounds::distributed::{
+use solvers::bounds::ranks::{
     self, BoxedUnits, Decided, DistributedBoundReport, KeptInMemory, KeptWords, PlaneRun, RankPlanes, RowPartition,
 };
 use solvers::bounds::{BitKernel, PlaneUnit};
-use solvers::distributed::JobError;
+use solvers::ranks::JobError;
 use solvers::{DriverObserver, Tables};
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -109,7 +109,7 @@ pub(super) fn empty(
     let kernel = BitKernel::detect();
     Ok(match declaration::planes_in_memory(plan) {
         PlanesInMemory::WinsAndCandidates => {
-            let candidates = |units: &[PlaneUnit]| Ok(distributed::in_memory(units));
+            let candidates = |units: &[PlaneUnit]| Ok(ranks::in_memory(units));
             Box::new(RankPlanes::empty(tables, index, &partition, rank, kernel, in_memory, candidates)?)
         }
         PlanesInMemory::Wins => {

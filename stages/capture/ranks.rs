@@ -11,7 +11,7 @@ use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use solvers::Tables;
 use solvers::capture::{CapturePartition, SmallerRows, capture_rows};
-use solvers::distributed::{RowBand, ScoreShare, collect, fits};
+use solvers::ranks::{RowBand, ScoreShare, collect, fits};
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};

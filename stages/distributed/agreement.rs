@@ -5,7 +5,7 @@ use messaging::{CommunicationError, Communicator};
 use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageError};
 use serde::{Deserialize, Serialize};
-use solvers::distributed::JobError;
+use solvers::ranks::JobError;
 
 /// Failure of a task on a rank.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use messaging::Communicator;
 use pipeline::StageResult as Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use solvers::counting::distributed::{RankValues, runs};
+use solvers::counting::ranks::{RankValues, runs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};

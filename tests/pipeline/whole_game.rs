@@ -10,7 +10,7 @@ use pipeline::{
     StageError, StageName, StageReport, StageSpec, Work,
 };
 use planner::{Hardware, Settings};
-use solvers::bounds::{PlaneLayout, distributed::RowPartition};
+use solvers::bounds::{PlaneLayout, ranks::RowPartition};
 use solvers::capture::CapturePartition;
 use solvers::sweep::disk::DiskPlan;
 use stages::{Awari, files};

@@ -5,7 +5,7 @@ use game::{Board, Index, Orientation, PositionSet, Rules, Score, Slab, reference
 use messaging::Alone;
 use solvers::capture::{CaptureError, ChildRow, DecodeRun, InMemory, Sequential, SmallerRows};
 use solvers::counting::{CountingReport, Distribution, RankValues, checkpoint_range, counting};
-use solvers::distributed::{JobError, JobObserver, collect};
+use solvers::ranks::{JobError, JobObserver, collect};
 use solvers::sweep::RankScores;
 use solvers::{Bytes, DriverObserver, Kernel, ScoreRows, Stopped, Tables, capture, sweep};
 use std::ops::{ControlFlow, Range};

@@ -11,7 +11,7 @@ use crate::memory::rank_bytes;
 use crate::stage_traffic::{StageTraffic, captures_read};
 use crate::{BuildPlan, CostModel, DatabasePlan, Hardware, Load, Method, Settings, StageClass, SweepJob, Verify};
 use solvers::Tables;
-use solvers::bounds::distributed::{PlaneShare, plane_shares};
+use solvers::bounds::ranks::{PlaneShare, plane_shares};
 
 /// Positions of a database below which rank 0 alone is faster than the exchange of messages.
 const SHARED_POSITIONS_MIN: u64 = 1 << 16;

@@ -5,7 +5,7 @@
 
 use crate::{Method, PlanesInMemory, Settings, StageClass};
 use game::Orientation;
-use solvers::bounds::distributed::{PlaneShare, keepers_bytes};
+use solvers::bounds::ranks::{PlaneShare, keepers_bytes};
 use solvers::bounds::{PlaneLayout, PlaneSlab};
 use solvers::sweep::disk::DiskPlan;
 
@@ -39,7 +39,7 @@ const CAPTURE_CACHE_TIMES: f64 = 1.5;
 const CAPTURE_STRIPE_SHARE: u64 = 2;
 
 /// Memory of a rank for captures that ranks exchange: bands given, received, assembled and written.
-const CAPTURE_BANDS_BYTES: u64 = 8 * solvers::distributed::BAND_POSITIONS;
+const CAPTURE_BANDS_BYTES: u64 = 8 * solvers::ranks::BAND_POSITIONS;
 
 /// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
@@ -296,7 +296,7 @@ fn counting_bytes(settings: &Settings, stones: u32, cache_bytes: u64) -> u64 {
     let positions = set.positions(stones);
     match ranks {
         1 => 2 * positions + solvers::counting::memory_bytes(stones, set, threads),
-        _ => cache_bytes + solvers::counting::distributed::memory_bytes(positions, ranks, threads),
+        _ => cache_bytes + solvers::counting::ranks::memory_bytes(positions, ranks, threads),
     }
 }
 

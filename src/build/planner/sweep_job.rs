@@ -1,6 +1,6 @@
 //! Prediction of the stage `sweep:n` of a job: a sweep of one database by several ranks, each on a machine of its own.
 //!
-//! The memory layout of each rank comes from the solver ([`solvers::sweep::distributed::memory_layouts`]); nothing is
+//! The memory layout of each rank comes from the solver ([`solvers::sweep::ranks::memory_layouts`]); nothing is
 //! allocated. A rank works for a position as long as one machine does, and longer with each doubling of the ranks,
 //! because updates of other ranks arrive late. Traffic is proportional to the positions of others that ranks keep. The
 //! constants were measured in jobs of 16 and 18 stones on 1 to 8 ranks that were threads; `cargo bench -p bench --bench
@@ -9,7 +9,7 @@
 use crate::memory::fixed_bytes;
 use crate::{CostModel, Hardware, Load, Settings, StageClass};
 use solvers::Tables;
-use solvers::sweep::distributed::{MemoryLayout, SLACK, memory_layouts, phases};
+use solvers::sweep::ranks::{MemoryLayout, SLACK, memory_layouts, phases};
 
 /// Additional work of a position with each doubling of the ranks, as a share: it is recomputed more often. 12.7 times
 /// on one rank at 20 stones, 14.0 on two, 16.6 on four, 17.0 on eight.

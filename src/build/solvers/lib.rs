@@ -1,5 +1,5 @@
-//! The methods that solve a database: [`sweep`], [`counting`] and [`bounds`], each in memory, on disk or distributed
-//! over ranks as far as it has such a driver; and [`capture`], which all of them start from.
+//! The methods that solve a database: [`sweep`], [`counting`] and [`bounds`], each in memory, on disk or by the
+//! ranks of a job as far as it has such a driver; and [`capture`], which all of them start from.
 //!
 //! A driver takes slices and returns slices. It opens no file and knows no manifest: what lives on disk is behind a
 //! trait that the caller implements. Work is cut into units that depend only on the number of stones (ranges of rows by
@@ -11,25 +11,25 @@
 //! * **Inputs.** A `game::Index` numbers the positions of a database. [`Tables`] hold the moves of a set of rules, by half of
 //!   the board. [`Bytes`] and [`WordArray`] are arrays on huge pages; [`ScoreRows`] are scores in rows, as kernels read them.
 //! * **Kernels.** [`Kernel`] recomputes scores and [`bounds::BitKernel`] tests rows of bits, with the vectors of this processor.
-//! * **Observers.** A [`DriverObserver`] sees progress and may stop a driver; a [`distributed::JobObserver`] also saves the
-//!   part of a rank. A driver ends with its report, [`Stopped`], or a [`distributed::JobError`].
+//! * **Observers.** A [`DriverObserver`] sees progress and may stop a driver; a [`ranks::JobObserver`] also saves the
+//!   part of a rank. A driver ends with its report, [`Stopped`], or a [`ranks::JobError`].
 //! * **Captures.** [`capture::SmallerRows`] are the smaller databases, on disk or in memory; a [`capture::CapturePartition`]
 //!   gives each rank its rows.
 //! * **Scores.** [`sweep::RankScores`] and [`counting::RankValues`] are what one rank of a job, or a machine alone, holds of a
-//!   database. [`distributed::ScoreShare`] gives them to those who write it. [`sweep::disk::DiskSweep`] keeps them in a
+//!   database. [`ranks::ScoreShare`] gives them to those who write it. [`sweep::disk::DiskSweep`] keeps them in a
 //!   [`sweep::disk::CellFile`], and [`sweep::Guarantees`] are two bounds a position, for rules without scores.
 //! * **Bounds.** A [`bounds::Solver`] decides one bound from [`bounds::Wins`] and [`bounds::Units`] of candidates, which the
-//!   three methods store differently; [`bounds::distributed::RankPlanes`] are those of a rank.
+//!   three methods store differently; [`bounds::ranks::RankPlanes`] are those of a rank.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bounds;
 pub mod capture;
 pub mod counting;
-pub mod distributed;
 mod huge_pages;
 mod kernels;
 mod layout;
+pub mod ranks;
 pub mod sweep;
 mod word_update;
 mod work_stealing;

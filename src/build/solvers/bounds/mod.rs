@@ -20,8 +20,8 @@
 //!
 //! The three methods differ in the storage of the planes: see [`Wins`] and [`Units`].
 
-pub mod distributed;
 mod memory;
+pub mod ranks;
 mod solver;
 mod storage;
 

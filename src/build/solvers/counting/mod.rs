@@ -18,13 +18,13 @@
 //! messages. Its `handle` does not test the status: taken literally, a decided position that receives another update
 //! updates its parents twice.)
 
-pub mod distributed;
 pub(crate) mod partition;
 mod pending;
 mod processor;
+pub mod ranks;
 mod unmoves;
 
-pub use distributed::{CountingReport, RankValues, counting};
+pub use ranks::{CountingReport, RankValues, counting};
 
 use processor::ActiveProcessor;
 

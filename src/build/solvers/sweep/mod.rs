@@ -16,15 +16,15 @@
 //! parents, and only marked positions are recomputed (`marked.rs`).
 
 pub mod disk;
-pub mod distributed;
 mod guarantees;
 mod marked;
 mod marks;
 mod pair;
+pub mod ranks;
 mod tile;
 
-pub use distributed::{RankScores, SweepReport, sweep};
 pub use guarantees::{BoundCaptures, Guarantees};
+pub use ranks::{RankScores, SweepReport, sweep};
 
 use crate::huge_pages::Bytes;
 use crate::kernels::scores::{ChildScores, Kernel, SlabWork};

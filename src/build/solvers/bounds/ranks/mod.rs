@@ -1,4 +1,4 @@
-//! The bound methods distributed over the ranks of a job (*two-bit*: Romein & Bal 2002). Each rank runs the driver of
+//! The bound methods by the ranks of a job (*two-bit*: Romein & Bal 2002). Each rank runs the driver of
 //! [`crate::bounds`] on its partition, in any storage.
 //!
 //! A rank owns the rows of candidates that [`RowPartition`] assigns to it, and keeps the rows of wins that their moves
@@ -26,9 +26,9 @@ pub use partition::RowPartition;
 pub use share::{PlaneShare, keepers_bytes, plane_shares};
 
 use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit, Solver, SolverError, UnitsInMemory, Wins};
-use crate::distributed::JobError;
-use crate::distributed::varint::Malformed;
 use crate::kernels::tables::Tables;
+use crate::ranks::JobError;
+use crate::ranks::varint::Malformed;
 use crate::{DriverObserver, EndedPass};
 use collect::{collect_plane, row_location};
 use game::{Index, Orientation};

@@ -7,10 +7,10 @@
 
 use super::memory_layout::{MemoryLayout, NeededSlab, RankPlaces, SlabCaptures};
 use super::partition::{Needs, ScorePartition, SlabPatch};
-use crate::distributed::{RowBand, ScoreShare, fits};
 use crate::huge_pages::Bytes;
 use crate::kernels::tables::{Tables, halves_of};
 use crate::layout::rows::{ScoreRows, SlabRows};
+use crate::ranks::{RowBand, ScoreShare, fits};
 use game::{Index, Slab};
 use messaging::Result;
 use std::io;

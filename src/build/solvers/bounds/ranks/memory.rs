@@ -2,7 +2,7 @@
 
 use super::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
 use crate::bounds::{BitKernel, PlaneLayout, in_both_orientations, mark, plane};
-use crate::distributed::JobError;
+use crate::ranks::JobError;
 use crate::{Bytes, DriverObserver, Tables, capture};
 use game::{Index, Orientation, Score};
 use messaging::Communicator;

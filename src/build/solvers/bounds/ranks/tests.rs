@@ -6,8 +6,8 @@ use super::{
     Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition, SuperstepMessage, Vote, solve_in_memory,
 };
 use crate::bounds::{BitKernel, PlaneLayout};
-use crate::distributed::JobError;
-use crate::sweep::distributed::tests::{alone, job, whole_captures};
+use crate::ranks::JobError;
+use crate::sweep::ranks::tests::{alone, job, whole_captures};
 use crate::{Bytes, DriverObserver, Tables};
 use game::{Index, Orientation, PositionSet, Rules, Score};
 use messaging::NetworkFaults;

@@ -6,8 +6,8 @@
 use super::log::DecisionLog;
 use super::message::{BoundMessage, read};
 use crate::bounds::{PlaneLayout, PlaneUnit};
-use crate::distributed::varint::Malformed;
 use crate::kernels::tables::CHUNK;
+use crate::ranks::varint::Malformed;
 use messaging::{CommunicationError, Communicator, Result};
 use std::ops::{ControlFlow, Range};
 

@@ -1,4 +1,4 @@
-//! Parts that all distributed drivers share: observer, errors, encoding of numbers, and collection of the result.
+//! Parts that all drivers of the ranks of a job share: observer, errors, encoding of numbers, and collection of the result.
 
 mod collect;
 pub(crate) mod varint;

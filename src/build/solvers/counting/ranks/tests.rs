@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::DriverObserver;
-use crate::distributed::collect;
-use crate::sweep::distributed::tests::{alone, collected, concatenated, job, ranges, whole_captures};
+use crate::ranks::collect;
+use crate::sweep::ranks::tests::{alone, collected, concatenated, job, ranges, whole_captures};
 use game::{PositionSet, Rules, Score};
 use messaging::{Alone, NetworkFaults};
 use std::ops::ControlFlow;

@@ -22,14 +22,14 @@ pub use part::RankScores;
 pub use partition::ScorePartition;
 
 use crate::EndedPass;
-use crate::distributed::varint::Malformed;
-use crate::distributed::{JobError, JobObserver};
 use crate::huge_pages::Bytes;
 use crate::kernels::apply::ChangedColumn;
 use crate::kernels::cpu;
 use crate::kernels::scores::Kernel;
 use crate::kernels::tables::{CHUNK, Tables, halves_of};
 use crate::layout::rows::SlabRows;
+use crate::ranks::varint::Malformed;
+use crate::ranks::{JobError, JobObserver};
 use crate::sweep::marked::MarkedPasses;
 use crate::sweep::marks::{Marks, Own, SlabRegion};
 use crate::sweep::pair::{PairTile, SlabPair};

@@ -2,7 +2,7 @@
 
 use super::{RankScores, ScorePartition, SweepReport, sweep};
 use crate::capture::{InMemory, capture_into};
-use crate::distributed::{JobError, JobObserver, ScoreShare, collect};
+use crate::ranks::{JobError, JobObserver, ScoreShare, collect};
 use crate::{Bytes, DriverObserver, Kernel, Tables};
 use game::{Index, PositionSet, Rules, Score};
 use messaging::{CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};

@@ -6,7 +6,7 @@
 //! superstep in which no updates were sent and none are pending. So all counts but those of messages are the same as on
 //! one machine with as many processors.
 //!
-//! Unlike those of [`sweep`](crate::sweep::distributed), checkpoints of the ranks fit together only if they are of the
+//! Unlike those of [`sweep`](crate::sweep::ranks), checkpoints of the ranks fit together only if they are of the
 //! same time.
 
 #[cfg(test)]
@@ -15,9 +15,9 @@ mod tests;
 use crate::counting::partition::UnitPartition;
 use crate::counting::processor::{ActiveProcessor, Processor, ProcessorInputs, QUEUES_BYTES};
 use crate::counting::{Distribution, Flush, UpdateCounts, exchange};
-use crate::distributed::{JobError, JobObserver, RowBand, ScoreShare, fits};
 use crate::huge_pages::Bytes;
 use crate::kernels::tables::Tables;
+use crate::ranks::{JobError, JobObserver, RowBand, ScoreShare, fits};
 use game::{Index, Slab};
 use messaging::{CommunicationError, Communicator, Result};
 use rayon::prelude::*;

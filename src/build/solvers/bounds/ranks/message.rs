@@ -6,8 +6,8 @@
 //! bits, little-endian. Numbers are varints. A bit takes a byte if every tenth to hundredth column has one, less if
 //! more have, and two bytes if fewer have.
 
-use crate::distributed::varint::{self, Malformed};
 use crate::layout::plane::WORD;
+use crate::ranks::varint::{self, Malformed};
 
 /// Most listed columns of a word, on average: a mask takes about as many bytes.
 const LISTED_MAX: usize = 9;

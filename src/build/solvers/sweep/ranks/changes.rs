@@ -7,10 +7,10 @@
 //! scores.
 
 use super::partition::SlabPatch;
-use crate::distributed::varint::{self, Malformed, take_bytes};
 use crate::huge_pages::Words;
 use crate::kernels::scores::{Kernel, lanes};
 use crate::kernels::tables::CHUNK;
+use crate::ranks::varint::{self, Malformed, take_bytes};
 use crate::word_update::WordUpdate;
 use game::Slab;
 use std::ops::Range;
