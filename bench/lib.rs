@@ -5,11 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-pub mod chart;
-pub mod distances;
-pub mod recording;
 pub mod room;
-pub mod whole_board;
 
 use check::{Databases, Histogram, Published};
 use clap::Parser;

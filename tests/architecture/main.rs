@@ -44,7 +44,7 @@ const MAY_USE: [(&str, &str, &str); 22] = [
     (
         "bench",
         "bench",
-        "chart game disk messaging store pipeline planner solvers check search oracle book stages awari tests",
+        "game disk messaging store pipeline planner solvers check search oracle book stages awari tests",
     ),
 ];
 

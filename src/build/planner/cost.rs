@@ -62,7 +62,7 @@ const SAMPLE_BLOCK: f64 = 65_536.0;
 pub(crate) const MISS_NANOSECONDS: f64 = 3_000.0;
 
 /// Misses of a pass, in blocks of the whole plane, by ln(1 / s) for a cache that holds the share s of the plane. At 22
-/// stones (`cargo bench -p bench --bench dual_index`) 5.7 at 1 %, 2.8 at 10 %, 1.8 at 20 %, 1.2 at 30 %, 0.5 at 50 %;
+/// stones (docs/measurements.md, dual indexing) 5.7 at 1 %, 2.8 at 10 %, 1.8 at 20 %, 1.2 at 30 %, 0.5 at 50 %;
 /// 20 stones and 39 % give 286,779 misses of 289,000 predicted.
 const MISSES_A_PASS: f64 = 1.25;
 

@@ -69,7 +69,7 @@ pub fn solve_in_memory(
 }
 
 /// Returns the captures, and the captures transposed.
-pub fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
+pub(crate) fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
     let mut turned = vec![0; captures.len()];
     for slab in index.slabs() {
         let (rows, columns) = (slab.mover_halves as usize, slab.opponent_halves as usize);
@@ -84,7 +84,12 @@ pub fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] 
 }
 
 /// Returns the words of a unit, with the bits of the wanted values set.
-pub fn plane(layout: &PlaneLayout, unit: &PlaneUnit, values: &[Score], wanted: impl Fn(Score) -> bool) -> Vec<u64> {
+pub(crate) fn plane(
+    layout: &PlaneLayout,
+    unit: &PlaneUnit,
+    values: &[Score],
+    wanted: impl Fn(Score) -> bool,
+) -> Vec<u64> {
     let slab = &layout.slabs()[unit.slab];
     let before: usize = layout.slabs()[..unit.slab].iter().map(|slab| slab.rows * slab.columns).sum();
     let mut words = vec![0; unit.words.len()];

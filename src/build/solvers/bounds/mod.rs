@@ -27,8 +27,8 @@ mod storage;
 
 pub use crate::kernels::{BitKernel, RowBits};
 pub use crate::layout::{PlaneLayout, PlaneSlab, PlaneUnit};
-pub use memory::{in_both_orientations, plane, solve_in_memory};
+pub use memory::solve_in_memory;
 pub use solver::{BoundReport, Solver, SolverError};
 pub use storage::{Units, UnitsInMemory, Wins, WinsInMemory};
 
-pub(crate) use memory::mark;
+pub(crate) use memory::{in_both_orientations, mark, plane};
