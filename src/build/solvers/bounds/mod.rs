@@ -20,15 +20,11 @@
 //!
 //! The three methods differ in the storage of the planes: see [`Wins`] and [`Units`].
 
-mod memory;
 pub mod ranks;
 mod solver;
 mod storage;
 
 pub use crate::kernels::{BitKernel, RowBits};
 pub use crate::layout::{PlaneLayout, PlaneSlab, PlaneUnit};
-pub use memory::solve_in_memory;
 pub use solver::{BoundReport, Solver, SolverError};
 pub use storage::{Units, UnitsInMemory, Wins, WinsInMemory};
-
-pub(crate) use memory::{in_both_orientations, mark, plane};

@@ -1,7 +1,8 @@
 //! Solution of all bounds by the ranks of a job with everything in memory, for tests and benches.
 
 use super::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
-use crate::bounds::{BitKernel, PlaneLayout, in_both_orientations, mark, plane};
+use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit};
+use crate::layout::plane::WORD;
 use crate::ranks::JobError;
 use crate::{Bytes, DriverObserver, Tables, capture};
 use game::{Index, Orientation, Score};
@@ -74,4 +75,46 @@ pub fn solve_in_memory(
         }
     }
     Ok(scores)
+}
+
+/// Returns the captures, and the captures transposed.
+fn in_both_orientations(index: &Index, captures: &Bytes) -> [Vec<Score>; 2] {
+    let mut turned = vec![0; captures.len()];
+    for slab in index.slabs() {
+        let (rows, columns) = (slab.mover_halves as usize, slab.opponent_halves as usize);
+        for row in 0..rows {
+            for column in 0..columns {
+                turned[slab.offset as usize + column * rows + row] =
+                    captures[slab.offset as usize + row * columns + column];
+            }
+        }
+    }
+    [captures.to_vec(), turned]
+}
+
+/// Returns the words of a unit, with the bits of the wanted values set.
+fn plane(layout: &PlaneLayout, unit: &PlaneUnit, values: &[Score], wanted: impl Fn(Score) -> bool) -> Vec<u64> {
+    let slab = &layout.slabs()[unit.slab];
+    let before: usize = layout.slabs()[..unit.slab].iter().map(|slab| slab.rows * slab.columns).sum();
+    let mut words = vec![0; unit.words.len()];
+    for (row, words) in unit.rows.clone().zip(words.chunks_mut(slab.row_words)) {
+        for (column, &value) in values[before + row * slab.columns..][..slab.columns].iter().enumerate() {
+            words[column / WORD] |= u64::from(wanted(value)) << (column % WORD);
+        }
+    }
+    words
+}
+
+/// Visits the set bits of a unit: slab, row, column.
+fn mark(layout: &PlaneLayout, unit: &PlaneUnit, words: &[u64], mut visit: impl FnMut(usize, usize, usize)) {
+    let slab = &layout.slabs()[unit.slab];
+    for (row, words) in unit.rows.clone().zip(words.chunks(slab.row_words)) {
+        for (at, &word) in words.iter().enumerate() {
+            let mut word = word;
+            while word != 0 {
+                visit(unit.slab, row, at * WORD + word.trailing_zeros() as usize);
+                word &= word - 1;
+            }
+        }
+    }
 }
