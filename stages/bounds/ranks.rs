@@ -222,9 +222,10 @@ fn write(
                 while next < end {
                     let piece = next..end.min(next + UNION_WORDS);
                     next = piece.end;
-                    let portion = match read(piece.clone(), &mut bits)? {
-                        true => PlanePortion::Words(&mut bits),
-                        false => PlanePortion::Zeros(piece.len()),
+                    let portion = if read(piece.clone(), &mut bits)? {
+                        PlanePortion::Words(&mut bits)
+                    } else {
+                        PlanePortion::Zeros(piece.len())
                     };
                     append(portion)?;
                 }

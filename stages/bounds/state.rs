@@ -125,9 +125,12 @@ impl BoundState {
         let directory = directory.parent().unwrap_or(&directory);
         let solver = plane_storage::empty(build, index, context.disk(), directory)?;
         let layouts = [Orientation::OpponentMajor, Orientation::MoverMajor].map(|to| PlaneLayout::new(index, to));
-        let before = |name: &str, layout| match build.plan(stones).memory().previous_in_memory {
-            true => Ok(PreviousPlane::in_memory(layout)),
-            false => PreviousPlane::on_disk(layout, context.disk(), &directory.join(name)),
+        let before = |name: &str, layout| {
+            if build.plan(stones).memory().previous_in_memory {
+                Ok(PreviousPlane::in_memory(layout))
+            } else {
+                PreviousPlane::on_disk(layout, context.disk(), &directory.join(name))
+            }
         };
         let state = BoundState {
             stones,

@@ -164,9 +164,10 @@ impl TransposedRows {
     /// Returns the words of all rows.
     pub(super) fn words_mut(&mut self) -> PlanePortion<'_> {
         let words = self.rows.len() * self.row_words;
-        match self.has_bits.contains(&true) {
-            true => PlanePortion::Words(&mut self.words[..words]),
-            false => PlanePortion::Zeros(words),
+        if self.has_bits.contains(&true) {
+            PlanePortion::Words(&mut self.words[..words])
+        } else {
+            PlanePortion::Zeros(words)
         }
     }
 

@@ -122,11 +122,13 @@ impl ResumePlan {
         let (rank, ranks) = (communicator.rank(), communicator.size());
         let files = agree(communicator, disk.list(directory))?;
         // In the same distribution, each rank reads the file that it wrote.
-        let suffices =
-            |set: &SnapshotSet, seen: &BTreeSet<usize>| match (set.ranks, set.processors) == (ranks, processors) {
-                true => seen.contains(&rank),
-                false => seen.len() == set.ranks,
-            };
+        let suffices = |set: &SnapshotSet, seen: &BTreeSet<usize>| {
+            if (set.ranks, set.processors) == (ranks, processors) {
+                seen.contains(&rank)
+            } else {
+                seen.len() == set.ranks
+            }
+        };
         let seen = sets(&files).into_iter().filter(|(set, seen)| suffices(set, seen));
         let seen: SnapshotSets = seen.map(|(set, _)| set).collect();
         let chosen = match communicator.gather(0, message::encode(&seen))? {

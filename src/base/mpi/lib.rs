@@ -295,10 +295,7 @@ impl Communicator for MpiCommunicator {
             return Ok(Some(message));
         }
         let other = &self.others[from];
-        match other.is_gone() && other.inbox.is_empty() {
-            true => Err(CommunicationError::Gone { rank: from }),
-            false => Ok(None),
-        }
+        if other.is_gone() && other.inbox.is_empty() { Err(CommunicationError::Gone { rank: from }) } else { Ok(None) }
     }
 
     fn poll(&mut self) -> Result<()> {

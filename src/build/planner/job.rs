@@ -286,9 +286,10 @@ impl DatabaseStages<'_> {
         let load = CostModel::default().load(self.settings, memory, class);
         let ranks = if is_shared { self.settings.ranks as f64 } else { 1.0 };
         let doublings = ranks.log2();
-        let traffic = match is_shared {
-            true => StageTraffic::of_ranks(self.settings, self.plan, (class, &load), self.kept_shares()),
-            false => StageTraffic::of_one(&load),
+        let traffic = if is_shared {
+            StageTraffic::of_ranks(self.settings, self.plan, (class, &load), self.kept_shares())
+        } else {
+            StageTraffic::of_one(&load)
         };
         let sharing = Sharing::of(class);
         let messages = traffic.supersteps * ranks * (ranks - 1.0);

@@ -92,9 +92,12 @@ impl ExactScores for SearchProbes<'_> {
     }
 
     fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
-        self.read(board, |scores, position| match self.is_repeatable {
-            true => scores.scores().is_in_place().then(|| scores.get(position)),
-            false => scores.get_decoded(position),
+        self.read(board, |scores, position| {
+            if self.is_repeatable {
+                scores.scores().is_in_place().then(|| scores.get(position))
+            } else {
+                scores.get_decoded(position)
+            }
         })
     }
 }
@@ -222,8 +225,8 @@ impl Oracle {
         }
         values.sort_by_key(|(_, value)| -value.low());
         let best = values.iter().map(|&(_, value)| value).reduce(Bounds::max).unwrap_or(answer.score);
-        let mut report = match values.iter().all(|(_, value)| value.score().is_some()) {
-            true => SearchReport {
+        let mut report = if values.iter().all(|(_, value)| value.score().is_some()) {
+            SearchReport {
                 low: best.low(),
                 high: best.high(),
                 estimate: i32::from(best.low()) * 100,
@@ -234,12 +237,11 @@ impl Oracle {
                 time: Duration::ZERO,
                 contradiction: None,
                 table_permille: 0,
-            },
-            false => {
-                let part = |time: Duration| time * SEARCH_EIGHTHS / 8;
-                let limits = SearchLimits { time: request.limits.time.map(part), ..request.limits };
-                searcher.search(&SearchRequest { limits, ..request.clone() }, probes, stop, progress)
             }
+        } else {
+            let part = |time: Duration| time * SEARCH_EIGHTHS / 8;
+            let limits = SearchLimits { time: request.limits.time.map(part), ..request.limits };
+            searcher.search(&SearchRequest { limits, ..request.clone() }, probes, stop, progress)
         };
         if let Some(board) = report.contradiction {
             return Err(OracleError::Contradiction { board });

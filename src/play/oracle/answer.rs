@@ -177,12 +177,11 @@ impl Oracle {
         for (stones, file) in library.into_files() {
             databases[stones as usize] = Some(match file {
                 LibraryFile::Sound(scores) => {
-                    let (scores, high) = match scores.identity().kind.has_pairs() {
-                        true => {
-                            let [low, high] = CachedScores::sections(*scores, Arc::clone(&cache));
-                            (low, Some(high))
-                        }
-                        false => (CachedScores::sharing(*scores, Arc::clone(&cache)), None),
+                    let (scores, high) = if scores.identity().kind.has_pairs() {
+                        let [low, high] = CachedScores::sections(*scores, Arc::clone(&cache));
+                        (low, Some(high))
+                    } else {
+                        (CachedScores::sharing(*scores, Arc::clone(&cache)), None)
                     };
                     Ok(IndexedDatabase::new(scores, high))
                 }
@@ -304,9 +303,10 @@ impl Oracle {
                 Err(reason) => illegal.push(IllegalMove { pit, reason }),
             }
         }
-        let mut answer = match moves.is_empty() || self.has(board.stones()) {
-            true => self.known_answer(board, moves, illegal, read)?,
-            false => self.searched_answer(board, moves, illegal, read)?,
+        let mut answer = if moves.is_empty() || self.has(board.stones()) {
+            self.known_answer(board, moves, illegal, read)?
+        } else {
+            self.searched_answer(board, moves, illegal, read)?
         };
         let moves = &mut answer.moves;
         for at in 0..moves.len() {

@@ -227,10 +227,8 @@ impl<'a> GuaranteeSearch<'a> {
 
     fn effect(&self, position: &GuaranteePosition, played: &Played) -> Result<GuaranteeMove, OracleError> {
         // The guaranteed player is to move in the last position of the game.
-        let before = match position.is_own {
-            true => self.game.split_last().map_or(self.game, |(_, before)| before),
-            false => self.game,
-        };
+        let before =
+            if position.is_own { self.game.split_last().map_or(self.game, |(_, before)| before) } else { self.game };
         Ok(match self.oracle.settled_value(played, before)? {
             None => GuaranteeMove::Quiet,
             Some(value) if position.is_kept(value) => GuaranteeMove::Keeps,

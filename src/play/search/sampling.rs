@@ -70,15 +70,14 @@ impl GameSampler {
             if board.stones() <= stones_max {
                 take(beside(rules, board, &mut random), &mut random);
             }
-            let at = match random.unit() < noise {
-                true => random.below(moves.len() as u64) as usize,
-                false => {
-                    let limits = SearchLimits { depth: Some(DEPTH), ..SearchLimits::default() };
-                    let request = SearchRequest::new(board, limits);
-                    let report = self.searcher.search(&request, &NoScores, &SearchStop::new(), &mut |_| {});
-                    let best = report.moves.first().map(|best| best.pit);
-                    moves.iter().position(|(pit, _)| Some(*pit) == best).unwrap_or(0)
-                }
+            let at = if random.unit() < noise {
+                random.below(moves.len() as u64) as usize
+            } else {
+                let limits = SearchLimits { depth: Some(DEPTH), ..SearchLimits::default() };
+                let request = SearchRequest::new(board, limits);
+                let report = self.searcher.search(&request, &NoScores, &SearchStop::new(), &mut |_| {});
+                let best = report.moves.first().map(|best| best.pit);
+                moves.iter().position(|(pit, _)| Some(*pit) == best).unwrap_or(0)
             };
             board = moves[at].1;
         }

@@ -111,10 +111,7 @@ impl Outcome {
         let stones = board.stones() as i32;
         let value = i32::from(rules.repetition_score(&board.board()));
         let unknown = Outcome { repeats: 0, ..Outcome::bounded(value * STONE, -stones, stones) };
-        match rules.has_scores() {
-            true => Outcome { assumed_low: 0, assumed_high: 0, ..unknown },
-            false => unknown,
-        }
+        if rules.has_scores() { Outcome { assumed_low: 0, assumed_high: 0, ..unknown } } else { unknown }
     }
 
     /// An outcome that does not depend on the path.
@@ -252,9 +249,10 @@ impl<'a> Worker<'a> {
     fn repeated(&self, PathPlace { at, from }: PathPlace, number: u64) -> Option<usize> {
         let found = from + self.path[from..at].iter().rposition(|&earlier| earlier == number)?;
         let is_same_side = |earlier: &usize| (at - earlier).is_multiple_of(2);
-        match self.shared.rules.has_scores() || is_same_side(&found) {
-            true => Some(found),
-            false => (from..found).rev().filter(is_same_side).find(|&earlier| self.path[earlier] == number),
+        if self.shared.rules.has_scores() || is_same_side(&found) {
+            Some(found)
+        } else {
+            (from..found).rev().filter(is_same_side).find(|&earlier| self.path[earlier] == number)
         }
     }
 
@@ -295,9 +293,10 @@ impl<'a> Worker<'a> {
             return None;
         }
         let scores = self.shared.scores;
-        let (low, high) = match at - self.root <= PROBE_PLIES || depth >= PROBE_DEPTH {
-            true => scores.bounds(&board.board()),
-            false => scores.ready_bounds(&board.board()),
+        let (low, high) = if at - self.root <= PROBE_PLIES || depth >= PROBE_DEPTH {
+            scores.bounds(&board.board())
+        } else {
+            scores.ready_bounds(&board.board())
         }?;
         self.probes += 1;
         Some((i32::from(low), i32::from(high)))
@@ -411,12 +410,11 @@ impl<'a> Worker<'a> {
             if index == 0 {
                 found = self.search(one.child, full, searched_depth - 1, next);
             } else {
-                let reduced = match index >= REDUCED_FROM && searched_depth >= REDUCED_DEPTH && one.captured == 0 {
-                    true => {
-                        let more = i32::from(index >= REDUCED_MORE_FROM) + searched_depth / 8;
-                        more + i32::from(!window.is_open())
-                    }
-                    false => 0,
+                let reduced = if index >= REDUCED_FROM && searched_depth >= REDUCED_DEPTH && one.captured == 0 {
+                    let more = i32::from(index >= REDUCED_MORE_FROM) + searched_depth / 8;
+                    more + i32::from(!window.is_open())
+                } else {
+                    0
                 };
                 found = self.search(one.child, null, searched_depth - 1 - reduced, next);
                 if reduced > 0 && captured * STONE - found.estimate > alpha && !self.is_stopped {

@@ -191,10 +191,8 @@ impl PlaneReader {
         let mut any = false;
         let mut bytes = disk::signed_of_words_mut(into);
         let (mut at, end) = (words.start as u64 * 8, words.end as u64 * 8);
-        let blocks_end = match self.reads_on || at == end {
-            true => self.scores.block_count(),
-            false => self.scores.block_of(end - 1) + 1,
-        };
+        let blocks_end =
+            if self.reads_on || at == end { self.scores.block_count() } else { self.scores.block_of(end - 1) + 1 };
         while at < end {
             let block = match self.block {
                 Some(block) if self.scores.block_range(block).contains(&at) => block,
@@ -228,9 +226,10 @@ impl PlaneReader {
                 })
                 .collect();
             let decode = |(block, now): (usize, &mut [i8])| scores.decode_block_of(run, block, now);
-            match self.is_parallel {
-                true => pieces.into_par_iter().try_for_each(decode)?,
-                false => pieces.into_iter().try_for_each(decode)?,
+            if self.is_parallel {
+                pieces.into_par_iter().try_for_each(decode)?
+            } else {
+                pieces.into_iter().try_for_each(decode)?
             }
         }
         into.iter_mut().for_each(|word| *word = u64::from_le(*word));

@@ -81,12 +81,13 @@ pub(crate) fn position_by(argument: &Bound<'_, PyAny>, rules: &Rules) -> PyResul
 
 /// Checks that a position or game is by the expected rules.
 pub(crate) fn check_rules(found: &Rules, expected: &Rules) -> PyResult<()> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(PyValueError::new_err(format!(
+    if found == expected {
+        Ok(())
+    } else {
+        Err(PyValueError::new_err(format!(
             "expected a position by the rules {}, found one by those of {}",
             expected.name, found.name
-        ))),
+        )))
     }
 }
 

@@ -237,9 +237,10 @@ mod tests {
                             let place = (slab, row, column);
                             let subscribes = sent.iter().any(|&(one, _)| one == rank);
                             let (from_columns, from_rows) = (read[0].contains(&place), read[1].contains(&place));
-                            let is_read = match rank == owner {
-                                true => from_rows && slab >= first_mirrored,
-                                false => from_columns || from_rows,
+                            let is_read = if rank == owner {
+                                from_rows && slab >= first_mirrored
+                            } else {
+                                from_columns || from_rows
                             };
                             assert!(subscribes || !is_read, "{set} {stones}: {place:?}, rank {rank} of {ranks}");
                             assert!(!subscribes || needs.has(rank, slab, row, chunk));

@@ -106,9 +106,10 @@ impl EngineOptions {
                 Rules::KNOWN.map(|rules| rules.name).join(", ")
             )
         })?;
-        match self.are_rules_fixed && rules != self.rules {
-            true => Err(format!("Rules: the databases, or the book, are by the rules {}", self.rules.name)),
-            false => Ok(rules),
+        if self.are_rules_fixed && rules != self.rules {
+            Err(format!("Rules: the databases, or the book, are by the rules {}", self.rules.name))
+        } else {
+            Ok(rules)
         }
     }
 }
