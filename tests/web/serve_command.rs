@@ -26,6 +26,18 @@ fn a_server_answers_until_stopped() {
     }
 }
 
+/// What the image of the guide must hold beside the program. With MPI, the program needs the libraries of that too.
+#[test]
+#[cfg(not(feature = "mpi"))]
+fn the_program_needs_few_libraries() {
+    let out = std::process::Command::new("ldd").arg(tests::awari()).output().unwrap();
+    let out = String::from_utf8(out.stdout).unwrap();
+    let names: Vec<&str> = out.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    let of_glibc = ["linux-vdso.so.1", "libm.so.6", "libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
+    assert!(names.contains(&"libc.so.6"), "{out}");
+    assert!(names.iter().all(|name| of_glibc.contains(name) || *name == "libgcc_s.so.1"), "{out}");
+}
+
 #[test]
 fn a_server_listens_at_the_given_address() {
     let place = TestDirectory::built(1);
