@@ -236,6 +236,9 @@ fn every_level_plays_from_the_opening() {
     for part in ["estimate ", "of 48 stones\n", "best, estimated", ", by estimate: ", " ...\n", "South plays F4"] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
+    // To a person who does not ask, no value is given away.
+    let said = play(&place, "play --nodes 1000 --seed 1", "F\n1\n2\nquit\n");
+    assert!(said.contains("North plays ") && !said.contains("estimate") && !said.contains("proved"), "{said}");
     // A position whose score a search proves.
     let said = play(&place, "play --side none --position 0-0-0-0-1-1-1-0-0-0-0-0-23-22-S", "");
     assert!(said.contains(", as a search proved\n"), "{said}");

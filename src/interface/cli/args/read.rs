@@ -394,8 +394,8 @@ A move is its pit: 1 to 6 for the player to move, or F or F4 for South and f or 
 Levels, and the stones that each gives away in a move, on average, in positions of ten stones: beginner 1, casual 0.6, strong 0.2, \
 expert 0.03, perfect 0.
 
-Positions that no database holds are searched, for one second a move unless a limit is given; the program says when its move \
-rests on an estimate. At level perfect it plays the best moves of an opening book first, and says when it leaves the book; book \
+Positions that no database holds are searched, for one second a move unless a limit is given. With --side none the program says when \
+its move rests on an estimate; to a person it shows values only when asked. At level perfect it plays the best moves of an opening book first, and says when it leaves the book; book \
 shows what the book has. Without --dir there are no databases.")]
 pub(crate) struct PlayArgs {
     /// Run directory [default: no databases]

@@ -99,7 +99,8 @@ impl PlayedGame<'_> {
         print(&format!("\n{}{stores}\n", board(&PositionText::of_board(seen))))
     }
 
-    /// Plays the move of the program, and says what it rests on unless that is a database.
+    /// Plays the move of the program. Where the program plays both sides, says what the move rests on unless that is a database; to a
+    /// person who plays, that would give values away.
     fn reply(&mut self) -> Result<()> {
         let now = self.game.now();
         if let Some(pit) = self.book_move()? {
@@ -109,7 +110,8 @@ impl PlayedGame<'_> {
         let lines = if self.args.level == Level::Perfect { 1 } else { HALF_PITS };
         let report = self.analyst.analyze(now.board, &self.game.positions_since_capture(), lines)?;
         let Some(pit) = self.args.level.choose(&report, self.chance.next()) else { return Ok(()) };
-        if report.nodes > 0
+        if self.args.side == PlaySide::None
+            && report.nodes > 0
             && let Some(one) = report.moves.iter().find(|one| one.pit == pit)
         {
             let name = MoveText { pit, side: now.seats.side };
