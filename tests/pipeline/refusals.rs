@@ -144,6 +144,16 @@ fn directories_that_cannot_be_used() {
     for command in ["verify", "stats"] {
         place.awari(&format!("{command} --dir absent")).is(3).says(&["no databases", "awari run MANIFEST"]);
     }
+    // The folder of the databases in place of the directory above it.
+    place.awari("run m.toml").is(0);
+    fs::rename(place.path("run/databases/00.awari"), place.path("00.awari")).unwrap();
+    for command in ["verify", "probe 0 0 0 0 0 1 0 0 0 0 0 0"] {
+        place
+            .awari(&format!("{command} --dir run/databases"))
+            .is(3)
+            .says(&["run/databases holds databases itself", "use --dir run"]);
+        place.awari(&format!("{command} --dir .")).is(3).says(&["move them to ./databases"]);
+    }
     // Too little memory.
     let little = place.awari("run m.toml --set build.stones=0..24 --set build.method=counting").is(12);
     little.says(&["of memory", "256 MiB"]);

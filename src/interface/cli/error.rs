@@ -150,6 +150,9 @@ pub(crate) enum CliError {
     /// There are no databases.
     #[error("no databases{} in {}; to build them: {build}", of_stones(stones), dir.join("databases").display())]
     NoDatabases { dir: PathBuf, stones: Option<std::ops::RangeInclusive<u32>>, build: String },
+    /// A directory holds databases itself, not in a folder `databases`.
+    #[error("{} holds databases itself, but expected is the directory of their folder `databases`; {remedy}", dir.display())]
+    DatabasesFolder { dir: PathBuf, remedy: String },
     /// The databases of a directory are by other rules than those that are asked for.
     #[error("the databases in {} are by the rules {found}, not {wanted}; leave --rules out, or --dir (and AWARI_DIR)",
         dir.join("databases").display())]
@@ -370,6 +373,7 @@ impl CliError {
             | CliError::Serve { .. }
             | CliError::SearchTable { .. } => Exit::PreflightFailed,
             CliError::NoDatabases { .. }
+            | CliError::DatabasesFolder { .. }
             | CliError::NothingInCommon
             | CliError::NoDatabase { .. }
             | CliError::NoSuchGame { .. }

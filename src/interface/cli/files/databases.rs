@@ -4,7 +4,7 @@ use crate::args::DatabasesArgs;
 use crate::builds::request::refuse_file;
 use crate::error::{CliError, Result};
 use crate::text::output::print;
-use crate::text::shell::building;
+use crate::text::shell::{building, command_line, path_argument};
 use crate::text::terminal::say;
 use check::Databases;
 use disk::{Disk, clock};
@@ -86,9 +86,22 @@ pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library> {
     let named = paths.into_iter().filter(|path| Library::stones_of(path).is_some());
     let library = Library::new(named.map(|path| (path.clone(), Scores::open(disk, &path))))?;
     if library.files().is_empty() {
+        if disk.list(dir)?.iter().any(|path| Library::stones_of(path).is_some()) {
+            return Err(CliError::DatabasesFolder { dir: dir.to_path_buf(), remedy: folder_remedy(dir) });
+        }
         return Err(CliError::NoDatabases { dir: dir.to_path_buf(), stones: None, build: building(dir, None) });
     }
     Ok(library)
+}
+
+/// Says what to do about a directory that holds databases itself.
+fn folder_remedy(dir: &Path) -> String {
+    let is_folder = dir.file_name().is_some_and(|name| name == "databases");
+    match dir.parent().filter(|_| is_folder) {
+        Some(above) if above.as_os_str().is_empty() => "use --dir .".to_owned(),
+        Some(above) => format!("use {}", command_line([Path::new("--dir"), &path_argument(above)])),
+        None => format!("move them to {}", dir.join("databases").display()),
+    }
 }
 
 /// Opens all databases of a directory; without a directory there are none. The rules that are `wanted`, if any, must be those of
