@@ -127,8 +127,14 @@ fn short(bytes: usize) -> DecodeError {
     DecodeError { expected: "a block of as many bytes as its masks say".to_owned(), found: format!("only {bytes}") }
 }
 
+/// Whether a group has no nonzero byte. Comparing with an array of zeros would call `memcmp`.
+#[inline(always)]
+fn is_zero(group: &[u8; GROUP]) -> bool {
+    group.iter().fold(0, |any, byte| any | byte) == 0
+}
+
 fn compress(group: &[u8; GROUP], to: &mut [u8; GROUP]) -> u64 {
-    if *group == [0; GROUP] {
+    if is_zero(group) {
         return 0;
     }
     let (mut mask, mut count) = (0, 0);

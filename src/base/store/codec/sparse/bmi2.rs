@@ -24,7 +24,7 @@ pub(in crate::codec::sparse) fn encode(values: &[u8], block: &mut [u8]) -> Optio
     #[target_feature(enable = "bmi2,popcnt")]
     fn enabled(values: &[u8], block: &mut [u8]) -> usize {
         sparse::encode_with(values, block, |group, to| {
-            if *group == [0; GROUP] {
+            if sparse::is_zero(group) {
                 return 0;
             }
             let (mut mask, mut count) = (0, 0);
