@@ -15,7 +15,6 @@ use rayon::prelude::*;
 use search::{Evaluation, GameSampler, Training};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use store::{CachedScores, FileKind};
 
 /// Version of evaluations, raised when the same databases give another one.
@@ -33,24 +32,21 @@ const GAMES_A_ROUND: u64 = 512;
 /// Positions whose scores a thread reads at a time. They are sorted, so that each block is decoded by one thread.
 const POSITIONS_A_READ: usize = 4096;
 
-const NETWORK: &str = "network.bin";
 const ERRORS: &str = "errors.json";
 
 /// The evaluation and its errors.
-static EVALUATIONS: FileFamily =
-    FileFamily { folder: "evaluation", has: |file| [NETWORK, ERRORS].contains(&file), content: FamilyContent::REPORT };
+static EVALUATIONS: FileFamily = FileFamily {
+    folder: Evaluation::FOLDER,
+    has: |file| [Evaluation::FILE, ERRORS].contains(&file),
+    content: FamilyContent::REPORT,
+};
 
 fn network() -> ArtifactName {
-    files::name(format!("{}/{NETWORK}", EVALUATIONS.folder))
+    files::name(format!("{}/{}", Evaluation::FOLDER, Evaluation::FILE))
 }
 
 fn network_errors() -> ArtifactName {
-    files::name(format!("{}/{ERRORS}", EVALUATIONS.folder))
-}
-
-/// Returns the path of the evaluation of the engine in a run directory.
-pub fn evaluation_path(directory: &Path) -> PathBuf {
-    network().below(directory)
+    files::name(format!("{}/{ERRORS}", Evaluation::FOLDER))
 }
 
 /// The kind `evaluation:n`.

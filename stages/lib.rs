@@ -61,7 +61,6 @@ mod verify;
 
 pub use awari::Awari;
 pub use book::{BookDatabases, NamedDatabases};
-pub use evaluation::evaluation_path;
 pub use follower::follow;
 pub use kind::Phase;
 pub use thread_pool::thread_pool;

@@ -401,6 +401,12 @@ def check_engine(directory):
     assert game.final_stores[0] + game.final_stores[1] == 48
     again = pickle.loads(pickle.dumps(awari.Engine(databases, table_bytes=1 << 20)))
     assert again.search([0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0]).score == 4 and "with databases" in repr(again)
+    # An evaluation that a build has fitted is used where it is.
+    assert engine.evaluation is None and again.evaluation is None
+    fitted = awari.Engine(awari.open("runs/raw-all"))
+    assert fitted.evaluation == os.path.join("runs/raw-all", "evaluation", "network.bin")
+    opening = [engine.search(awari.Position(), nodes=2000).estimate for engine in (awari.Engine(), fitted)]
+    assert opening[0] != opening[1], opening
     refused(ValueError, ["the rules awari", "those of oware"], lambda: engine.search(awari.Position(rules="oware")))
     refused(ValueError, ["the rules awari", "those of oware"], lambda: engine.search(awari.Game(rules="oware")))
     refused(ValueError, ["the rules awari", "those of oware"], lambda: databases.probe(awari.Position(rules="oware")))

@@ -37,6 +37,7 @@ fn the_installed_package_answers_as_the_reader_does() {
         let set = format!("--set store.codec={codec} --set game.positions={positions}");
         place.awari(&format!("run m.toml {set} --dir runs/{codec}-{positions}")).is(0);
     }
+    place.awari("run m.toml --dir runs/raw-all --set evaluation.games=300 --set evaluation.rounds=8").is(0);
     for (dir, codec, positions) in [("oware", "raw", "all"), ("oware-reachable", "rans", "reachable")] {
         let set = format!("--set game.rules=oware --set store.codec={codec} --set game.positions={positions}");
         place.awari(&format!("run m.toml {set} --dir runs/{dir}")).is(0);

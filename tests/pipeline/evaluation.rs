@@ -1,6 +1,8 @@
 //! The stage `evaluation`, and the commands that use what it makes.
 
+use awari_db::{Databases, Engine, EngineRequest, Error, Position, Rules, SearchLimits, SearchStop};
 use serde_json::Value;
+use std::sync::Arc;
 use tests::directory::TestDirectory;
 
 const FIT: &str = "--set evaluation.games=300 --set evaluation.rounds=8";
@@ -34,6 +36,16 @@ fn an_evaluation_is_made_and_used() {
     let own = place.awari(&probe).is(0).says(&["estimates by the evaluation run/evaluation/network.bin"]).json();
     let shipped = place.awari(&format!("probe --nodes 2000 --json {OPENING}")).is(0).json();
     assert_ne!(own["estimate"], shipped["estimate"]);
+    // The library uses it as the program does.
+    let databases = Arc::new(Databases::open(place.path("run")).unwrap());
+    let engine = Engine::with_databases(Arc::clone(&databases), 64 << 20).unwrap();
+    assert_eq!(engine.evaluation_path(), Some(&*place.path("run/evaluation/network.bin")));
+    let limits = SearchLimits { nodes: Some(2000), ..SearchLimits::default() };
+    // `probe` estimates all six moves.
+    let request = EngineRequest { lines: 6, ..EngineRequest::new(Position::opening(), limits) };
+    let report = engine.search(&request, &SearchStop::new()).unwrap();
+    assert_eq!(own["estimate"].as_f64(), Some(f64::from(report.estimate) / 100.0));
+    assert_eq!(Engine::new(Rules::AWARI, 1 << 20).unwrap().evaluation_path(), None);
     place
         .shell("echo uci | \"$AWARI\" engine --dir run")
         .is(0)
@@ -42,6 +54,8 @@ fn an_evaluation_is_made_and_used() {
     // Damage is an error, which the next run mends.
     place.flip("run/evaluation/network.bin", 1000);
     place.awari(&probe).is(16).says(&["run/evaluation/network.bin", "its checksum is"]);
+    let error = Engine::with_databases(databases, 1 << 20).unwrap_err();
+    assert!(matches!(&error, Error::Damaged(_)) && error.to_string().contains("its checksum is"), "{error}");
     place.awari(&format!("run m.toml {FIT}")).is(0);
     assert_eq!(place.files("run/evaluation"), made);
 

@@ -13,6 +13,9 @@ use store::Scores;
 #[derive(Debug)]
 pub struct Databases {
     oracle: Oracle,
+    /// The directory that was opened; none of a [`Storage`].
+    #[cfg(feature = "engine")]
+    directory: Option<PathBuf>,
 }
 
 /// A legal move.
@@ -51,7 +54,11 @@ impl Databases {
             return Err(Error::NoDatabases(directory.to_path_buf()));
         }
         let library = Library::new(paths.into_iter().map(|path| (path.clone(), Scores::open(&disk, &path))))?;
-        Ok(Databases { oracle: Oracle::new(library, CACHE_BYTES_MAX) })
+        Ok(Databases {
+            oracle: Oracle::new(library, CACHE_BYTES_MAX),
+            #[cfg(feature = "engine")]
+            directory: Some(directory.to_path_buf()),
+        })
     }
 
     /// Opens the databases of a storage, which may be anything that has files with names. Blocks are read as questions need
@@ -101,12 +108,22 @@ impl Databases {
             (name, opened)
         };
         let library = Library::new(names.into_iter().map(open))?;
-        Ok(Databases { oracle: Oracle::new(library, CACHE_BYTES_MAX) })
+        Ok(Databases {
+            oracle: Oracle::new(library, CACHE_BYTES_MAX),
+            #[cfg(feature = "engine")]
+            directory: None,
+        })
     }
 
     #[cfg(feature = "engine")]
     pub(crate) fn oracle(&self) -> &Oracle {
         &self.oracle
+    }
+
+    /// Returns the directory that was opened.
+    #[cfg(feature = "engine")]
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// Returns the stones of the databases, ascending.

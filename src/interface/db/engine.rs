@@ -2,10 +2,12 @@
 
 use crate::position::pit_letter;
 use crate::{Bounds, Databases, Error, Position};
+use disk::{Disk, RealDisk};
 use game::{Board, Rules};
 use oracle::OracleError;
 use search::{Evaluation, MoveEstimate, NoScores, SearchReport, SearchRequest, Searcher};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ pub use search::{SearchLimits, SearchStop};
 pub struct Engine {
     searcher: Searcher,
     databases: Option<Arc<Databases>>,
+    /// The file of the evaluation; none if it is the one that the library contains.
+    evaluation_path: Option<PathBuf>,
 }
 
 /// What to search.
@@ -111,21 +115,25 @@ impl Engine {
     /// # Errors
     /// [`Error::Io`] if the system refuses the memory.
     pub fn new(rules: Rules, table_bytes: u64) -> Result<Engine, Error> {
-        Engine::made(rules, table_bytes, None)
+        let searcher = searcher(rules, table_bytes, Evaluation::default())?;
+        Ok(Engine { searcher, databases: None, evaluation_path: None })
     }
 
-    /// Makes an engine that looks positions up in databases, and has their rules.
+    /// Makes an engine that looks positions up in databases, and has their rules. Its estimates come from the evaluation of their
+    /// run directory, `evaluation/network.bin`, if a build has fitted one there.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new); [`Error::Damaged`] or [`Error::Io`] if there is such a file that cannot be read.
     pub fn with_databases(databases: Arc<Databases>, table_bytes: u64) -> Result<Engine, Error> {
-        Engine::made(*databases.rule_set(), table_bytes, Some(databases))
+        let fitted = databases.directory().map(fitted_evaluation).transpose()?.flatten();
+        let (evaluation_path, evaluation) = fitted.map_or_else(Default::default, |(path, fitted)| (Some(path), fitted));
+        let searcher = searcher(*databases.rule_set(), table_bytes, evaluation)?;
+        Ok(Engine { searcher, databases: Some(databases), evaluation_path })
     }
 
-    fn made(rules: Rules, table_bytes: u64, databases: Option<Arc<Databases>>) -> Result<Engine, Error> {
-        let searcher = Searcher::by(rules, table_bytes, Evaluation::default());
-        let searcher = searcher.map_err(|error| Error::from(OracleError::SearchTable { error }))?;
-        Ok(Engine { searcher, databases })
+    /// Returns the file of the evaluation that estimates come from; `None` if it is the one that the library contains.
+    pub fn evaluation_path(&self) -> Option<&Path> {
+        self.evaluation_path.as_deref()
     }
 
     /// Returns the rules.
@@ -147,6 +155,24 @@ impl Engine {
             None => self.searcher.search(&request, &NoScores, stop, &mut |_| {}),
         };
         Ok(EngineReport::from(report))
+    }
+}
+
+fn searcher(rules: Rules, table_bytes: u64, evaluation: Evaluation) -> Result<Searcher, Error> {
+    Searcher::by(rules, table_bytes, evaluation).map_err(|error| Error::from(OracleError::SearchTable { error }))
+}
+
+/// Reads the evaluation of a run directory; `None` if there is none.
+fn fitted_evaluation(directory: &Path) -> Result<Option<(PathBuf, Evaluation)>, Error> {
+    let path = Evaluation::path(directory);
+    let bytes = match RealDisk::default().read(&path, Evaluation::FILE_BYTES + 1) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(Error::from(&error)),
+    };
+    match Evaluation::from_bytes(&bytes) {
+        Ok(evaluation) => Ok(Some((path, evaluation))),
+        Err(error) => Err(Error::of_evaluation(path, &error)),
     }
 }
 

@@ -88,6 +88,15 @@ impl Error {
         }
     }
 
+    /// The error of a fitted evaluation that is not one.
+    #[cfg(feature = "engine")]
+    pub(crate) fn of_evaluation(path: PathBuf, error: &search::EvaluationError) -> Error {
+        let remedy =
+            "`awari run` makes it again if it is damaged; without the file, estimates come from the library's own";
+        let message = format!("{}: {error} ({remedy})", path.display());
+        Error::Damaged(FileError { path: Some(path), message, cause: None })
+    }
+
     fn of_file(error: &StoreError) -> Error {
         let variant = match error {
             StoreError::Disk(error) => return Error::from(error),

@@ -27,6 +27,7 @@ use crate::board::PackedBoard;
 use crate::features::{COLUMNS, FEATURES};
 use crate::table::STONE;
 use game::Board;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use twox_hash::XxHash3_64;
 
@@ -129,6 +130,12 @@ impl Default for Evaluation {
 }
 
 impl Evaluation {
+    /// The folder of a run directory for an evaluation that was fitted to its databases.
+    pub const FOLDER: &str = "evaluation";
+
+    /// The name of its file there.
+    pub const FILE: &str = "network.bin";
+
     /// The length of a file, in bytes.
     pub const FILE_BYTES: u64 = BYTES as u64;
 
@@ -143,6 +150,11 @@ impl Evaluation {
 
     pub(crate) fn new(network: EvaluationNetwork) -> Evaluation {
         Evaluation { network: Some(Box::new(network)) }
+    }
+
+    /// Returns the path of the evaluation in a run directory; there may be none.
+    pub fn path(directory: &Path) -> PathBuf {
+        directory.join(Evaluation::FOLDER).join(Evaluation::FILE)
     }
 
     /// Reads an evaluation from the bytes of a file.

@@ -124,7 +124,7 @@ pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rules>)
 
 /// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the program contains.
 pub(crate) fn evaluation(disk: &dyn Disk, dir: Option<&Path>) -> Result<UsedEvaluation> {
-    let path = dir.map(stages::evaluation_path);
+    let path = dir.map(Evaluation::path);
     let read = path.as_ref().map(|path| disk.read(path, Evaluation::FILE_BYTES + 1));
     match (path, read) {
         (Some(path), Some(Ok(bytes))) => match Evaluation::from_bytes(&bytes) {

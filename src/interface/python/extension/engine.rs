@@ -10,6 +10,8 @@ use crate::rules::board_html;
 use awari_db::{EngineReport, EngineRequest, Position, Rules, SearchLimits, SearchStop};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -30,7 +32,9 @@ const THREADS_MAX: u64 = 1024;
 ///
 /// databases are those that searches look positions up in; their rules are those of the engine. Without databases the rules are
 /// given by name. table_bytes is the memory for what searches learn, which the engine keeps from search to search. One object
-/// serves all threads. Its estimates were fitted to the rules of awari; what it proves holds by any rules.
+/// serves all threads. Its estimates come from the evaluation that the program contains, which was fitted to the rules of awari, or
+/// from evaluation/network.bin in the run directory of the databases, if a build has fitted one there; evaluation is the path of that
+/// file, or None. What an engine proves holds by any rules.
 ///
 /// >>> import awari
 /// >>> found = awari.Engine(awari.open("runs/quickstart")).search("0 0 0 0 0 2 1 1 2 1 3 0", nodes=10_000)
@@ -121,6 +125,12 @@ impl Engine {
     #[getter]
     fn rules(&self) -> &'static str {
         self.engine.rules().name
+    }
+
+    /// The file of the evaluation; None if it is the one that the program contains.
+    #[getter]
+    fn evaluation(&self) -> Option<&OsStr> {
+        self.engine.evaluation_path().map(Path::as_os_str)
     }
 
     /// Searches a position, or the position that a game has come to, and returns an awari.Search.
