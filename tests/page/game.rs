@@ -72,6 +72,8 @@ fn a_game_goes_from_new_game_to_its_analysis_in_every_window() {
             assert!(browser.pits().await.iter().all(|(_, value)| value.is_empty()), "{what}");
             assert_eq!(browser.texts("#line a, #moves td, #histogram rect").await.len(), 0, "{what}");
             assert_eq!(browser.text("#banner").await, "South to move.", "{what}");
+            let players = "You (South) against the computer (beginner)";
+            assert_eq!(browser.text("#players").await, players, "{what}");
             is_sound(browser, &format!("{what}, a game")).await;
             // The players differ by a stone, so that the game has no draw.
             let start = Game::from(Rules::AWARI, &NINE.parse().unwrap());
@@ -105,6 +107,21 @@ fn a_game_goes_from_new_game_to_its_analysis_in_every_window() {
             let table = browser.texts("#errors tbody td").await;
             let sum = |at: usize| table[at].parse::<usize>().unwrap() + table[at + 4].parse::<usize>().unwrap();
             assert_eq!([sum(0), sum(1), sum(2)], [turns, marks[0], marks[1]], "{what}: {table:?}");
+            // A number of errors leads to the next of them, again and again.
+            assert!(marks[0] + marks[1] > 0, "{what}");
+            for (text, number) in [("?", marks[0]), ("??", marks[1])].into_iter().filter(|(_, number)| *number > 0) {
+                let button = browser.texts(&format!("#errors [data-errors='S{text}']")).await;
+                let side = if button.is_empty() { 'N' } else { 'S' };
+                let mut seen = std::collections::BTreeSet::new();
+                for _ in 0..=number {
+                    browser.click(&format!("#errors [data-errors='{side}{text}']")).await;
+                    browser.settled().await;
+                    assert_eq!(browser.text("#history [aria-current] .mark").await, text, "{what}");
+                    seen.insert(browser.field("at").await);
+                }
+                let of_side = browser.text(&format!("#errors [data-errors='{side}{text}']")).await;
+                assert_eq!(seen.len().to_string(), of_side, "{what}");
+            }
             // A click on the graph goes there, as do the moves.
             let half = "const box = document.querySelector('#graph svg').getBoundingClientRect();
                 const at = { clientX: box.left + box.width / 2, clientY: box.top + 5, bubbles: true };
@@ -134,6 +151,13 @@ fn moves_are_taken_back_and_games_resigned() {
         browser.click("[data-place='2']").await;
         let first = browser.field("moves").await.unwrap();
         assert_eq!(first.len(), 2);
+        // The pit of the last move is marked.
+        let marked =
+            "return [...document.querySelectorAll('#board .pit.sown')].map((pit) => pit.getAttribute('aria-label'))";
+        let marked_pit = browser.script(marked).await;
+        let label = marked_pit[0].as_str().unwrap();
+        assert!(label.starts_with(&first[1..]) && label.ends_with(", just sown"), "{marked_pit}");
+        assert_eq!(marked_pit.as_array().unwrap().len(), 1);
         browser.click(".pit[data-place]:not([aria-disabled])").await;
         assert_eq!(browser.field("moves").await.unwrap().len(), 4);
         // The answer of the computer goes with the move.
@@ -141,6 +165,7 @@ fn moves_are_taken_back_and_games_resigned() {
         assert_eq!(browser.field("moves").await.as_deref(), Some(&*first));
         browser.push("Take back").await;
         assert_eq!(browser.field("moves").await, None);
+        assert_eq!(browser.script(marked).await, json!([]));
         browser.push("Take back").await;
         assert!(browser.text("#banner").await.starts_with("There is no move to take back."));
         browser.push("Resign").await;

@@ -240,7 +240,7 @@ function build() {
       evaluationElements(),
     ),
     el("div", { class: "panel" },
-      historyElements(),
+      ...historyElements(),
       reviewElements(),
       lineElements(),
       el("div", { id: "line" }),
@@ -415,6 +415,7 @@ const view = () => ({
   position: outcome?.stores && !state.editing ? { ...position, pits: Array(12).fill(0), stores: outcome.stores } : position,
   turned: state.turned,
   legal: outcome ? [] : moves(position).map((one) => one.pit),
+  sown: state.at && !state.editing ? pitOf(state.letters[state.at - 1]) : undefined,
   moves: outcome ? "" : position.side,
   editing: state.editing,
   value: valueOf,
@@ -473,8 +474,8 @@ function trail() {
     const { captures } = moves(positions[number]).find((one) => pitName(one.pit) === letter);
     return { letter, captures, loss: isHidden() ? undefined : lossOf(positions[number], pitOf(letter)) };
   });
-  showHistory(steps, { at: state.at, side: state.start.side, go });
-  showReview({ positions, letters: state.letters, outcome: end, at: state.at, isHidden: isHidden() });
+  showHistory(steps, { ...state, side: state.start.side, go });
+  showReview({ positions, letters: state.letters, outcome: end, at: state.at, isHidden: isHidden(), go });
 }
 
 document.addEventListener("click", (event) => {

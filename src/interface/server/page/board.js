@@ -22,8 +22,8 @@ export function seeds(number, turn) {
 }
 
 /**
- * Draws the board. `view` has the position, the legal pits, the shown values by pit, whether the board is turned or edited, and
- * the actions of a click (`press`) and of the right button (`take`).
+ * Draws the board. `view` has the position, the legal pits, the pit of the last move (`sown`), the shown values by pit, whether the
+ * board is turned or edited, and the actions of a click (`press`) and of the right button (`take`).
  */
 export function drawBoard(board, view) {
   const { position, editing } = view;
@@ -71,11 +71,12 @@ export function showValues(board, view) {
   for (const pit of board.querySelectorAll(".pit")) {
     const at = Number(pit.dataset.place);
     const value = view.value(at);
-    pit.className = `pit ${value?.tone ?? ""}`;
+    const isSown = at === view.sown;
+    pit.className = `pit ${value?.tone ?? ""}${isSown ? " sown" : ""}`;
     // The name of a control begins with what it shows.
     const stones = view.position.pits[at];
     const shown = value ? `${stones} ${value.text}` : count(stones);
-    pit.setAttribute("aria-label", [`${pitName(at)} ${shown}`, ...(value?.words ?? [])].join(", "));
+    pit.setAttribute("aria-label", [`${pitName(at)} ${shown}`, ...(value?.words ?? []), ...(isSown ? ["just sown"] : [])].join(", "));
     pit.querySelector(".value").textContent = value?.text ?? "";
   }
 }

@@ -1,16 +1,26 @@
 // The moves of the game, numbered and in pairs, with captures and the marks of errors. Each is a button that goes there.
 
-import { byId, el } from "./format.js";
+import { byId, el, sideName } from "./format.js";
 import { markOf } from "./review.js";
 
-/** Makes the element of the moves. */
-export const historyElements = () => el("div", { id: "history" }, el("table", {}, el("caption", {}, "Moves"), el("tbody")));
+/** Makes the elements of the players and of their moves. */
+export const historyElements = () => [
+  el("p", { id: "players" }),
+  el("div", { id: "history" }, el("table", { "aria-labelledby": "players" }, el("tbody"))),
+];
+
+/** Says who plays; the heading of the moves. */
+function playersText(computer, level) {
+  if (!computer) return "Moves";
+  if (computer === "both") return `The computer (${level}) against itself`;
+  return `You (${sideName(computer === "N" ? "S" : "N")}) against the computer (${level})`;
+}
 
 /**
  * Shows the moves. `steps` has the letter, the captured stones and the stones given away of each; `at` is the number of those
- * before the shown position, `side` the side that moves first.
+ * before the shown position, `side` the side that moves first, `computer` the sides that the computer plays, and at which `level`.
  */
-export function showHistory(steps, { at, side, go }) {
+export function showHistory(steps, { at, side, computer, level, go }) {
   const focused = document.activeElement?.dataset?.step;
   const button = ({ letter, captures, loss }, number) => {
     const mark = markOf(loss);
@@ -29,6 +39,8 @@ export function showHistory(steps, { at, side, go }) {
     el("th", { scope: "row" }, `${row + 1}.`), el("td", {}, buttons[2 * row]), el("td", {}, buttons[2 * row + 1])));
   const box = byId("history");
   box.hidden = !steps.length;
+  byId("players").hidden = !steps.length && !computer;
+  byId("players").textContent = playersText(computer, level);
   box.querySelector("tbody").replaceChildren(...rows);
   if (focused !== undefined) box.querySelector(`[data-step="${focused}"]`)?.focus();
   const here = box.querySelector("[aria-current]");

@@ -76,10 +76,10 @@ export function showProgress(done, all) {
 }
 
 /**
- * Shows the graph and the errors of a game. `played` has positions, letters, outcome, the number of moves before the shown
- * position and whether values are hidden.
+ * Shows the graph and the errors of a game, by its positions, letters and outcome, the number of moves before the shown position and
+ * whether values are hidden. `go` shows the position after a number of moves.
  */
-export function showReview({ positions, letters, outcome, at, isHidden }) {
+export function showReview({ positions, letters, outcome, at, isHidden, go }) {
   const leads = positions.map(leadOf);
   if (outcome?.stores) leads[leads.length - 1] = outcome.lead;
   const isShown = !isHidden && letters.length > 0 && leads.filter((lead) => lead !== undefined).length > 1;
@@ -90,15 +90,24 @@ export function showReview({ positions, letters, outcome, at, isHidden }) {
   const losses = [...letters].map((letter, number) => lossOf(positions[number], pitOf(letter)));
   byId("graph").replaceChildren(graph(leads, losses, at), el("figcaption", {}, "South's lead at the end, by what is known at each move"));
   if (losses.some((loss) => loss === undefined)) return;
+  const focused = document.activeElement?.dataset?.errors;
   byId("errors").hidden = false;
   byId("errors").tBodies[0].replaceChildren(...["S", "N"].map((side) => {
-    const own = losses.filter((_, number) => positions[number].side === side);
-    const marked = (text) => own.filter((loss) => markOf(loss)?.text === text).length;
+    const isOwn = (number) => positions[number].side === side;
+    const own = losses.filter((_, number) => isOwn(number));
+    // The number of moves with a mark. A click goes to the next of them, and after the last to the first.
+    const marked = ({ text, name }) => {
+      const all = losses.flatMap((loss, number) => (isOwn(number) && markOf(loss)?.text === text ? [number + 1] : []));
+      const next = all.find((number) => number > at) ?? all[0];
+      const words = `${all.length} ${name}${all.length === 1 ? "" : "s"} of ${sideName(side)}; go to the next`;
+      return all.length ? el("button", { type: "button", "data-errors": side + text, "aria-label": words, title: words, onclick: () => go(next) }, String(all.length)) : "0";
+    };
     const lost = own.reduce((sum, loss) => sum + loss, 0);
     const average = own.length ? ` (${(lost / 100 / own.length).toFixed(2)} a move)` : "";
     return el("tr", {}, el("th", { scope: "row" }, sideName(side)),
-      ...[own.length, marked("?"), marked("??"), `${(lost / 100).toFixed(1)}${average}`].map((cell) => el("td", {}, String(cell))));
+      ...[String(own.length), marked(MARKS[1]), marked(MARKS[0]), `${(lost / 100).toFixed(1)}${average}`].map((cell) => el("td", {}, cell)));
   }));
+  if (focused !== undefined) byId("errors").querySelector(`[data-errors="${focused}"]`)?.focus();
 }
 
 const [WIDTH, HEIGHT] = [400, 90];
