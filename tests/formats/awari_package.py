@@ -413,6 +413,9 @@ def check_engine(directory):
     refused(ValueError, ["the databases have the rules awari, not oware"], lambda: awari.Engine(databases, rules="oware"))
     refused(TypeError, ["awari.open()", "str"], lambda: awari.Engine("runs/quickstart"))
     refused(TypeError, ["expected a position", "NoneType"], lambda: engine.search(None))
+    refused(TypeError, ["ndarray of float64, shape [12]"], lambda: engine.search(numpy.zeros(12)))
+    refused(TypeError, ["ndarray of int64, shape [2, 12]"], lambda: engine.search(numpy.zeros((2, 12), "int64")))
+    refused(ValueError, ["a pit of 300"], lambda: engine.search([300] + [0] * 11))
     for name in ("nodes", "depth", "lines", "threads"):
         refused(ValueError, [name, "from 1", "0"], lambda: engine.search("0 " * 12, **{name: 0}))
         refused(TypeError, [name, "integer", "str"], lambda: engine.search("0 " * 12, **{name: "many"}))

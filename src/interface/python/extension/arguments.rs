@@ -3,7 +3,7 @@
 use crate::error::exception;
 use crate::position::RulePosition;
 use awari_db::{Position, Rules};
-use numpy::{Element, PyArray, PyArray1, PyArray2};
+use numpy::{Element, PyArray, PyArray1, PyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -43,7 +43,11 @@ pub(crate) fn position(argument: &Bound<'_, PyAny>) -> PyResult<Position> {
     if let Ok(position) = argument.cast::<RulePosition>() {
         return Ok(position.get().position);
     }
-    let kind = || argument.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string());
+    // The type alone does not say what is wrong with an array: numbers of another type, or a second dimension.
+    let kind = || match argument.cast::<PyUntypedArray>() {
+        Ok(array) => format!("an ndarray of {}, shape {:?}", array.dtype(), array.shape()),
+        Err(_) => argument.get_type().name().map_or_else(|_| "another type".to_owned(), |name| name.to_string()),
+    };
     let wrong = || {
         PyTypeError::new_err(format!(
             "expected a position: twelve integers, a text of them, or an awari.Position; found {}",
@@ -57,7 +61,9 @@ pub(crate) fn position(argument: &Bound<'_, PyAny>) -> PyResult<Position> {
         let stones = natural(&item, "pit")
             .map_err(|error| if error.is_instance_of::<PyTypeError>(argument.py()) { wrong() } else { error })?;
         if let Some(pit) = pits.get_mut(found) {
-            *pit = u8::try_from(stones).unwrap_or(u8::MAX);
+            let too_many =
+                |_| PyValueError::new_err(format!("expected at most {STONES_MAX} stones, found a pit of {stones}"));
+            *pit = u8::try_from(stones).map_err(too_many)?;
         }
         found += 1;
         if found > PITS {
