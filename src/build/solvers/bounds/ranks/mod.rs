@@ -23,6 +23,7 @@ mod wins;
 pub use collect::PlaneRun;
 pub use memory::solve_in_memory;
 pub use partition::RowPartition;
+use partition::as_usize;
 pub use share::{PlaneShare, keepers_bytes, plane_shares};
 
 use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit, Solver, SolverError, UnitsInMemory, Wins};
@@ -122,8 +123,7 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
         assert!(rank < partition.ranks() && partition.slabs() == index.slabs(), "rank {rank} shares the database");
         let layout = PlaneLayout::new(index, Orientation::MoverMajor);
         let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
-        let units: Vec<_> =
-            layout.units().into_iter().filter_map(|unit| owned(&layout, unit, partition, rank)).collect();
+        let units: Vec<_> = layout.units().iter().flat_map(|unit| owned(&layout, unit, partition, rank)).collect();
         let wins = KeptWins::none(&wins_layout, RowKeepers::new(&tables, partition), rank, words)?;
         let candidates = OwnedCandidates::none(&layout, candidates(&units)?);
         let solver = Solver::of_units(tables, index.clone(), kernel, wins, candidates, units);
@@ -302,12 +302,21 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
     }
 }
 
-/// Returns the part of a unit of candidates that a rank owns.
-fn owned(layout: &PlaneLayout, unit: PlaneUnit, partition: &RowPartition, rank: usize) -> Option<PlaneUnit> {
-    let owned = partition.rows(rank, unit.slab as u32);
-    let rows = unit.rows.start.max(owned.start as usize)..unit.rows.end.min(owned.end as usize);
+/// Returns the parts of a unit of candidates that a rank owns.
+fn owned<'a>(
+    layout: &'a PlaneLayout,
+    unit: &'a PlaneUnit,
+    partition: &'a RowPartition,
+    rank: usize,
+) -> impl Iterator<Item = PlaneUnit> + 'a {
     let slab = &layout.slabs()[unit.slab];
-    (!rows.is_empty()).then(|| PlaneUnit { words: slab.word(rows.start)..slab.word(rows.end), rows, ..unit })
+    let parts = partition.rows(rank, unit.slab as u32).map(as_usize);
+    let parts = parts.map(|owned| unit.rows.start.max(owned.start)..unit.rows.end.min(owned.end));
+    parts.filter(|rows| !rows.is_empty()).map(|rows| PlaneUnit {
+        slab: unit.slab,
+        words: slab.word(rows.start)..slab.word(rows.end),
+        rows,
+    })
 }
 
 /// Sends long messages while the pass of this rank is running, and takes in those of others: the sooner a win arrives, the

@@ -33,11 +33,11 @@ pub fn plane_shares(tables: &Tables, set: PositionSet, stones: u32, ranks: usize
         .map(|orientation| PlaneLayout::of_slabs(partition.slabs(), orientation));
     let share = |rank: usize| {
         let owned = candidates.slabs().iter().zip(partition.slabs());
-        let owned = owned.map(|(plane, slab)| partition.rows(rank, slab.mover_stones).len() * plane.row_words);
+        let owned = owned.map(|(plane, slab)| partition.row_count(rank, slab.mover_stones) * plane.row_words as u64);
         let kept = wins.slabs().iter().zip(keepers.of(rank)).map(|(plane, kept)| kept.count as usize * plane.row_words);
         PlaneShare {
             positions: partition.positions(rank),
-            candidates_bytes: owned.sum::<usize>() as u64 * WORD_BYTES,
+            candidates_bytes: owned.sum::<u64>() * WORD_BYTES,
             wins_bytes: kept.sum::<usize>() as u64 * WORD_BYTES,
         }
     };
