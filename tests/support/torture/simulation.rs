@@ -54,9 +54,6 @@ pub struct Simulated {
 
 const STONES: [&str; 5] = ["0..4", "0..5", "0..6", "0..7", "0..8"];
 
-/// Methods that run on several ranks.
-const OF_RANKS: [Method; 3] = [Method::Sweep, Method::Counting, Method::TwoBit];
-
 /// Ranks of a job, at most.
 const RANKS_MAX: u64 = 4;
 
@@ -68,7 +65,7 @@ impl Simulation {
     pub fn new(seed: u64) -> Simulation {
         let mut random = Random::of(&[seed]);
         let is_alone = random.below(3) == 0;
-        let method = *random.pick(if is_alone { &Method::ALL[..] } else { &OF_RANKS[..] });
+        let method = *random.pick(&Method::ALL);
         // Methods of bounds have many more stages.
         let stones = STONES[..if method.has_bounds() { 3 } else { 5 }].to_vec();
         let mut key = |key: &'static str, values: &[&'static str]| (key, *random.pick(values));
