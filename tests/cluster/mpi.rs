@@ -172,14 +172,14 @@ fn processes_build_the_files_of_one_machine() {
         ("all", "counting", 8),
         ("reachable", "counting", 9),
         ("all", "two-bit", 8),
+        ("reachable", "one-bit", 9),
+        ("all", "one-bit-dual", 8),
     ];
     for (positions, method, stones) in cases {
-        let expected = match method {
-            "two-bit" => MpiBuild::new(positions, method, stones).finish(None),
-            _ => MpiBuild::new(positions, "sweep", stones).finish(None),
-        };
-        assert!(method != "two-bit" || expected.contains_key(Path::new("planes/08/02.lost")));
-        for ranks in 1..=4 {
+        let has_bounds = !matches!(method, "sweep" | "counting");
+        let expected = MpiBuild::new(positions, if has_bounds { method } else { "sweep" }, stones).finish(None);
+        assert_eq!(has_bounds, expected.contains_key(Path::new("planes/08/02.lost")));
+        for ranks in 1..=5 {
             let build = MpiBuild::new(positions, method, stones);
             assert!(build.finish(Some(ranks)) == expected, "{positions}, {method}, {ranks} ranks");
             let status = Command::new(awari()).arg("status").arg("--dir").arg(build.run()).output().unwrap();
@@ -188,7 +188,7 @@ fn processes_build_the_files_of_one_machine() {
             // databases only.
             let set: PositionSet = positions.parse().unwrap();
             let shared: Vec<u32> = (0..=stones).filter(|&stones| set.positions(stones) >= 1 << 16).collect();
-            let solved = if method == "two-bit" { shared.iter().map(|n| 3 * n + 2).sum() } else { stones + 1 };
+            let solved = if has_bounds { shared.iter().map(|n| 3 * n + 2).sum() } else { stones + 1 };
             let together = format!("{} stages done by up to {ranks} ranks: ", solved + 3 * shared.len() as u32);
             assert_eq!(status.contains(&together), ranks > 1, "{status}");
         }
@@ -211,13 +211,24 @@ fn killed_counting_ranks_lose_nothing() {
     }
 }
 
+#[test]
+#[ignore = "slow tier: jobs of processes"]
+fn killed_ranks_of_bounds_lose_nothing() {
+    if Need::Mpirun.is_met() {
+        killed("two-bit");
+    }
+}
+
 fn killed(method: &'static str) {
     let kills = std::env::var("AWARI_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
-    let expected = MpiBuild::new("all", "sweep", 11).finish(None);
+    // Bounds have many more stages. Those of 8 stones are shared by all ranks.
+    let stones = if method == "two-bit" { 8 } else { 11 };
+    let new = || MpiBuild::new("all", method, stones).careful();
+    let expected = new().finish(None);
     let mut random = Random::of(&[7]);
-    let mut build = MpiBuild::new("all", method, 11).careful();
+    let mut build = new();
     let started = Instant::now();
-    assert!(MpiBuild::new("all", method, 11).careful().finish(Some(2)) == expected);
+    assert!(new().finish(Some(2)) == expected);
     let undisturbed = started.elapsed().as_micros() as u64;
     let mut killed = 0;
     let mut most = undisturbed;
@@ -244,7 +255,7 @@ fn killed(method: &'static str) {
         } else if output.status.success() {
             // The build was done before the kill: start again, and kill earlier.
             assert!(build.finish(Some(2)) == expected, "after {killed} kills");
-            build = MpiBuild::new("all", method, 11).careful();
+            build = new();
             most = (most / 4 * 3).max(undisturbed / 8);
         }
     }
