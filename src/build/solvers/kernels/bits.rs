@@ -158,8 +158,8 @@ fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u6
     }
 }
 
-/// [`BitKernel::mark`] of 64 bytes at a time, for vector kernels. `blend` sets the bytes of a mask to a value, and `store` writes the first of
-/// them.
+/// [`BitKernel::mark`] of 64 bytes at a time, for vector kernels. `blend` sets the bytes of a mask to a value, and `store`
+/// writes as many as there is room for.
 #[inline(always)]
 fn mark_by_eights<V: Copy>(
     rows: &mut [i8],
