@@ -5,7 +5,8 @@ use crate::level::choose_weighted;
 use crate::{Bounds, Level, Oracle, OracleError};
 use game::{Board, Orientation, Pit, Played, Score};
 use search::{
-    ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchRequest, SearchStop, SearchedMove, Searcher,
+    BoundsMemo, ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchRequest, SearchStop, SearchedMove,
+    Searcher,
 };
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -99,6 +100,10 @@ impl ExactScores for SearchProbes<'_> {
                 scores.get_decoded(position)
             }
         })
+    }
+
+    fn memo(&self) -> Option<&BoundsMemo> {
+        (!self.is_repeatable).then_some(&self.oracle.memo)
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Oracle {
     cache: Arc<BlockCache>,
     #[cfg(feature = "search")]
     pub(crate) searchers: SearcherPool,
+    #[cfg(feature = "search")]
+    pub(crate) memo: search::BoundsMemo,
     pub(crate) kept_guarantees: KeptGuarantees,
 }
 
@@ -196,6 +198,8 @@ impl Oracle {
             cache,
             #[cfg(feature = "search")]
             searchers: SearcherPool::new(rules, search::Evaluation::default()),
+            #[cfg(feature = "search")]
+            memo: search::BoundsMemo::default(),
             kept_guarantees: KeptGuarantees::default(),
         }
     }

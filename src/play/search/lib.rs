@@ -25,6 +25,7 @@ mod evaluation;
 mod features;
 mod inference;
 mod limits;
+mod memo;
 mod memory;
 mod recent;
 mod report;
@@ -40,6 +41,7 @@ mod worker;
 pub use beyond::EstimateSampler;
 pub use evaluation::{Evaluation, EvaluationError};
 pub use limits::{SearchLimits, SearchStop};
+pub use memo::BoundsMemo;
 pub use report::{MoveEstimate, SearchReport, SearchedMove};
 pub use sampling::GameSampler;
 pub use searcher::{SearchRequest, Searcher};
@@ -71,6 +73,11 @@ pub trait ExactScores: Sync {
     /// As [`bounds`](Self::bounds), on the condition of [`ready_score`](Self::ready_score).
     fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
         self.ready_score(board).map(|score| (score, score))
+    }
+
+    /// Where the bounds of small positions are kept that have been looked up, if what is returned never changes.
+    fn memo(&self) -> Option<&BoundsMemo> {
+        None
     }
 }
 

@@ -1,4 +1,4 @@
-//! Anonymous memory of the table, on huge pages where the system has them.
+//! Anonymous memory of tables, on huge pages where the system has them.
 
 use memmap2::{Advice, MmapMut};
 use std::io;
@@ -28,7 +28,7 @@ impl CacheLine {
     }
 }
 
-/// SharedLines that threads share, initially zero. Pages are committed at first touch.
+/// Cache lines that threads share, initially zero. Pages are committed at first touch.
 pub(crate) struct SharedLines {
     map: MmapMut,
     len: usize,

@@ -17,9 +17,10 @@
 
 use crate::board::{PackedBoard, SearchMoves};
 use crate::busy::{BUSY_DEPTH, BusyKey, BusyPositions};
+use crate::memo::MemoPlace;
 use crate::recent::RecentEstimates;
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
-use crate::{Evaluation, ExactScores, SearchStop};
+use crate::{BoundsMemo, Evaluation, ExactScores, SearchStop};
 use game::{Board, HALF_PITS, Rules, STONES_MAX};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -186,6 +187,7 @@ pub(crate) struct Worker<'a> {
     shared: &'a SharedSearch<'a>,
     /// By stones, whether databases know the scores.
     known: [bool; STONES_MAX as usize + 1],
+    memo: Option<&'a BoundsMemo>,
     /// The numbers of the positions since the last capture of the game, and from the root on.
     path: Vec<u64>,
     /// The number of positions before the root.
@@ -215,6 +217,7 @@ impl<'a> Worker<'a> {
         Worker {
             shared,
             known,
+            memo: shared.scores.memo(),
             path,
             root: before.len(),
             root_depth: 0,
@@ -288,16 +291,27 @@ impl<'a> Worker<'a> {
 
     /// Looks a position up in the databases. Near the root and above large trees it is worth waiting for the score.
     #[inline]
-    fn probe(&mut self, board: PackedBoard, stones: i32, at: usize, depth: i32) -> Option<(i32, i32)> {
-        if !self.known[stones as usize] {
+    fn probe(&mut self, board: PackedBoard, number: impl FnOnce() -> u64, at: usize, depth: i32) -> Option<(i32, i32)> {
+        let stones = board.stones() as usize;
+        if !self.known[stones] {
             return None;
         }
-        let scores = self.shared.scores;
-        let (low, high) = if at - self.root <= PROBE_PLIES || depth >= PROBE_DEPTH {
-            scores.bounds(&board.board())
-        } else {
-            scores.ready_bounds(&board.board())
-        }?;
+        let place = self.memo.and_then(|memo| memo.place(number()));
+        let (low, high) = match place.and_then(MemoPlace::get) {
+            Some(kept) => kept,
+            None => {
+                let scores = self.shared.scores;
+                let read = if at - self.root <= PROBE_PLIES || depth >= PROBE_DEPTH {
+                    scores.bounds(&board.board())?
+                } else {
+                    scores.ready_bounds(&board.board())?
+                };
+                if let Some(place) = place {
+                    place.put(read);
+                }
+                read
+            }
+        };
         self.probes += 1;
         Some((i32::from(low), i32::from(high)))
     }
@@ -338,7 +352,7 @@ impl<'a> Worker<'a> {
             first = entry.pit;
         }
         if low < high
-            && let Some((least, most)) = self.probe(board, stones, at, depth)
+            && let Some((least, most)) = self.probe(board, || number, at, depth)
         {
             if most < low || high < least {
                 return self.contradicted(board);
@@ -514,7 +528,7 @@ impl<'a> Worker<'a> {
     /// nothing of what they change; the mover may always make another move instead.
     fn leaf(&mut self, board: PackedBoard, window: AlphaBeta, place: PathPlace) -> Outcome {
         let stones = board.stones() as i32;
-        let known = self.probe(board, stones, place.at, 0);
+        let known = self.probe(board, || board.number(), place.at, 0);
         let (mut low, high) = match known {
             Some((low, high)) if low == high => return Outcome::exact(low),
             known => known.unwrap_or((-stones, stones)),
