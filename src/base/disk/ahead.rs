@@ -5,7 +5,7 @@
 //! thread carries it out itself: a read never waits for others, and none is lost where no thread can be started.
 //! Callers bound how many reads they start.
 
-use crate::{DiskError, InputFile, threads};
+use crate::{DiskError, InputFile, Usage, threads};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,6 +91,8 @@ struct ReadJob {
     file: Arc<dyn InputFile>,
     offset: u64,
     bytes: usize,
+    /// The account of the thread that started it.
+    usage: Option<Arc<Usage>>,
     progress: Mutex<JobProgress>,
     finished: Condvar,
 }
@@ -147,11 +149,15 @@ impl fmt::Debug for PendingRead {
 impl ReadJob {
     fn new(file: Arc<dyn InputFile>, offset: u64, bytes: usize, buffer: ReadBytes) -> ReadJob {
         let progress = Mutex::new(JobProgress::Queued(buffer));
-        ReadJob { file, offset, bytes, progress, finished: Condvar::new() }
+        ReadJob { file, offset, bytes, usage: Usage::charged(), progress, finished: Condvar::new() }
     }
 
     /// Carries out the read unless another thread has begun it or nothing waits for it.
     fn run(&self) {
+        Usage::charge(self.usage.clone(), || self.run_charged());
+    }
+
+    fn run_charged(&self) {
         let mut progress = self.progress();
         let JobProgress::Queued(buffer) = &mut *progress else { return };
         let mut buffer = std::mem::replace(buffer, Vec::new().into());

@@ -35,6 +35,7 @@ mod lock;
 pub mod machine;
 mod map;
 mod memory;
+mod meter;
 pub mod process;
 mod process_identity;
 mod real;
@@ -43,6 +44,7 @@ mod spool;
 mod staged;
 pub mod threads;
 mod traffic;
+mod usage;
 
 pub use ahead::{PendingRead, ReadBytes};
 pub use clock::{Clock, Stopwatch, SystemClock};
@@ -65,6 +67,7 @@ pub use sigbus::unblock;
 pub use spool::Spool;
 pub use staged::{Staged, is_leftover, remove_leftovers, set_aside, staged_path};
 pub use traffic::Traffic;
+pub use usage::Usage;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -24,6 +24,7 @@ pub use faults::{Fault, InjectedFault, OperationSet, PlannedFault};
 
 use crate::error::{DiskError, Operation, too_short};
 use crate::lock::{has_note, is_lock_note};
+use crate::meter::TrafficMeter;
 use crate::real::folder::parent;
 use crate::staged::{kept_names, probe};
 use crate::{Clock, Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, SystemClock, Traffic};
@@ -61,7 +62,7 @@ struct MemoryState {
     locks: BTreeMap<PathBuf, Holder>,
     locks_taken: u64,
     operations: u64,
-    traffic: Traffic,
+    traffic: TrafficMeter,
     faults: FaultPlan,
     random: Option<RandomBits>,
     bytes_max: Option<u64>,
@@ -373,7 +374,7 @@ impl Disk for MemoryDisk {
             return Err(DiskError::TooLarge { path: path.to_path_buf(), bytes: bytes.len() as u64, bytes_max });
         }
         let bytes = bytes.clone();
-        state.traffic.read_bytes += bytes.len() as u64;
+        state.traffic.add_read(bytes.len() as u64);
         Ok(bytes)
     }
 
@@ -546,7 +547,7 @@ impl Disk for MemoryDisk {
     }
 
     fn traffic(&self) -> Traffic {
-        self.state().traffic
+        self.state().traffic.read()
     }
 
     fn clock(&self) -> &dyn Clock {

@@ -29,18 +29,15 @@ impl Sub for Traffic {
 
 /// Counts traffic from any thread.
 #[derive(Debug, Default)]
-pub(crate) struct TrafficMeter {
+pub(crate) struct TrafficCounter {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
 }
 
-impl TrafficMeter {
-    pub(crate) fn add_read(&self, bytes: u64) {
-        self.read_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn add_written(&self, bytes: u64) {
-        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+impl TrafficCounter {
+    pub(crate) fn add(&self, traffic: Traffic) {
+        self.read_bytes.fetch_add(traffic.read_bytes, Ordering::Relaxed);
+        self.written_bytes.fetch_add(traffic.written_bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self) -> Traffic {

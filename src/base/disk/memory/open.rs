@@ -42,7 +42,7 @@ impl OutputFile for MemoryOutput {
             (Err(_), None) => &bytes[..bytes.len() / 2],
             (Err(_), Some(random)) => &bytes[..random.up_to(bytes.len())],
         };
-        state.traffic.written_bytes += kept.len() as u64;
+        state.traffic.add_written(kept.len() as u64);
         state.files[self.file].append(kept);
         written
     }
@@ -111,8 +111,8 @@ impl MemoryFile {
             OperationOutcome::Dies(error) | OperationOutcome::Dead(error) => return Err(error),
         }
         match operation {
-            Operation::Write => state.traffic.written_bytes += len as u64,
-            _ => state.traffic.read_bytes += len as u64,
+            Operation::Write => state.traffic.add_written(len as u64),
+            _ => state.traffic.add_read(len as u64),
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::queue_memory::QueueMemory;
 use crate::InputFile;
 use crate::ahead::{PendingRead, ReaderThreads};
 use crate::io::Io;
-use crate::traffic::TrafficMeter;
+use crate::meter::TrafficMeter;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Deref, DerefMut};

@@ -116,12 +116,12 @@ pub struct ArtifactRecord {
 pub struct Measured {
     /// Wall-clock seconds.
     pub wall_seconds: f64,
-    /// Processor seconds of all threads of the process meanwhile, those of stages that ran beside it included.
+    /// Processor seconds: of all threads of the process meanwhile, or of those of the stage where others ran beside it.
     pub cpu_seconds: f64,
     /// Peak resident memory of the process during the stage, where known; since its start, where the kernel cannot
     /// reset the peak.
     pub memory_peak_bytes: Option<u64>,
-    /// Bytes read, without mapped files; `None` in records of older versions, and where other stages ran beside it.
+    /// Bytes read, without mapped files; `None` in records of older versions.
     #[serde(default)]
     pub read_bytes: Option<u64>,
     /// Bytes written; `None` as for those read.

@@ -10,8 +10,9 @@ use crate::report::StageError;
 use crate::stage::StageSpec;
 use crate::thread_label;
 use crate::work::{StageContext, Work};
-use disk::{Digest, clock, heap, threads};
+use disk::{Digest, Usage, clock, heap, threads};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -115,42 +116,50 @@ pub(crate) fn execute(
     let watch = context.stopwatch();
     let cpu_start = clock::cpu_seconds();
     let traffic_start = context.disk.traffic();
+    // What other stages use meanwhile is not that of this one.
+    let usage = (!context.is_alone()).then(Arc::<Usage>::default);
     release_heap(stage, context.memory.bytes());
     let mut memory = PeakMeter::start();
-    let mut report = std::thread::scope(|scope| {
-        let (_running, ended) = mpsc::channel::<()>();
-        // The thread ends when the sender is dropped, also if the stage panics.
-        let memory = &mut memory;
-        let show = move || {
-            let start = Instant::now();
-            let tick = observer.interval().min(MEMORY_INTERVAL);
-            let mut next = observer.interval();
-            while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
-                memory.sample();
-                if start.elapsed() < next {
-                    continue;
+    let run = || {
+        std::thread::scope(|scope| {
+            let (_running, ended) = mpsc::channel::<()>();
+            // The thread ends when the sender is dropped, also if the stage panics.
+            let memory = &mut memory;
+            let show = move || {
+                let start = Instant::now();
+                let tick = observer.interval().min(MEMORY_INTERVAL);
+                let mut next = observer.interval();
+                while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+                    memory.sample();
+                    if start.elapsed() < next {
+                        continue;
+                    }
+                    next = next.saturating_add(observer.interval());
+                    observer.notice(&Event::Progress {
+                        stage: stage.name.clone(),
+                        reading: context.progress.read(context.disk.clock().steady()),
+                        seconds: watch.elapsed().as_secs_f64(),
+                    });
                 }
-                next = next.saturating_add(observer.interval());
-                observer.notice(&Event::Progress {
-                    stage: stage.name.clone(),
-                    reading: context.progress.read(context.disk.clock().steady()),
-                    seconds: watch.elapsed().as_secs_f64(),
-                });
-            }
-        };
-        let label = thread_label::label();
-        let show = || thread_label::labelled(label, show);
-        threads::spawn_scoped(scope, Builder::new(), show).map_err(StageError::no_threads)?;
-        work.run(stage, context)
-    })?;
+            };
+            let label = thread_label::label();
+            let show = || thread_label::labelled(label, show);
+            threads::spawn_scoped(scope, Builder::new(), show).map_err(StageError::no_threads)?;
+            work.run(stage, context)
+        })
+    };
+    let mut report = Usage::charge(usage.clone(), run)?;
     let written = std::mem::take(&mut report.written);
-    let traffic = context.disk.traffic() - traffic_start;
+    let (cpu_seconds, traffic) = match usage {
+        None => (clock::cpu_seconds() - cpu_start, context.disk.traffic() - traffic_start),
+        Some(usage) => (usage.cpu_seconds(), usage.traffic()),
+    };
     let measured = Measured {
         wall_seconds: watch.elapsed().as_secs_f64(),
-        cpu_seconds: clock::cpu_seconds() - cpu_start,
+        cpu_seconds,
         memory_peak_bytes: memory.peak(),
-        read_bytes: Some(traffic.read_bytes).filter(|_| context.is_alone()),
-        written_bytes: Some(traffic.written_bytes).filter(|_| context.is_alone()),
+        read_bytes: Some(traffic.read_bytes),
+        written_bytes: Some(traffic.written_bytes),
         report,
     };
     let mut done = ExecutedStage { artifacts: Vec::new(), found: Inspections::new(), measured };

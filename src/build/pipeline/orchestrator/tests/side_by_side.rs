@@ -11,7 +11,7 @@ use crate::toy::{Bench, DIRECTORY, Design};
 use crate::work::StageContext;
 use crate::{directory::journal_path, toy::Toy};
 use disk::Fault;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -299,4 +299,17 @@ fn a_chain_runs_one_stage_at_a_time_and_keeps_its_memory() {
     };
     bench.run(&Toy { begins: Some(Box::new(begins)), ..design.toy() }).unwrap();
     assert_eq!(bench.files(), reference());
+}
+
+/// What a stage reads and writes does not depend on what runs beside it.
+#[test]
+fn traffic_is_that_of_the_stage_alone() {
+    let traffic = |stages_at_a_time| {
+        let ran = Bench::with_stages(stages_at_a_time).run(&toy()).unwrap().ran;
+        let of_stages = ran.into_iter().map(|one| (one.stage.to_string(), one.measured));
+        of_stages.map(|(stage, of)| (stage, of.read_bytes.unwrap(), of.written_bytes.unwrap())).collect::<BTreeSet<_>>()
+    };
+    let alone = traffic(1);
+    assert!(alone.iter().any(|(_, read, written)| *read > 0 && *written > 0), "{alone:?}");
+    assert_eq!(traffic(3), alone);
 }
