@@ -47,6 +47,11 @@ pub enum Event {
         counts: StageCounts,
         /// Predicted seconds of all steps.
         seconds: f64,
+        /// Predicted seconds of the run: fewer where stages run side by side.
+        run_seconds: f64,
+        /// The stages of the plan.
+        #[serde(skip)]
+        stages: Vec<StageName>,
     },
     /// Files that were not in the journal were adopted by their headers.
     Adopted { artifacts: Vec<ArtifactName> },

@@ -155,11 +155,11 @@ impl Observer for HeartbeatObserver<'_> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_forwarded = true;
         match event {
-            Event::RunStarted { run, seconds, .. } => {
+            Event::RunStarted { run, seconds, run_seconds, .. } => {
                 state.run = *run;
                 // This run is not in the journal, so no request can name it.
                 StopRequest::remove(self.disk, &self.directory);
-                (state.begun, state.forecast) = (self.stopwatch(), Forecast::new(*seconds));
+                (state.begun, state.forecast) = (self.stopwatch(), Forecast::new(*seconds, *run_seconds));
             }
             Event::StageStarted { stage, number, steps, cost, .. } => {
                 state.forecast.begin(stage, cost.seconds);
@@ -260,6 +260,8 @@ mod tests {
             steps: 4,
             counts: StageCounts::default(),
             seconds: 100.0,
+            run_seconds: 100.0,
+            stages: Vec::new(),
         });
         let cost = Cost { seconds: 40.0, ..Cost::default() };
         let (number, steps) = (2, 4);
@@ -339,6 +341,8 @@ mod tests {
             steps: 1,
             counts: StageCounts::default(),
             seconds: 1.0,
+            run_seconds: 1.0,
+            stages: Vec::new(),
         });
         assert_eq!(StopRequest::read(&disk, directory), None, "of an old run");
         start_stage(&beating);
@@ -385,6 +389,8 @@ mod tests {
             steps: 1,
             counts: StageCounts::default(),
             seconds: 1.0,
+            run_seconds: 1.0,
+            stages: Vec::new(),
         });
         start_stage(&beating);
         let beat = || beat(&beating, &stop);

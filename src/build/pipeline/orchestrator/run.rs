@@ -106,6 +106,7 @@ impl Orchestrator<'_> {
             touched: 0,
             forced: self.options.force.iter().cloned().collect(),
             journal,
+            scheduled_seconds: None,
             started: false,
             ran: Vec::new(),
         };
@@ -233,6 +234,8 @@ pub(super) struct ActiveRun<'r, 'a, 'd> {
     /// The position of the first stage whose artifacts changed since `freshness` was evaluated.
     touched: usize,
     forced: BTreeSet<String>,
+    /// Predicted seconds of the run, if several stages run at a time.
+    scheduled_seconds: Option<f64>,
     /// Whether the run is in the journal: a run with nothing to do leaves no trace.
     started: bool,
     pub(super) ran: Vec<CompletedStage>,
@@ -259,15 +262,16 @@ impl<'a> ActiveRun<'_, 'a, '_> {
     /// Returns the number of stages at a time that the options ask for, or the predicted schedule.
     fn stages_at_a_time(&mut self) -> Result<usize> {
         let orchestrator = self.orchestrator;
-        match orchestrator.options.stages_at_a_time {
-            0 => {
-                let plan = self.plan()?;
-                let stages = orchestrator.schedule(&plan, orchestrator.free_bytes()?).stages_at_a_time;
-                tracing::info!("the predicted schedule is best with {stages} stages at a time");
-                Ok(stages)
-            }
-            given => Ok(given),
+        if orchestrator.options.stages_at_a_time == 1 {
+            return Ok(1);
         }
+        let plan = self.plan()?;
+        let schedule = orchestrator.schedule(&plan, orchestrator.free_bytes()?);
+        self.scheduled_seconds = Some(schedule.seconds);
+        if orchestrator.options.stages_at_a_time == 0 {
+            tracing::info!("the predicted schedule is best with {} stages at a time", schedule.stages_at_a_time);
+        }
+        Ok(schedule.stages_at_a_time)
     }
 
     /// Returns a plan after which nothing is to adopt or to remove, while no stage runs. Checks that its first stage can run,
@@ -357,6 +361,8 @@ impl<'a> ActiveRun<'_, 'a, '_> {
             steps: plan.steps.len(),
             counts: plan.stage_counts(),
             seconds: plan.prediction.seconds,
+            run_seconds: self.scheduled_seconds.unwrap_or(plan.prediction.seconds),
+            stages: plan.steps.iter().map(|step| step.stage.clone()).collect(),
         });
         self.journal.append(Record::RunStarted {
             command: clip(&options.command),

@@ -132,12 +132,15 @@ impl Orchestrator<'_> {
         let guard = ScratchGuard::new(self.disk, scratch)?;
         let mut aside = StageReruns { orchestrator: self, state, found, scratch: &guard.path, made: BTreeSet::new() };
         aside.preflight(&chain)?;
+        let seconds = chain.iter().map(|at| graph.stages()[*at].cost.seconds).sum();
         self.observer.notice(&Event::RunStarted {
             directory: guard.path.clone(),
             run: 0,
             steps: chain.len(),
             counts: StageCounts { to_run: chain.len(), ..StageCounts::default() },
-            seconds: chain.iter().map(|at| graph.stages()[*at].cost.seconds).sum(),
+            seconds,
+            run_seconds: seconds,
+            stages: chain.iter().map(|at| graph.stages()[*at].name.clone()).collect(),
         });
         let before = chain.iter().zip(chain.iter().skip(1));
         for (number, (at, next)) in before.enumerate() {

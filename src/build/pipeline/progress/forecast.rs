@@ -10,6 +10,8 @@ const SECONDS_MIN: f64 = 1.0;
 pub struct Forecast {
     /// Predicted seconds of all steps.
     total: f64,
+    /// Seconds of the run for each of them: less than 1 where steps run side by side.
+    pace: f64,
     /// Predicted seconds of the completed steps.
     done: f64,
     /// The current steps, in the order in which they began.
@@ -39,9 +41,10 @@ pub enum StepProgress {
 }
 
 impl Forecast {
-    /// Makes the forecast of a run whose steps are predicted to take `total` seconds.
-    pub fn new(total: f64) -> Forecast {
-        Forecast { total, ..Forecast::default() }
+    /// Makes the forecast of a run that is predicted to take `run` seconds, and its steps `total`.
+    pub fn new(total: f64, run: f64) -> Forecast {
+        let pace = if total > 0.0 { run / total } else { 1.0 };
+        Forecast { total, pace, ..Forecast::default() }
     }
 
     /// Begins a step that is predicted to take `predicted` seconds.
@@ -80,7 +83,7 @@ impl Forecast {
     /// Returns the seconds left if steps of `done` predicted seconds took `elapsed` seconds.
     fn left_at(&self, done: f64, elapsed: f64) -> f64 {
         let left = (self.total - done).max(0.0);
-        if elapsed < SECONDS_MIN || done <= 0.0 { left } else { left * elapsed / done }
+        if elapsed < SECONDS_MIN || done <= 0.0 { left * self.pace } else { left * elapsed / done }
     }
 
     /// Returns the seconds left while only this step runs.
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn completed_steps_correct_the_prediction() {
-        let mut forecast = Forecast::new(100.0);
+        let mut forecast = Forecast::new(100.0, 100.0);
         assert_eq!(forecast.left(0.0), Some(100.0));
         let [first, second] = [stage("sweep:1"), stage("sweep:2")];
         forecast.begin(&first, 20.0);
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_step_of_unknown_progress_is_expected_to_take_its_prediction() {
-        let mut forecast = Forecast::new(100.0);
+        let mut forecast = Forecast::new(100.0, 100.0);
         let [first, second] = [stage("sweep:1"), stage("sweep:2")];
         forecast.begin(&first, 20.0);
         let left = |forecast: &mut Forecast, stage: &StageName, progress, elapsed_in_it, elapsed| {
@@ -163,7 +166,7 @@ mod tests {
 
     #[test]
     fn several_steps_advance_together() {
-        let mut forecast = Forecast::new(100.0);
+        let mut forecast = Forecast::new(100.0, 100.0);
         let [first, second] = [stage("sweep:1"), stage("sweep:2")];
         forecast.begin(&first, 20.0);
         forecast.begin(&second, 40.0);

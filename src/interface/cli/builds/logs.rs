@@ -116,7 +116,7 @@ fn labelled(name: &str, log: impl FnOnce()) {
 impl Observer for LogObserver<'_> {
     fn notice(&self, event: &Event) {
         match event {
-            Event::RunStarted { run, counts, seconds, .. } => {
+            Event::RunStarted { run, counts, run_seconds: seconds, .. } => {
                 self.open_run();
                 tracing::info!("run {run}: {counts}; {seconds:.0} s predicted");
             }

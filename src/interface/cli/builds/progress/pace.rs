@@ -28,8 +28,8 @@ impl RunPosition {
     /// Updates the state from an event.
     pub(crate) fn follow(&mut self, event: &Event) {
         match event {
-            Event::RunStarted { seconds, .. } => {
-                *self = RunPosition { forecast: Forecast::new(*seconds), ..RunPosition::new() };
+            Event::RunStarted { seconds, run_seconds, .. } => {
+                *self = RunPosition { forecast: Forecast::new(*seconds, *run_seconds), ..RunPosition::new() };
             }
             Event::StageStarted { stage, number, steps, cost, .. } => {
                 if std::mem::take(&mut self.is_between) {

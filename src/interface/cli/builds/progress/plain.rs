@@ -5,6 +5,7 @@ use crate::text::quantity;
 use crate::text::terminal::say;
 use pipeline::journal::Measured;
 use pipeline::{Event, Observer, StageName};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,10 +19,8 @@ struct PlainState {
     position: RunPosition,
     /// The finished stages of the databases that have no line yet.
     databases: Vec<DatabaseTally>,
-    /// The running stages.
-    running: Vec<StageName>,
-    /// The most stages that ran at a time.
-    running_max: usize,
+    /// The stages of the plan that are left, by the stones of their database.
+    left: BTreeMap<u32, usize>,
 }
 
 /// The finished stages of a database, summed up.
@@ -59,13 +58,9 @@ impl Drop for PlainObserver {
     }
 }
 
-/// A database has its line when a stage of another one begins; with several stages at a time, when none of its stages runs and
-/// one begins of this many stones more: its checks may run after the start of the next.
-const STONES_BETWEEN: u32 = 3;
-
 impl PlainState {
     fn new() -> PlainState {
-        PlainState { position: RunPosition::new(), databases: Vec::new(), running: Vec::new(), running_max: 0 }
+        PlainState { position: RunPosition::new(), databases: Vec::new(), left: BTreeMap::new() }
     }
 
     /// Returns the lines to print for an event.
@@ -77,21 +72,18 @@ impl PlainState {
         self.position.follow(event);
         let mut lines = Vec::new();
         match event {
-            Event::StageStarted { stage, .. } => {
-                self.running.push(stage.clone());
-                self.running_max = self.running_max.max(self.running.len());
-                lines.extend(self.over(|database| !database.is_of(stage), stones_of(stage)));
-            }
             Event::StageFailed { .. } | Event::StageStopped { .. } | Event::RunEnded { .. } => {
                 lines.extend(self.databases.drain(..).map(|database| database.line()));
             }
             _ => {}
         }
         match event {
-            Event::RunStarted { directory, counts, seconds, .. } => {
+            Event::RunStarted { directory, counts, run_seconds, stages, .. } => {
+                self.left.clear();
+                stages.iter().for_each(|stage| *self.left.entry(stones_of(stage)).or_default() += 1);
                 // For a run without stages, the line at its end suffices.
                 if counts.to_run > 0 {
-                    lines.push(format!("{}: {counts}; about {}", directory.display(), quantity::about(*seconds)));
+                    lines.push(format!("{}: {counts}; about {}", directory.display(), quantity::about(*run_seconds)));
                 }
             }
             Event::Progress { stage, reading, seconds } => {
@@ -101,27 +93,26 @@ impl PlainState {
                 lines.push(format!("{stage}: {}", parts.join(", ")));
             }
             Event::StageDone { stage, measured, .. } => {
-                self.running.retain(|running| running != stage);
                 let at = self.databases.iter().position(|database| database.is_of(stage)).unwrap_or_else(|| {
                     self.databases.push(DatabaseTally::new(stage));
                     self.databases.len() - 1
                 });
                 self.databases[at].add(measured, count);
+                if self.is_last(stage) {
+                    lines.push(self.databases.remove(at).line());
+                }
             }
             _ => lines.extend(remark(event)),
         }
         lines
     }
 
-    /// Returns the lines of the databases that are over when a stage of some stones begins.
-    fn over(&mut self, is_other: impl Fn(&DatabaseTally) -> bool, stones: u32) -> Vec<String> {
-        let (running, is_alone) = (&self.running, self.running_max == 1);
-        let is_over = |database: &mut DatabaseTally| {
-            let is_running = running.iter().any(|stage| database.is_of(stage));
-            let is_past = is_alone || database.stones.saturating_add(STONES_BETWEEN) <= stones;
-            is_other(database) && is_past && !is_running
-        };
-        self.databases.extract_if(.., is_over).map(|database| database.line()).collect()
+    /// Notes that a stage is done. Returns whether it was the last one of its database. Stages that the plan did not have, since
+    /// they mend what turned out to be damaged, are summed up at the end of the run.
+    fn is_last(&mut self, stage: &StageName) -> bool {
+        let Some(left) = self.left.get_mut(&stones_of(stage)).filter(|left| **left > 0) else { return false };
+        *left -= 1;
+        *left == 0
     }
 }
 
@@ -170,7 +161,15 @@ mod tests {
     fn lines_show_progress() {
         let mut so_far = PlainState::new();
         let counts = StageCounts { to_run: 4, up_to_date: 2, ..StageCounts::default() };
-        let started = Event::RunStarted { directory: "x".into(), run: 1, steps: 4, counts, seconds: 100.0 };
+        let started = Event::RunStarted {
+            directory: "x".into(),
+            run: 1,
+            steps: 4,
+            counts,
+            seconds: 100.0,
+            run_seconds: 100.0,
+            stages: Vec::new(),
+        };
         assert_eq!(so_far.lines(&started), ["x: 4 to run, 2 up to date; about 1 min 40 s"]);
         begins(&mut so_far, "sweep:9", 2);
         let reading =
@@ -180,46 +179,49 @@ mod tests {
         assert_eq!(so_far.lines(&event), [expected]);
     }
 
-    #[test]
-    fn each_database_has_one_line() {
+    /// A run of these stages.
+    fn run_of(stages: &[&str]) -> PlainState {
         let mut so_far = PlainState::new();
-        let done = |so_far: &mut PlainState, name: &str, wall_seconds| {
-            let measured = Measured { wall_seconds, report: StageReport::new(3_000_000), ..Measured::default() };
-            so_far.lines(&Event::StageDone { stage: name.parse().unwrap(), measured, bytes: 7 })
-        };
-        let mut said = Vec::new();
-        for (number, name) in ["capture:9", "sweep:9", "verify:9", "capture:10"].into_iter().enumerate() {
-            said.extend(begins(&mut so_far, name, number + 1));
-            said.extend(done(&mut so_far, name, 0.5));
-        }
-        assert_eq!(said, ["9 stones: done in 1.50 s, 2.0 M/s, stage 3 of 4"]);
-        let ended = so_far.lines(&Event::RunEnded { how: RunEnd::Done, seconds: 2.0 });
-        assert_eq!(ended, ["10 stones: done in 0.50 s, 6.0 M/s, stage 4 of 4"]);
+        let (steps, counts) = (stages.len(), StageCounts { to_run: stages.len(), ..StageCounts::default() });
+        let stages = stages.iter().map(|stage| stage.parse().unwrap()).collect();
+        let (seconds, run_seconds) = (100.0, 100.0);
+        so_far.lines(&Event::RunStarted { directory: "x".into(), run: 1, steps, counts, seconds, run_seconds, stages });
+        so_far
+    }
+
+    fn ends(so_far: &mut PlainState, name: &str) -> Vec<String> {
+        let measured = Measured { wall_seconds: 0.5, report: StageReport::new(3_000_000), ..Measured::default() };
+        so_far.lines(&Event::StageDone { stage: name.parse().unwrap(), measured, bytes: 7 })
     }
 
     #[test]
-    fn databases_side_by_side_have_a_line_each() {
-        let mut so_far = PlainState::new();
-        let done = |so_far: &mut PlainState, name: &str| {
-            let measured = Measured { wall_seconds: 0.5, ..Measured::default() };
-            so_far.lines(&Event::StageDone { stage: name.parse().unwrap(), measured, bytes: 7 })
-        };
+    fn each_database_has_one_line() {
+        let mut so_far = run_of(&["capture:9", "sweep:9", "verify:9", "capture:10", "sweep:10"]);
         let mut said = Vec::new();
-        for (number, names) in [["capture:9", "capture:10"], ["sweep:9", "sweep:10"]].into_iter().enumerate() {
-            for name in names {
-                said.extend(begins(&mut so_far, name, number + 1));
-            }
-            for name in names {
-                said.extend(done(&mut so_far, name));
-            }
+        for (number, name) in ["capture:9", "sweep:9", "verify:9", "capture:10"].into_iter().enumerate() {
+            said.extend(begins(&mut so_far, name, number + 1));
+            said.extend(ends(&mut so_far, name));
         }
-        // Its checks begin after the next database.
-        said.extend(begins(&mut so_far, "capture:11", 3));
-        said.extend(begins(&mut so_far, "verify:9", 4));
-        said.extend(done(&mut so_far, "verify:9"));
-        assert_eq!(said, [""; 0]);
-        assert_eq!(begins(&mut so_far, "capture:12", 4), ["9 stones: done in 1.50 s, stage 4 of 4"]);
+        assert_eq!(said, ["9 stones: done in 1.50 s, 2.0 M/s, stage 3 of 4"]);
+        let ended = so_far.lines(&Event::RunEnded { how: RunEnd::Stopped, seconds: 2.0 });
+        assert_eq!(ended, ["10 stones: done in 0.50 s, 6.0 M/s, stage 4 of 4"]);
+    }
+
+    /// The checks of a database may end after later databases are solved. Stages that the plan did not have are summed up at the end.
+    #[test]
+    fn databases_side_by_side_have_a_line_each() {
+        let mut so_far = run_of(&["capture:9", "sweep:9", "verify:9", "capture:10", "sweep:10"]);
+        let mut said = Vec::new();
+        let mut ran = |so_far: &mut PlainState, names: &[&str]| {
+            names.iter().zip(1..).for_each(|(name, number)| said.extend(begins(so_far, name, number)));
+            names.iter().for_each(|name| said.extend(ends(so_far, name)));
+            std::mem::take(&mut said)
+        };
+        assert_eq!(ran(&mut so_far, &["capture:9", "capture:10"]), [""; 0]);
+        assert_eq!(ran(&mut so_far, &["sweep:9", "sweep:10"]), ["10 stones: done in 1.00 s, 3.0 M/s, stage 2 of 4"]);
+        assert_eq!(ran(&mut so_far, &["verify:9"]), ["9 stones: done in 1.50 s, 2.0 M/s, stage 1 of 4"]);
+        assert_eq!(ran(&mut so_far, &["sweep:9", "verify:9"]), [""; 0]);
         let ended = so_far.lines(&Event::RunEnded { how: RunEnd::Done, seconds: 2.0 });
-        assert_eq!(ended, ["10 stones: done in 1.00 s, stage 2 of 4"]);
+        assert_eq!(ended, ["9 stones: done in 1.00 s, 3.0 M/s, stage 2 of 4"]);
     }
 }
