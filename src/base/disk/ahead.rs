@@ -91,7 +91,7 @@ struct ReadJob {
     file: Arc<dyn InputFile>,
     offset: u64,
     bytes: usize,
-    /// The account of the thread that started it.
+    /// The account of the thread that started it, which a reader charges.
     usage: Option<Arc<Usage>>,
     progress: Mutex<JobProgress>,
     finished: Condvar,
@@ -154,10 +154,6 @@ impl ReadJob {
 
     /// Carries out the read unless another thread has begun it or nothing waits for it.
     fn run(&self) {
-        Usage::charge(self.usage.clone(), || self.run_charged());
-    }
-
-    fn run_charged(&self) {
         let mut progress = self.progress();
         let JobProgress::Queued(buffer) = &mut *progress else { return };
         let mut buffer = std::mem::replace(buffer, Vec::new().into());
@@ -234,7 +230,7 @@ fn start_readers(readers: usize) -> Sender<Arc<ReadJob>> {
         let reader = thread::Builder::new().name(format!("reader {number}")).stack_size(STACK_BYTES);
         let read = move || {
             while let Some(job) = next_job(&queue) {
-                job.run()
+                Usage::charge(job.usage.clone(), || job.run())
             }
         };
         if threads::spawn(reader, read).is_err() {

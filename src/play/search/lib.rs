@@ -75,7 +75,7 @@ pub trait ExactScores: Sync {
         self.ready_score(board).map(|score| (score, score))
     }
 
-    /// Where the bounds of small positions are kept that have been looked up, if what is returned never changes.
+    /// Returns the memo in which a search keeps the bounds of small positions that it has looked up here; `None` if it must keep none.
     fn memo(&self) -> Option<&BoundsMemo> {
         None
     }

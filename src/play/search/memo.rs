@@ -30,7 +30,7 @@ const EMPTY: u16 = 0;
 /// Added to a bound, so that none is 0.
 const OFFSET: Score = Score::MIN;
 
-/// Bounds by position, which belong to databases as a cache does: whoever has other databases needs another one.
+/// Known bounds by position. They are those of one set of databases; another set needs a memo of its own.
 ///
 /// Threads share it without locks. Where two of them write to the same word at once, one of them writes nothing.
 #[derive(Default)]

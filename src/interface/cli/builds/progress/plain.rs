@@ -71,11 +71,8 @@ impl PlainState {
         };
         self.position.follow(event);
         let mut lines = Vec::new();
-        match event {
-            Event::StageFailed { .. } | Event::StageStopped { .. } | Event::RunEnded { .. } => {
-                lines.extend(self.databases.drain(..).map(|database| database.line()));
-            }
-            _ => {}
+        if let Event::StageFailed { .. } | Event::StageStopped { .. } | Event::RunEnded { .. } = event {
+            lines.extend(self.databases.drain(..).map(|database| database.line()));
         }
         match event {
             Event::RunStarted { directory, counts, run_seconds, stages, .. } => {
