@@ -112,7 +112,8 @@ fn plans_predict_stages_side_by_side() {
         "the longest path of",
     ]);
     let json = |options: &str| plan(&format!("--json {options}")).json();
-    assert!(json("").get("schedule").is_none(), "one stage at a time");
+    assert!(json("--stages-at-a-time 1").get("schedule").is_none(), "one stage at a time");
+    assert_eq!(json("")["schedule"], json("--stages-at-a-time 0")["schedule"]);
     let [three, best] = ["3", "0"].map(|stages| json(&format!("--stages-at-a-time {stages}")));
     let number = |plan: &Value, key: &str| plan["schedule"][key].as_f64().unwrap();
     let alone = three["prediction"]["seconds"].as_f64().unwrap();
@@ -425,7 +426,7 @@ fn a_repeated_stage_is_identical() {
 fn a_run_obeys_a_stop_request_and_resumes() {
     let place = TestDirectory::new(20);
     place.awari("stop --dir run").is(12).says(&["run is not a run directory"]);
-    let (child, mut events) = place.start("--threads 1 --set check.verify=none --force stats:1");
+    let (child, mut events) = place.start("--stages-at-a-time 1 --threads 1 --set check.verify=none --force stats:1");
     assert!(events.any(|event| event["event"] == "stage-started" && event["stage"] == "sweep:9"));
     let stop = place.awari("stop --dir run").is(0);
     let process = format!("run 1 (process {} on ", child.id());

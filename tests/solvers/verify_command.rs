@@ -219,9 +219,10 @@ fn a_wrong_database_below_is_suspected_and_found() {
     scores.iter_mut().filter(|score| **score == 1).for_each(|score| *score = -1);
     place.forge(5, &scores);
     let run = "run m.toml --set build.stones=0..8";
-    place.awari(run).is(16).says(&["databases/07.awari is damaged", "the next run rebuilds it"]);
-    let again = place.awari(run).is(16);
-    again.says(&["made again from the same files", "databases/05.awari", "awari verify --dir run"]);
+    // Databases 7 and 8 may be checked side by side, so either is found first; a database that is wrong again was found before.
+    place.awari(run).is(16).says(&["is damaged", "the next run rebuilds it"]);
+    let again = (0..3).map(|_| place.awari(run).is(16)).find(|run| run.err.contains("made again from the same files"));
+    again.expect("some database is wrong twice").says(&["databases/05.awari", "awari verify --dir run"]);
     place.verify("").is(16).says(&["databases/05.awari"]);
     place.awari(run).is(0);
     let right = VerifiedRun::built(8, PositionSet::All);

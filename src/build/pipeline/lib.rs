@@ -1,8 +1,8 @@
 //! A resumable pipeline of stages: manifest, plan, journal and runs.
 //!
 //! Stages with declared inputs, outputs and costs form a [`Graph`]. The [`plan`](plan::plan) is a pure function of the
-//! graph, the [journal](journal::Journal) and the files on disk. The [`Orchestrator`] runs the plan, one stage at a time, so
-//! that a kill at any moment costs at most the current stage.
+//! graph, the [journal](journal::Journal) and the files on disk. The [`Orchestrator`] runs the plan, one stage or several at a
+//! time, so that a kill at any moment costs at most the current ones.
 //!
 //! Invariants:
 //!

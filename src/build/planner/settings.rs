@@ -210,7 +210,7 @@ fn build_keys(schema: Schema) -> Schema {
         .key(ManifestKey::new(
             "build.stages-at-a-time",
             ValueType::Integer(0, 64),
-            "1",
+            "0",
             "The most stages that run at the same time, within build.memory and build.threads; 0 is the number whose \
              predicted schedule is best; a job of several ranks runs one at a time.",
         ))

@@ -28,13 +28,15 @@ pub struct DisturbedBuild {
     options: RunOptions,
 }
 
-/// Settings and options of a manifest with these keys.
+/// Settings and options of a manifest with these keys. Without another wish one stage runs at a time, so that the number of an
+/// operation of the disk always means the same one.
 ///
 /// # Panics
 /// If that is no manifest.
 pub(crate) fn asked(overrides: &[(&str, &str)]) -> (Settings, RunOptions) {
     let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let manifest = Manifest::parse("", "test", &schema(), &overrides);
+    let one_stage = "[build]\nstages-at-a-time = 1\n";
+    let manifest = Manifest::parse(one_stage, "test", &schema(), &overrides);
     let manifest = manifest.unwrap_or_else(|mistakes| panic!("{overrides:?}: {mistakes:?}"));
     let settings = Settings::new(&manifest);
     let options = RunOptions {
