@@ -73,6 +73,8 @@ impl RunOptions {
     /// Returns the most stages that a run with these options may have at a time.
     pub fn stages_max(&self) -> usize {
         match self.stages_at_a_time {
+            // A run with one thread keeps to one core.
+            0 if self.threads == 1 => 1,
             // One more than threads fills the gaps in which others read and write.
             0 => (self.threads + 1).min(STAGES_TRIED_MAX),
             given => given,

@@ -212,7 +212,7 @@ fn build_keys(schema: Schema) -> Schema {
             ValueType::Integer(0, 64),
             "0",
             "The most stages that run at the same time, within build.memory and build.threads; 0 is the number whose \
-             predicted schedule is best; a job of several ranks runs one at a time.",
+             predicted schedule is best, and 1 with one thread; a job of several ranks runs one at a time.",
         ))
         .key(ManifestKey::new(
             "build.snapshot",
