@@ -8,6 +8,7 @@ mod changed_files;
 mod corruption;
 mod engine_sessions;
 mod limits;
+mod memory_budgets;
 mod mutants;
 mod special_files;
 mod unreadable_sectors;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 pub mod claims;
+pub mod control_group;
 pub mod directory;
 pub mod equations;
 pub mod fault_planting;

@@ -3,6 +3,7 @@
 //! libtest cannot skip a test at run time. A test returns unless [`Need::is_met`], which prints a line past libtest's capture.
 //! The target `what_was_skipped` checks each need again, and prints the closing summary.
 
+use crate::control_group::ControlGroup;
 use disk::FileSystem;
 use disk::machine::{MachineFacts, is_signal_ignored};
 use std::ffi::OsString;
@@ -12,6 +13,9 @@ use std::process::{Command, Stdio};
 
 /// The number of the signal of a terminal that is closed.
 const SIGHUP: i32 = 1;
+
+/// Memory of a control group that is made for a try.
+const GROUP_BYTES: u64 = 64 << 20;
 
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,8 @@ pub enum Need {
     Slurm,
     /// Root, a mount namespace and an ext4 file system on a loop device.
     LoopDevice,
+    /// Root, and control groups whose memory is limited.
+    ControlGroups,
 }
 
 impl Need {
@@ -75,7 +81,7 @@ impl Need {
     ];
 
     /// The needs of the tests that are ignored by default.
-    pub const OF_THE_SLOW_TIER: [Need; 9] = [
+    pub const OF_THE_SLOW_TIER: [Need; 10] = [
         Need::Bash,
         Need::Curl,
         Need::Numpy,
@@ -85,6 +91,7 @@ impl Need {
         Need::OpenSpiel,
         Need::Root,
         Need::LoopDevice,
+        Need::ControlGroups,
     ];
 
     /// The needs of the tests that the feature `mpi` adds.
@@ -113,6 +120,7 @@ impl Need {
             Need::Namespaces => "cluster (mpi::ranks_in_namespaces_build_the_files_of_one_machine)",
             Need::Slurm => "cluster (slurm)",
             Need::LoopDevice => "hostile (unreadable_sectors, limits::file_systems_that_refuse_files_are_named)",
+            Need::ControlGroups => "hostile (memory_budgets)",
         }
     }
 
@@ -160,6 +168,10 @@ impl Need {
                     cd $directory; truncate -s 8M image; mkfs.ext4 -q -F image; mkdir at; mount -o loop image at; umount at";
                 fails("unshare", &["--mount", "--propagation", "private", "sh", "-c", check])
                     .map(|_| "root, loop devices, mkfs.ext4, filefrag and findmnt are needed".to_owned())
+            }
+            Need::ControlGroups => {
+                let group = ControlGroup::with_memory(GROUP_BYTES);
+                group.err().map(|error| format!("root, and control groups of memory, are needed ({error})"))
             }
         }
     }
