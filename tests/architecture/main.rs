@@ -346,21 +346,24 @@ fn comments_hold_no_rust_examples() {
 fn the_architecture_guide_names_files_that_exist() {
     let root = root();
     let guide = read(&root.join("docs/architecture.md"));
-    let paths: Vec<&str> = guide
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .filter(|text| ["src/", "stages/", "tests/"].iter().any(|folder| text.starts_with(folder)))
-        .collect();
-    assert!(paths.len() > 40, "the tours name files");
-    for path in paths {
+    let files = project_files();
+    let texts = || guide.split('`').skip(1).step_by(2);
+    let is_path = |text: &&str| ["src/", "stages/", "tests/"].iter().any(|folder| text.starts_with(folder));
+    assert!(texts().filter(is_path).count() > 40, "the tours name files");
+    for path in texts().filter(is_path) {
         assert!(root.join(path).exists(), "docs/architecture.md names {path}");
     }
-    let sources = project_files().into_iter().filter(|path| path.ends_with(".rs"));
+    // Others are beside one that is named before.
+    let is_file = |text: &&str| [".rs", ".js", ".py", ".toml"].iter().any(|extension| text.ends_with(extension));
+    for name in texts().filter(is_file).filter(|text| !is_path(text)) {
+        let is_it = |path: &String| path == name || path.ends_with(&format!("/{name}"));
+        assert!(files.iter().any(is_it), "docs/architecture.md names {name}");
+    }
+    let sources = files.into_iter().filter(|path| path.ends_with(".rs"));
     let code: String = sources.map(|path| read(&root.join(path))).collect();
     for name in guide.split('`').skip(1).step_by(2).filter_map(|text| text.rsplit_once("::")).map(|(_, name)| name) {
         let is_declared =
-            ["fn ", "pub ", "struct ", "enum "].iter().any(|word| code.contains(&format!("{word}{name}")));
+            ["fn ", "pub ", "struct ", "enum ", "const "].iter().any(|word| code.contains(&format!("{word}{name}")));
         assert!(is_declared, "docs/architecture.md names {name}");
     }
 }

@@ -177,7 +177,7 @@ impl StageMemory {
                 Method::Counting => fixed_bytes + counting_bytes(settings, stones, cache_bytes),
                 Method::Sweep if is_on_disk => on_disk.memory_bytes(),
                 Method::Sweep => in_memory_bytes,
-                _ => {
+                Method::TwoBit | Method::OneBit | Method::OneBitDual => {
                     let seeds = fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones);
                     seeds.max(planes.memory_bytes(settings, in_memory))
                 }

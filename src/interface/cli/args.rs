@@ -196,7 +196,20 @@ impl Command {
             Command::Play(args) => args.dir.as_deref(),
             Command::Engine(args) => args.dir.as_deref(),
             Command::Book(args) => Some(&args.command.file().dir),
-            _ => None,
+            Command::Run(_)
+            | Command::Plan(_)
+            | Command::Status(_)
+            | Command::Stop(_)
+            | Command::SlurmScript(_)
+            | Command::Stage(_)
+            | Command::Compare(_)
+            | Command::Restore(_)
+            | Command::Explain(_)
+            | Command::Report(_)
+            | Command::Gc(_)
+            | Command::Doctor(_)
+            | Command::Match(_)
+            | Command::Completions(_) => None,
         }
     }
 }
