@@ -397,7 +397,7 @@ impl Sharing {
             StageClass::Seeds => (0.45, 4.0, 0.15, 0.5),
             StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => (0.0, 4.0, 0.33, 1.0),
             StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => {
-                (0.2, 6.0, 0.45, 0.8)
+                (0.2, 6.0, 0.2, 0.45)
             }
             StageClass::Postprocess => (0.4, 4.0, 0.45, 1.0),
             StageClass::Merge => (0.12, 4.0, 0.08, 0.7),

@@ -14,7 +14,7 @@ const UPDATES: f64 = 2.75;
 const UPDATE_BYTES: f64 = 4.0;
 
 /// Bytes sent while bounds are solved: for each position and each rank that keeps its row besides one.
-const WIN_BYTES: f64 = 0.95;
+const WIN_BYTES: f64 = 0.9;
 
 /// Bytes sent when the planes of a bound are collected, for each position of which another rank writes the decision.
 const DECISION_BYTES: f64 = 0.55;
