@@ -29,6 +29,6 @@ pub(crate) use leases::{LeaseAnswer, LeaseResult, Leases};
 pub(crate) use local_scratch::{LocalScratch, name_of};
 pub(crate) use order::{DatabaseTask, JobOrder, ReadTask, StageOrder, StageTask};
 pub(crate) use rank_load::{LoadMeter, RankLoads};
-pub use rank_watch::{LostRank, RankSign, RankWatch, SignedEnd};
+pub use rank_watch::{LostRank, RankSign, RankWatch, SignedEnd, lost_rank};
 pub use roster::{RankIdentity, Roster};
 pub(crate) use team_file::{TeamFile, TeamWriter};

@@ -129,6 +129,20 @@ impl RankSign {
     }
 }
 
+/// Returns the rank that a job lost, if the signs in its run directory name one. Rank 0 of the job is the process `pid` of `host`.
+///
+/// # Errors
+/// If the signs cannot be listed.
+pub fn lost_rank(disk: &dyn Disk, directory: &Path, host: &str, pid: u32) -> Result<Option<LostRank>, DiskError> {
+    let signs = disk.list(&ranks_path(directory))?.into_iter();
+    let signs = signs.filter_map(|path| serde_json::from_slice(&disk.read(&path, SIGN_BYTES_MAX).ok()?).ok());
+    let mut of_job = signs.filter(|sign: &RankSign| (sign.job.host.as_str(), sign.job.pid) == (host, pid));
+    Ok(of_job.find_map(|sign| match sign.end {
+        Some(SignedEnd::Lost(lost)) => Some(lost),
+        _ => None,
+    }))
+}
+
 fn sign_path(directory: &Path, rank: usize) -> PathBuf {
     ranks_path(directory).join(format!("{rank:04}"))
 }
@@ -482,6 +496,10 @@ mod tests {
             assert!(found.starts_with("rank 2 (process ") && found.contains("no sign of life"), "{found}");
             assert!(found.contains("the last that it did was sweep:9"), "{found}");
         }
+        let ProcessIdentity { host, pid, .. } = &roster(4).of(0).process;
+        let lost = |pid| lost_rank(&disk, Path::new("/run"), host, pid).unwrap();
+        assert_eq!(lost(*pid).map(|lost| (lost.rank, lost.activity)), Some((2, "sweep:9".to_owned())));
+        assert_eq!(lost(pid + 1), None, "the signs are of another job");
     }
 
     #[test]

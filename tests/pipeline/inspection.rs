@@ -1,6 +1,6 @@
 //! Status, reports, explanations, logs, the doctor and garbage collection.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -183,6 +183,36 @@ fn a_status_counts_each_stage_once() {
     let row = out.lines().find(|line| line.starts_with("  sweep:4 ")).unwrap();
     assert_eq!(row.matches("out of date").count(), 1, "{row}");
     assert!(row.contains(" to run: databases/04.awari is out of date: "), "{row}");
+}
+
+/// The first rank that is left after a loss writes into its sign of life which rank that was.
+#[test]
+fn a_status_names_the_rank_that_a_job_lost() {
+    let place = TestDirectory::built(3);
+    let run = place.awari("status --dir run --json").is(0).json()["run"].clone();
+    let process = |pid: &Value| json!({ "host": run["host"], "pid": pid, "namespace": "", "started": 1 });
+    let lost = json!({
+        "rank": 2, "process": process(&json!(77)), "how": "Dead", "activity": "process:3:1", "seconds": 5
+    });
+    let mut sign = json!({
+        "job": process(&run["pid"]), "process": process(&run["pid"]), "number": 9, "at": 0, "activity": "process:3:1",
+        "seconds": 5, "end": { "Lost": lost }
+    });
+    fs::create_dir(place.path("run/ranks")).unwrap();
+    let names_it = |sign: &Value| {
+        fs::write(place.path("run/ranks/0000"), sign.to_string()).unwrap();
+        let text = place.awari("status --dir run").is(0).out;
+        assert_eq!(
+            place.awari("status --dir run --json").is(0).json().get("lost_rank"),
+            text.contains("rank 2").then_some(&lost)
+        );
+        text.contains("\n  rank 2 (process 77 on ")
+            && text.contains("; the last that it did was process:3:1, for 5 s\n")
+    };
+    assert!(names_it(&sign));
+    sign["job"] = process(&json!(1));
+    assert!(!names_it(&sign), "the sign is of an earlier job");
+    assert!(!names_it(&json!("no sign")));
 }
 
 #[test]

@@ -20,6 +20,8 @@ use pipeline::directory::manifest_path;
 use pipeline::journal::Measured;
 use pipeline::status::{RunState, RunStatus, StageState, StageStatus, Status};
 use pipeline::{Budget, Exit, Heartbeat, Standing};
+use serde::Serialize;
+use stages::distributed::{LostRank, lost_rank};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -37,11 +39,15 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit> {
     }
     let seen = observe(&disk, dir)?;
     let ObservedRun { request, status } = &seen;
+    let lost_rank = match &status.run {
+        Some(run) => lost_rank(&disk, dir, &run.host, run.pid)?,
+        None => None,
+    };
     if args.json {
-        print_json(status)?;
+        print_json(&StatusReply { status, lost_rank })?;
         return Ok(Exit::Done);
     }
-    let mut text = head(status, disk.bytes(&manifest_path(dir))?.is_some());
+    let mut text = head(status, lost_rank.as_ref(), disk.bytes(&manifest_path(dir))?.is_some());
     if let Some(request) = request {
         let summary = DatabaseSummary::new(request.settings(), status);
         if !summary.is_empty() {
@@ -56,6 +62,16 @@ pub(crate) fn run(args: &StatusArgs) -> Result<Exit> {
     }
     print_text(&text)?;
     Ok(Exit::Done)
+}
+
+/// The reply in JSON.
+#[derive(Serialize)]
+struct StatusReply<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    /// The rank that the latest run lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_rank: Option<LostRank>,
 }
 
 /// The parent of the run directories of manifests that name none.
@@ -111,11 +127,14 @@ fn unrecorded(disk: &RealDisk, dir: &Path) -> Result<String> {
 }
 
 /// Describes the latest run and the stages that are not done.
-fn head(status: &Status, has_manifest: bool) -> String {
+fn head(status: &Status, lost_rank: Option<&LostRank>, has_manifest: bool) -> String {
     let mut text = format!("{}\n", status.directory.display());
     match &status.run {
         Some(run) => text.push_str(&latest(run)),
         None => text.push_str("no run yet\n"),
+    }
+    if let Some(lost) = lost_rank {
+        let _ = writeln!(text, "  {lost}");
     }
     if !has_manifest && !status.stages.is_empty() {
         text.push_str("there is no manifest.toml; only stages in the journal are shown\n");
