@@ -496,9 +496,9 @@ mod tests {
             assert!(found.starts_with("rank 2 (process ") && found.contains("no sign of life"), "{found}");
             assert!(found.contains("the last that it did was sweep:9"), "{found}");
         }
-        let ProcessIdentity { host, pid, .. } = &roster(4).of(0).process;
-        let lost = |pid| lost_rank(&disk, Path::new("/run"), host, pid).unwrap();
-        assert_eq!(lost(*pid).map(|lost| (lost.rank, lost.activity)), Some((2, "sweep:9".to_owned())));
+        let ProcessIdentity { host, pid, .. } = roster(4).of(0).process.clone();
+        let lost = |pid| lost_rank(&disk, Path::new("/run"), &host, pid).unwrap();
+        assert_eq!(lost(pid).map(|lost| (lost.rank, lost.activity)), Some((2, "sweep:9".to_owned())));
         assert_eq!(lost(pid + 1), None, "the signs are of another job");
     }
 

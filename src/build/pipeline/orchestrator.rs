@@ -209,14 +209,17 @@ impl<'a> Orchestrator<'a> {
 
     /// Checks that the available resources suffice for what a plan predicts.
     pub fn preflight(&self, prediction: &PlanPrediction) -> Result<()> {
-        let (directory, free_bytes) = (&self.directory, self.free_bytes()?);
-        let room = Resources {
+        Ok(self.resources()?.check(prediction, &self.directory)?)
+    }
+
+    /// Measures the available resources.
+    fn resources(&self) -> Result<Resources> {
+        Ok(Resources {
             memory: self.options.memory,
             memory_available: clock::attainable_bytes(),
             // Stages reuse or replace the scratch files of those before.
-            disk_free: free_bytes.saturating_add(self.disk.scratch_bytes(directory)),
-        };
-        Ok(room.check(prediction, directory)?)
+            disk_free: self.free_bytes()?.saturating_add(self.disk.scratch_bytes(&self.directory)),
+        })
     }
 
     /// Checks that the options allow a plan: finished files for other parameters are replaced only on request.

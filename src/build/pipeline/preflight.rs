@@ -45,6 +45,18 @@ pub enum PreflightError {
         needed: u64,
         free: u64,
     },
+    /// The next stage takes more disk space than is free.
+    #[error(
+        "{stage} needs {} of disk space, {} are free in {}; free some space, and the same command resumes",
+        Budget::show(*needed), Budget::show(*free), directory.display()
+    )]
+    StageDisk {
+        stage: StageName,
+        directory: PathBuf,
+        /// Bytes that it is predicted to take.
+        needed: u64,
+        free: u64,
+    },
     /// The file system has free space, but this process may not use it.
     #[error(
         "cannot reserve {needed} of disk space in {}, although {free} are free: {source}; a quota or reserved blocks \
@@ -68,6 +80,18 @@ pub enum PreflightError {
     /// The directory cannot be used.
     #[error("cannot use the directory {}: {source}", directory.display())]
     Directory { directory: PathBuf, source: DiskError },
+}
+
+impl PreflightError {
+    /// Returns the reason why a stage of a run cannot start.
+    pub(crate) fn of_stage(self, stage: &StageName) -> PreflightError {
+        match self {
+            PreflightError::Disk { directory, needed, free } => {
+                PreflightError::StageDisk { stage: stage.clone(), directory, needed, free }
+            }
+            other => other,
+        }
+    }
 }
 
 /// Lists the first names, and the number of the others, on one line.

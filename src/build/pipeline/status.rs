@@ -4,7 +4,7 @@
 //! decides whether it is active.
 
 use crate::artifact::{ArtifactName, Inspection};
-use crate::directory::{Heartbeat, journal_path, lock_path, survey};
+use crate::directory::{Heartbeat, Inspections, inspect_artifact, journal_path, lock_path, survey};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::journal::{Contents, JournalState, Measured, RunEnd, RunHistory, StageEnd, StageHistory};
@@ -138,6 +138,7 @@ pub struct ArtifactStatus {
 
 /// Returns the status of a run directory, for a run that keeps `keep`. Without `work`, it is limited to the journal.
 pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: Keep) -> Result<Status> {
+    let mut found = work.map(|work| survey(disk, directory, work)).transpose()?.unwrap_or_default();
     let journal = Contents::read(disk, &journal_path(directory))?;
     let state = JournalState::replay(&journal.entries);
     let run = state.run().map(|run| {
@@ -150,7 +151,9 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(disk.clock().utc().as_secs()));
     let running = running.map(|run| run.number);
     let options = PlanOptions { keep, ..PlanOptions::default() };
-    let found = work.map(|work| survey(disk, directory, work)).transpose()?.unwrap_or_default();
+    if let Some(work) = work {
+        catch_up(disk, directory, work, &state, running.is_some(), &mut found)?;
+    }
     let planned = match work {
         Some(work) => Some((work, plan(work.graph(), &state, &found, &options)?)),
         None => None,
@@ -195,6 +198,30 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
         artifacts: artifacts.collect(),
         journal_torn_bytes: journal.torn_bytes,
     })
+}
+
+/// Inspects again what a run has made or removed between the survey of the files and the later look into the journal. What an active
+/// run has made and not yet recorded counts as not made: it is no file from elsewhere.
+fn catch_up(
+    disk: &dyn Disk,
+    directory: &Path,
+    work: &dyn Work,
+    state: &JournalState,
+    is_running: bool,
+    found: &mut Inspections,
+) -> Result<()> {
+    for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
+        let is_recorded = state.built(&artifact.name).is_some_and(|built| !built.removed);
+        let is_there =
+            |found: &Inspections| found.get(&artifact.name).is_some_and(|found| *found != Inspection::Absent);
+        if is_there(found) != is_recorded {
+            found.insert(artifact.name.clone(), inspect_artifact(disk, directory, work, artifact)?);
+        }
+        if is_running && !is_recorded && is_there(found) {
+            found.insert(artifact.name.clone(), Inspection::Absent);
+        }
+    }
+    Ok(())
 }
 
 /// Returns a description of the holder of the lock; `None` if the lock is free or cannot be tried.

@@ -58,8 +58,11 @@ pub(crate) enum Claim {
 /// [`PreflightError::Foreign`] if it holds foreign files and no sign of a run; if the operating system fails.
 pub(crate) fn claim(disk: &dyn Disk, directory: &Path, holds_artifacts: &dyn Fn() -> Result<bool>) -> Result<Claim> {
     let unusable = |source| unusable(directory, source);
-    let lock = beginning(disk, &lock_path(directory), NOTE_BYTES_MAX).map_err(unusable)?;
-    if lock.is_some_and(|lock| !is_blank(&lock) && is_lock_note(&lock)) {
+    let has_lock = || -> Result<bool> {
+        let lock = beginning(disk, &lock_path(directory), NOTE_BYTES_MAX).map_err(unusable)?;
+        Ok(lock.is_some_and(|lock| !is_blank(&lock) && is_lock_note(&lock)))
+    };
+    if has_lock()? {
         return Ok(Claim::Run);
     }
     match disk.read(&journal_path(directory), JOURNAL_BYTES_MAX) {
@@ -85,6 +88,10 @@ pub(crate) fn claim(disk: &dyn Disk, directory: &Path, holds_artifacts: &dyn Fn(
     foreign.retain(|path| !kept.contains(path));
     if foreign.is_empty() {
         return Ok(Claim::Free);
+    }
+    // Another run may have begun meanwhile.
+    if has_lock()? {
+        return Ok(Claim::Run);
     }
     let names = foreign.iter().filter_map(|path| path.file_name()).map(|name| name.display().to_string());
     Err(PreflightError::Foreign { directory: directory.to_path_buf(), names: names.collect() }.into())

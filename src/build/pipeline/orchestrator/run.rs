@@ -253,6 +253,7 @@ impl<'a> ActiveRun<'_, 'a, '_> {
             if self.orchestrator.stop.load(Ordering::Relaxed) {
                 return Ok((RunEnd::Stopped, plan));
             }
+            self.check_room(step, &plan)?;
             if !self.step(step, plan.steps.len())? {
                 return Ok((RunEnd::Stopped, self.plan()?));
             }
@@ -281,15 +282,9 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         loop {
             let plan = self.plan()?;
             orchestrator.allows(&plan)?;
-            if let Some(next) = plan.steps.first() {
-                // A run that has started goes as far as it can: space may be freed before its later stages.
-                let bytes = if self.started { self.next_bytes(next, &plan) } else { plan.prediction.disk_bytes };
-                orchestrator.preflight(&PlanPrediction { disk_bytes: bytes, ..plan.prediction.clone() })?;
-                if !self.started || bytes >= PROBED_BYTES_MIN {
-                    // What scratch files take is reserved already.
-                    let taken_bytes = orchestrator.disk.scratch_bytes(&orchestrator.directory);
-                    orchestrator.probe(bytes.saturating_sub(taken_bytes))?;
-                }
+            if !self.started && !plan.steps.is_empty() {
+                orchestrator.preflight(&plan.prediction)?;
+                orchestrator.probe(plan.prediction.disk_bytes.saturating_sub(self.scratch_bytes()))?;
             }
             if !self.started {
                 self.start(&plan)?;
@@ -316,10 +311,22 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         Ok((RunEnd::Done, plan))
     }
 
-    /// The bytes that the next stage takes beyond what is there or removed before it.
-    fn next_bytes(&self, next: &PlannedStage, plan: &Plan) -> u64 {
-        let removed_bytes = plan.removable.iter().map(|name| self.space.of(name));
-        next.cost.disk_bytes.saturating_sub(removed_bytes.fold(next.disk_there_bytes, u64::saturating_add))
+    /// Checks that there is room for the next stage, which starts while no other one runs. A run that has started goes as far as it
+    /// can: space may be freed before its later stages.
+    pub(super) fn check_room(&self, next: &PlannedStage, plan: &Plan) -> Result<()> {
+        let disk_bytes = next.cost.disk_bytes.saturating_sub(next.disk_there_bytes);
+        let prediction = PlanPrediction { disk_bytes, ..plan.prediction.clone() };
+        let checked = self.orchestrator.resources()?.check(&prediction, &self.orchestrator.directory);
+        checked.map_err(|error| error.of_stage(&next.stage))?;
+        if disk_bytes >= PROBED_BYTES_MIN {
+            self.orchestrator.probe(disk_bytes.saturating_sub(self.scratch_bytes()))?;
+        }
+        Ok(())
+    }
+
+    /// What scratch files take: it is reserved already.
+    fn scratch_bytes(&self) -> u64 {
+        self.orchestrator.disk.scratch_bytes(&self.orchestrator.directory)
     }
 
     pub(super) fn plan(&mut self) -> Result<Plan> {

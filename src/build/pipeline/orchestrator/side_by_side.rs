@@ -254,6 +254,10 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
         let step = plan.steps.iter().find(|step| step.stage == stage.name).expect("the schedule starts steps");
         let ended = lanes.started - lanes.running.len();
         let place = StagePlace { number: lanes.started + 1, steps: ended + plan.steps.len() };
+        // Beside others a stage starts only where its files fit.
+        if lanes.running.is_empty() {
+            self.check_room(step, plan)?;
+        }
         let prepared = self.prepare(step, place)?;
         lanes.started += 1;
         let mut reserved = needs(step);

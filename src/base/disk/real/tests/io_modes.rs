@@ -6,6 +6,7 @@ use crate::real::pool::Pool;
 use crate::{Disk, DiskError, Io, RealDisk, Staged, Traffic};
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Reports that a part of a test is skipped. Bypasses the capture of libtest, which hides the output of tests that pass.
@@ -31,6 +32,23 @@ fn pattern(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
     bytes
+}
+
+/// A plan counts on this: files that are open together share what is free.
+#[test]
+fn an_open_output_takes_little_more_than_its_bytes() {
+    const WRITTEN: u64 = 3 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    for disk in disks() {
+        let mut output = disk.create(&path).unwrap();
+        (0..WRITTEN >> 20).for_each(|seed| output.write(&pattern(seed, 1 << 20)).unwrap());
+        let taken = fs::metadata(&path).unwrap().blocks() * 512;
+        assert!(taken <= 2 * WRITTEN + (1 << 20), "{disk:?}: {taken} bytes");
+        output.sync().unwrap();
+        let taken = fs::metadata(&path).unwrap().blocks() * 512;
+        assert!(taken <= WRITTEN + (64 << 10), "{disk:?}: {taken} bytes at the end");
+    }
 }
 
 #[test]

@@ -197,6 +197,10 @@ fn a_started_run_needs_space_for_its_next_stage() {
         let outcome = bench.run(&filling);
         let found = outcome.as_ref().map_or_else(|error| error.exit(), |summary| summary.exit());
         assert_eq!(found, exit, "{free} bytes: {outcome:?}");
+        if let Err(error) = outcome {
+            let expect = "capture:1 needs 1000 B of disk space, ";
+            assert!(error.to_string().starts_with(expect), "{error}");
+        }
         drop(scratch);
         // What a new run needs is more than either.
         let bench = Bench::default();

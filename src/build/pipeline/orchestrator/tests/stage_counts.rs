@@ -59,10 +59,17 @@ fn status_distinguishes_an_active_run_from_a_killed_one() {
         })
         .unwrap();
     journal.append(Record::StageStarted { stage: "capture:0".parse().unwrap(), reason: "why not".to_owned() }).unwrap();
+    // A file that the run has made and not yet recorded is not one from elsewhere.
+    let made = directory.join("databases/0");
+    bench.disk.put(&made, &Bench::built().disk.peek(&made).unwrap());
+    let adopted = || status(&bench.disk, directory, Some(&toy()), Keep::Targets).unwrap().counts.unwrap().adopted;
     let now = status(&bench.disk, directory, Some(&toy()), Keep::Targets).unwrap();
     assert_eq!(now.run.unwrap().state, RunState::Running);
     assert_eq!(now.stages[0].state, StageState::Running);
+    assert_eq!(adopted(), 0);
     drop(held);
+    assert_eq!(adopted(), 1);
+    bench.remove("databases/0");
     let now = status(&bench.disk, directory, Some(&toy()), Keep::Targets).unwrap();
     assert_eq!(now.run.unwrap().state, RunState::Interrupted);
     assert_eq!(now.stages[0].state, StageState::Interrupted);

@@ -54,7 +54,7 @@ impl Drop for PlainObserver {
     fn drop(&mut self) {
         // A rerun of one stage sends no end of the run.
         let so_far = self.so_far.get_mut().unwrap_or_else(PoisonError::into_inner);
-        so_far.databases.iter().for_each(|database| say(database.line()));
+        so_far.rest().into_iter().for_each(say);
     }
 }
 
@@ -71,10 +71,8 @@ impl PlainState {
         };
         self.position.follow(event);
         let mut lines = Vec::new();
-        if let Event::StageFailed { .. } | Event::StageStopped { .. } | Event::RunEnded { .. } = event {
-            lines.extend(self.databases.drain(..).map(|database| database.line()));
-        }
         match event {
+            Event::RunEnded { .. } => lines.extend(self.rest()),
             Event::RunStarted { directory, counts, run_seconds, stages, .. } => {
                 self.left.clear();
                 stages.iter().for_each(|stage| *self.left.entry(stones_of(stage)).or_default() += 1);
@@ -102,6 +100,14 @@ impl PlainState {
             _ => lines.extend(remark(event)),
         }
         lines
+    }
+
+    /// Returns the lines of the databases of which no stage is left, and that have no line yet.
+    fn rest(&mut self) -> Vec<String> {
+        let left = &self.left;
+        let is_done = |database: &DatabaseTally| left.get(&database.stones).is_none_or(|left| *left == 0);
+        let (done, _): (Vec<_>, Vec<_>) = self.databases.drain(..).partition(is_done);
+        done.iter().map(DatabaseTally::line).collect()
     }
 
     /// Notes that a stage is done. Returns whether it was the last one of its database. Stages that the plan did not have, since
@@ -200,8 +206,8 @@ mod tests {
             said.extend(ends(&mut so_far, name));
         }
         assert_eq!(said, ["9 stones: done in 1.50 s, 2.0 M/s, stage 3 of 4"]);
-        let ended = so_far.lines(&Event::RunEnded { how: RunEnd::Stopped, seconds: 2.0 });
-        assert_eq!(ended, ["10 stones: done in 0.50 s, 6.0 M/s, stage 4 of 4"]);
+        // The sweep of 10 stones is left.
+        assert_eq!(so_far.lines(&Event::RunEnded { how: RunEnd::Stopped, seconds: 2.0 }), [""; 0]);
     }
 
     /// The checks of a database may end after later databases are solved. Stages that the plan did not have are summed up at the end.
