@@ -27,9 +27,10 @@ fn faults_cost_only_work_since_a_snapshot(seed: u64) {
     assert!(unused.len() <= 1, "{unused:?}");
 }
 
+/// By this seed builds of all methods go on from snapshots.
 #[test]
 fn some_faults_cost_only_work_since_a_snapshot() {
-    faults_cost_only_work_since_a_snapshot(1);
+    faults_cost_only_work_since_a_snapshot(2);
 }
 
 #[test]
