@@ -83,7 +83,14 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
         // The message about a stopped run has the counts.
         match done.exit() {
             Exit::Stopped => say(format_args!("peak memory {peak} of {budget}")),
-            _ => say(format_args!("{}; peak {peak} of {budget} budget", done.plan.stage_counts())),
+            _ => {
+                // Less than the times of databases together where stages ran side by side.
+                let took = status
+                    .run
+                    .as_ref()
+                    .map_or_else(String::new, |run| format!("took {}, ", quantity::time(run.seconds)));
+                say(format_args!("{}; {took}peak {peak} of {budget} budget", done.plan.stage_counts()));
+            }
         }
     }
     if done.exit() == Exit::Stopped {
