@@ -125,7 +125,11 @@ pub enum SignedEnd {
 impl RankSign {
     /// Reads the last sign of a rank, if there is a readable one.
     pub fn read(disk: &dyn Disk, directory: &Path, rank: usize) -> Option<RankSign> {
-        serde_json::from_slice(&disk.read(&sign_path(directory, rank), SIGN_BYTES_MAX).ok()?).ok()
+        RankSign::at(disk, &sign_path(directory, rank))
+    }
+
+    fn at(disk: &dyn Disk, path: &Path) -> Option<RankSign> {
+        serde_json::from_slice(&disk.read(path, SIGN_BYTES_MAX).ok()?).ok()
     }
 }
 
@@ -134,9 +138,9 @@ impl RankSign {
 /// # Errors
 /// If the signs cannot be listed.
 pub fn lost_rank(disk: &dyn Disk, directory: &Path, host: &str, pid: u32) -> Result<Option<LostRank>, DiskError> {
-    let signs = disk.list(&ranks_path(directory))?.into_iter();
-    let signs = signs.filter_map(|path| serde_json::from_slice(&disk.read(&path, SIGN_BYTES_MAX).ok()?).ok());
-    let mut of_job = signs.filter(|sign: &RankSign| (sign.job.host.as_str(), sign.job.pid) == (host, pid));
+    let signs = disk.list(&ranks_path(directory))?;
+    let signs = signs.iter().filter_map(|path| RankSign::at(disk, path));
+    let mut of_job = signs.filter(|sign| (sign.job.host.as_str(), sign.job.pid) == (host, pid));
     Ok(of_job.find_map(|sign| match sign.end {
         Some(SignedEnd::Lost(lost)) => Some(lost),
         _ => None,

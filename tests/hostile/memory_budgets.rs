@@ -14,7 +14,7 @@ const MANIFESTS: u64 = 8;
 /// A random manifest, without its memory.
 fn manifest(random: &mut Random) -> String {
     let method = *random.pick(&["auto", "counting", "sweep", "two-bit", "one-bit", "one-bit-dual"]);
-    let has_bounds = method.ends_with("bit") || method == "one-bit-dual";
+    let has_bounds = method.contains("-bit");
     let stones = if has_bounds { 11 } else { 14 } + random.below(2);
     let rules = if method == "auto" { *random.pick(&["awari", "oware"]) } else { "awari" };
     let (positions, verify) = (*random.pick(&["all", "reachable"]), *random.pick(&["full", "sample", "none"]));

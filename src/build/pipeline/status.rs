@@ -151,11 +151,11 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     let stalled = running.and_then(|run| run.heartbeat.as_ref()?.stalled(disk.clock().utc().as_secs()));
     let running = running.map(|run| run.number);
     let options = PlanOptions { keep, ..PlanOptions::default() };
-    if let Some(work) = work {
-        catch_up(disk, directory, work, &state, running.is_some(), &mut found)?;
-    }
     let planned = match work {
-        Some(work) => Some((work, plan(work.graph(), &state, &found, &options)?)),
+        Some(work) => {
+            catch_up(disk, directory, work, &state, running.is_some(), &mut found)?;
+            Some((work, plan(work.graph(), &state, &found, &options)?))
+        }
         None => None,
     };
     let mut stages: Vec<StageStatus> = match &planned {
@@ -212,13 +212,14 @@ fn catch_up(
 ) -> Result<()> {
     for artifact in work.graph().artifacts().filter(|artifact| artifact.kind.is_file()) {
         let is_recorded = state.built(&artifact.name).is_some_and(|built| !built.removed);
-        let is_there =
-            |found: &Inspections| found.get(&artifact.name).is_some_and(|found| *found != Inspection::Absent);
-        if is_there(found) != is_recorded {
-            found.insert(artifact.name.clone(), inspect_artifact(disk, directory, work, artifact)?);
-        }
-        if is_running && !is_recorded && is_there(found) {
-            found.insert(artifact.name.clone(), Inspection::Absent);
+        let is_there = found.get(&artifact.name).is_some_and(|found| *found != Inspection::Absent);
+        if is_there != is_recorded {
+            let now = if is_running && !is_recorded {
+                Inspection::Absent
+            } else {
+                inspect_artifact(disk, directory, work, artifact)?
+            };
+            found.insert(artifact.name.clone(), now);
         }
     }
     Ok(())

@@ -20,6 +20,7 @@ use crate::plan::{
 use crate::preflight::PreflightError;
 use crate::progress::StageProgress;
 use crate::report::{StageError, StageResult};
+use crate::schedule::needs;
 use crate::stage::{StageName, StageSpec};
 use crate::stop_signal::StopSignal;
 use crate::work::{Company, StageContext};
@@ -275,18 +276,18 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         Ok(schedule.stages_at_a_time)
     }
 
-    /// Returns a plan after which nothing is to adopt or to remove, while no stage runs. Checks that its first stage can run,
+    /// Returns a plan after which nothing is to adopt or to remove, while no stage runs. First checks that the run has room for it,
     /// and starts the run in the journal.
     pub(super) fn settled_plan(&mut self) -> Result<Plan> {
         let orchestrator = self.orchestrator;
         loop {
             let plan = self.plan()?;
             orchestrator.allows(&plan)?;
-            if !self.started && !plan.steps.is_empty() {
-                orchestrator.preflight(&plan.prediction)?;
-                orchestrator.probe(plan.prediction.disk_bytes.saturating_sub(self.scratch_bytes()))?;
-            }
             if !self.started {
+                if !plan.steps.is_empty() {
+                    orchestrator.preflight(&plan.prediction)?;
+                    orchestrator.probe(plan.prediction.disk_bytes.saturating_sub(self.scratch_bytes()))?;
+                }
                 self.start(&plan)?;
                 orchestrator.check_progress()?;
             }
@@ -314,7 +315,7 @@ impl<'a> ActiveRun<'_, 'a, '_> {
     /// Checks that there is room for the next stage, which starts while no other one runs. A run that has started goes as far as it
     /// can: space may be freed before its later stages.
     pub(super) fn check_room(&self, next: &PlannedStage, plan: &Plan) -> Result<()> {
-        let disk_bytes = next.cost.disk_bytes.saturating_sub(next.disk_there_bytes);
+        let disk_bytes = needs(next).disk_bytes;
         let prediction = PlanPrediction { disk_bytes, ..plan.prediction.clone() };
         let checked = self.orchestrator.resources()?.check(&prediction, &self.orchestrator.directory);
         checked.map_err(|error| error.of_stage(&next.stage))?;

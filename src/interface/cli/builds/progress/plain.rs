@@ -106,8 +106,7 @@ impl PlainState {
     fn rest(&mut self) -> Vec<String> {
         let left = &self.left;
         let is_done = |database: &DatabaseTally| left.get(&database.stones).is_none_or(|left| *left == 0);
-        let (done, _): (Vec<_>, Vec<_>) = self.databases.drain(..).partition(is_done);
-        done.iter().map(DatabaseTally::line).collect()
+        self.databases.drain(..).filter(is_done).map(|database| database.line()).collect()
     }
 
     /// Notes that a stage is done. Returns whether it was the last one of its database. Stages that the plan did not have, since
