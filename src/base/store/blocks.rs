@@ -6,7 +6,7 @@ use crate::codec::Form;
 use crate::codec::block::{self, Values};
 use crate::error::{Result, StoreError};
 use crate::format::{INDEX_ENTRY_BYTES, IndexEntry};
-use crate::hasher::ContentHasher;
+use crate::hasher::{ContentHasher, HashFunction};
 use crate::identity::FileKind;
 use crate::layout::BlockLayout;
 use crate::threads;
@@ -39,6 +39,7 @@ pub(crate) struct FileContent {
     /// The file, for errors.
     pub(crate) path: PathBuf,
     pub(crate) kind: FileKind,
+    pub(crate) hash: HashFunction,
     pub(crate) layout: BlockLayout,
     pub(crate) range: ValueRange,
     pub(crate) codec: Codec,
@@ -73,8 +74,8 @@ impl<S: BlockSink> BlockWriter<S> {
         let position = content.layout.first_position(blocks.start);
         BlockWriter {
             sink,
+            hasher: ContentHasher::beginning_at(content.hash, position),
             content,
-            hasher: ContentHasher::beginning_at(position),
             index: Vec::with_capacity(blocks.len() * INDEX_ENTRY_BYTES),
             position,
             block: blocks.start,
@@ -130,7 +131,8 @@ impl<S: BlockSink> BlockWriter<S> {
             let is_whole = self.pending.is_empty() && values as u64 <= zeros;
             match block::zeros(self.content.codec, self.content.kind, values).filter(|_| is_whole) {
                 Some((bytes, form)) => {
-                    let checksum = block::checksum(form, self.block, &bytes).expect("a block encoded here is valid");
+                    let checksum = block::checksum(self.content.hash, form, self.block, &bytes);
+                    let checksum = checksum.expect("a block encoded here is valid");
                     self.ready.push(EncodedBlock { bytes: Cow::Owned(bytes), form, checksum });
                     if self.ready.len() >= READY_MAX {
                         write_blocks(&mut self.sink, &mut self.index, &std::mem::take(&mut self.ready))?;
@@ -261,7 +263,7 @@ struct BatchEncoder<'a, 'w> {
 
 impl<'a> BatchEncoder<'a, '_> {
     fn encode(&self, number: usize) -> Result<EncodedBlock<'a>> {
-        let FileContent { path, kind, layout, range, codec } = self.content;
+        let FileContent { path, kind, hash, layout, range, codec } = self.content;
         let positions = layout.positions_of(number);
         let values = &self.values[(positions.start - self.first) as usize..(positions.end - self.first) as usize];
         if let Some(index) = range.find_outside(values) {
@@ -275,7 +277,7 @@ impl<'a> BatchEncoder<'a, '_> {
         let floors = self.floors;
         let block = Values { block: number, values, band: layout.band_of(number), range: *range, floors };
         let (bytes, form) = block::encode(*codec, *kind, block);
-        let checksum = block::checksum(form, number, &bytes).expect("a block encoded here is valid");
+        let checksum = block::checksum(*hash, form, number, &bytes).expect("a block encoded here is valid");
         Ok(EncodedBlock { checksum, bytes, form })
     }
 }

@@ -1,9 +1,11 @@
-//! Checksums of the parts of a file: the first 8 bytes of keyed BLAKE3, see the module `format`.
+//! Checksums of the parts of a file, see the module `format`: the first 8 bytes of keyed BLAKE3, or XXH3.
 //!
-//! The key contains a number that identifies the part, so that a block in the place of another is detected.
+//! Key or seed contain a number that identifies the part, so that a block in the place of another is detected.
 
 use crate::error::DecodeError;
+use crate::hasher::HashFunction;
 use crate::little_endian::u64_at;
+use twox_hash::XxHash3_64;
 
 /// Numbers of the parts that are not blocks.
 const HEADER_NUMBER: u64 = u64::MAX;
@@ -19,8 +21,11 @@ pub(crate) fn of_header(bytes: &[u8]) -> u64 {
 }
 
 /// The checksum of the stored bytes of a block, or of its head.
-pub(crate) fn of_block(block: usize, bytes: &[u8]) -> u64 {
-    checksum(block as u64, bytes)
+pub(crate) fn of_block(hash: HashFunction, block: usize, bytes: &[u8]) -> u64 {
+    match hash {
+        HashFunction::Blake3 => checksum(block as u64, bytes),
+        HashFunction::Xxh3 => XxHash3_64::oneshot_with_seed(block as u64, bytes),
+    }
 }
 
 /// The checksum of a strip of a block.

@@ -45,7 +45,7 @@ pub enum PartPlace<'d> {
 /// The combined summaries of all parts.
 #[derive(Debug)]
 pub struct CombinedParts {
-    /// BLAKE3 of the scores, one byte each, in canonical order.
+    /// The content digest.
     pub digest: Digest,
     /// Bytes of the blocks of each part.
     pub part_bytes: Vec<u64>,
@@ -69,14 +69,16 @@ impl Division {
         parts: usize,
     ) -> Result<Division> {
         assert!(parts > 0 && codec != Codec::Floors, "parts of a file without floors");
-        let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
+        let header = Header::new(identity.clone(), shape.clone(), range, codec);
+        let hash = header.hash();
+        let header = header.encode()?;
         let layout = BlockLayout::new(shape, codec);
         let cut = |part: usize| match part {
             part if part == parts => layout.block_count(),
             part => layout.locate((u128::from(layout.positions()) * part as u128 / parts as u128) as u64).block,
         };
         let parts = (0..parts).map(|part| cut(part)..cut(part + 1)).collect();
-        let content = FileContent { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
+        let content = FileContent { path: path.to_path_buf(), kind: identity.kind, hash, layout, range, codec };
         Ok(Division { content, header, parts })
     }
 
@@ -140,7 +142,7 @@ impl Division {
     pub fn whole(&self, summaries: Vec<Vec<u8>>) -> Result<CombinedParts, (usize, String, String)> {
         assert_eq!(summaries.len(), self.parts.len(), "a summary for each part");
         let mut index = Vec::with_capacity(self.content.layout.block_count() * INDEX_ENTRY_BYTES);
-        let mut hasher = ContentHasher::new();
+        let mut hasher = ContentHasher::new(self.content.hash);
         let mut part_bytes = Vec::new();
         let mut offset = self.header.len() as u64;
         for (part, (blocks, summary)) in self.parts.iter().zip(summaries).enumerate() {
@@ -283,7 +285,7 @@ mod tests {
             let all: Vec<_> = (0..parts).map(|part| kept(&division, &example, part, &disk)).collect();
             let (summaries, encoded): (Vec<_>, Vec<_>) = all.into_iter().unzip();
             let whole = division.whole(summaries).unwrap();
-            assert_eq!(whole.digest, Digest::of_i8(&example.scores));
+            assert_eq!(whole.digest, example.digest());
             assert!(division.part_bytes().is_none_or(|bytes| bytes == whole.part_bytes));
             assert_eq!(division.part_bytes().is_some(), matches!(codec, Codec::Raw | Codec::Packed));
             let bytes = division.file_bytes(&whole.part_bytes);

@@ -7,7 +7,7 @@
 //! | offset | bytes | field |
 //! |---|---|---|
 //! | 0 | 8 | magic `89 61 77 61 72 69 0D 0A` ("awari" between bytes that text transfers spoil) |
-//! | 8 | 4 | version: the first one that has the forms of the codec, or pairs |
+//! | 8 | 4 | version: of a database the first one that has the forms of the codec, or pairs; of other files 6 |
 //! | 12 | 4 | `header_bytes` |
 //! | 16 | 1 | kind: 1 database, 2 capture database, 3 snapshot, 4 plane, 5 to 7 as 1 to 3 with pairs |
 //! | 17 | 1 | orientation: 1 mover-major, 2 opponent-major |
@@ -49,7 +49,7 @@
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
-//! | 0 | 32 | content digest: BLAKE3 of the values, one byte each, in canonical order |
+//! | 0 | 32 | content digest, of the values, one byte each, in canonical order |
 //! | 32 | 8 | offset of the index |
 //! | 40 | 8 | its bytes |
 //! | 48 | 8 | its checksum |
@@ -60,13 +60,21 @@
 //! block; for a strip of it 2^40 times the number of the strip, counted from 1, plus that of the block; for the header
 //! 2^64 - 1, the index 2^64 - 2, the footer 2^64 - 3. So a block in the place of another is detected.
 //!
-//! All versions are read, and a file is written in the first version that has its forms.
+//! The **content digest** is BLAKE3 of the values.
+//!
+//! Since version 6 files that are not databases have other hashes, since they serve against damage alone: the checksum of
+//! a block in the index is XXH3 of 64 bits, seeded with its number. The values are cut into pieces of 16,384, the last one
+//! shorter; the digest of a piece is BLAKE3 of the 16 bytes of its XXH3 of 128 bits, seed 0. That of several pieces is
+//! BLAKE3 of two digests: of the first pieces, as many as the largest power of two below their number, and of the others.
+//!
+//! All versions are read, and a database is written in the first version that has its forms.
 
 use crate::checksum;
 use crate::codec::Form;
 use crate::codec::block::admits_bytes;
 use crate::codec::{BLOCK_POSITIONS, Codec};
 use crate::error::{DecodeError, Result, StoreError};
+use crate::hasher::HashFunction;
 use crate::identity::{FileKind, FileOrientation, Identity, POSITIONS_BYTES, RULES_BYTES, is_name};
 use crate::layout::{BAND_COLUMNS_MAX, BlockLayout};
 use crate::little_endian::{u32_at, u64_at};
@@ -76,8 +84,11 @@ use disk::Digest;
 
 /// The version of files of pairs.
 const PAIRS_VERSION: u32 = 5;
+/// The version since which files that are not databases are hashed by XXH3.
+const XXH3_VERSION: u32 = 6;
 /// The latest version; all are read.
-pub(crate) const VERSION: u32 = Form::latest_version(Form::EVERY, PAIRS_VERSION);
+pub(crate) const VERSION: u32 = Form::latest_version(Form::EVERY, XXH3_VERSION);
+const _: () = assert!(PAIRS_VERSION < XXH3_VERSION);
 pub(crate) const MAGIC: [u8; 8] = *b"\x89awari\r\n";
 pub(crate) const MAGIC_END: [u8; 8] = *b"\n\rirawa\x89";
 pub(crate) const INDEX_ENTRY_BYTES: usize = 24;
@@ -135,9 +146,22 @@ pub(crate) fn seal_header(bytes: &mut [u8]) {
 impl Header {
     /// The header of a new file.
     pub(crate) fn new(identity: Identity, shape: Shape, range: ValueRange, codec: Codec) -> Self {
-        let pairs_version = if identity.kind.has_pairs() { PAIRS_VERSION } else { 0 };
-        let version = codec.version(matches!(identity.kind, FileKind::Plane { .. })).max(pairs_version);
+        let least = match identity.kind {
+            kind if !kind.is_database() => XXH3_VERSION,
+            kind if kind.has_pairs() => PAIRS_VERSION,
+            _ => 0,
+        };
+        let version = codec.version(matches!(identity.kind, FileKind::Plane { .. })).max(least);
         Header { version, identity, shape, range, codec }
+    }
+
+    /// The hash function of blocks and content.
+    pub(crate) fn hash(&self) -> HashFunction {
+        if self.version >= XXH3_VERSION && !self.identity.kind.is_database() {
+            HashFunction::Xxh3
+        } else {
+            HashFunction::Blake3
+        }
     }
 
     /// Whether the file may contain blocks of this form.

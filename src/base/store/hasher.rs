@@ -1,14 +1,20 @@
-//! The digest of content that arrives in portions: BLAKE3 of the whole.
+//! The digest of content that arrives in portions.
 //!
-//! BLAKE3 hashes a tree whose leaves depend on their position and whose nodes do not. Content is hashed in pieces of
-//! [`PIECE_BYTES`], each a whole subtree. The hash of a piece of zeros at a position is computed once per process: most
-//! of a plane is zeros, and hashing them all took a tenth of the processor time of `two-bit`.
+//! That of a database is BLAKE3 of the whole, a tree whose leaves depend on their position and whose nodes do not. Content
+//! is hashed in pieces of [`PIECE_BYTES`], each a whole subtree.
+//!
+//! Files that are removed before a build ends are protected against damage, not against an adversary: a piece of theirs has
+//! the BLAKE3 of its XXH3 as its value, and a pair of values that of both.
+//!
+//! The value of a piece of zeros, at a position if it depends on that, is computed once per process: most of a plane is zeros,
+//! and hashing them all took a tenth of the processor time of `two-bit`.
 
 use crate::threads;
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use disk::Digest;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use twox_hash::XxHash3_128;
 
 /// Bytes of a piece: as many leaves as the widest vector registers hash at once.
 pub(crate) const PIECE_BYTES: usize = 16 << 10;
@@ -24,8 +30,18 @@ const VALUE_BYTES: usize = size_of::<ChainingValue>();
 
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
+/// The hash function of the content of a file, and of its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HashFunction {
+    /// Of databases.
+    Blake3,
+    /// Of all other files since version 6: a fifth of the time.
+    Xxh3,
+}
+
 /// A hasher of the whole content, or of a part that begins at any byte.
 pub(crate) struct ContentHasher {
+    hash: HashFunction,
     /// Bytes before the first piece boundary of the part, and how many of them are missing.
     lead: Vec<u8>,
     lead_missing: usize,
@@ -83,14 +99,15 @@ impl Outline {
 
 impl ContentHasher {
     /// Creates a hasher of content that begins at byte 0.
-    pub(crate) fn new() -> Self {
-        ContentHasher::beginning_at(0)
+    pub(crate) fn new(hash: HashFunction) -> Self {
+        ContentHasher::beginning_at(hash, 0)
     }
 
     /// Creates a hasher of a part that begins at `byte`.
-    pub(crate) fn beginning_at(byte: u64) -> Self {
+    pub(crate) fn beginning_at(hash: HashFunction, byte: u64) -> Self {
         let first = byte.next_multiple_of(PIECE_BYTES as u64);
         ContentHasher {
+            hash,
             lead: Vec::new(),
             lead_missing: (first - byte) as usize,
             stack: Vec::new(),
@@ -178,24 +195,24 @@ impl ContentHasher {
     pub(crate) fn finalize(mut self) -> Digest {
         let known: u64 = self.stack.iter().map(|subtree| 1 << subtree.height).sum();
         assert!(known == self.pieces && self.lead.is_empty(), "hashed from its beginning on");
-        let mut last = hasher_of(self.pieces);
-        last.update(match &self.held {
+        let last = match &self.held {
             PendingPiece::Zeros(zeros) => &ZEROS[..*zeros],
             PendingPiece::Bytes(held) => held,
-        });
-        let Some(first) = self.stack.first().copied() else { return Digest(*last.finalize().as_bytes()) };
+        };
+        let hash = self.hash;
+        let Some(first) = self.stack.first().copied() else { return Digest(hash.of_single_piece(last)) };
         let rest = self.stack.drain(1..).rev();
-        let right = rest.fold(last.finalize_non_root(), |right, left| merged(&left.value, &right));
-        Digest(*merge_subtrees_root(&first.value, &right, Mode::Hash).as_bytes())
+        let right = rest.fold(hash.of_piece(self.pieces, last), |right, left| hash.of_pair(&left.value, &right));
+        Digest(hash.of_last_pair(&first.value, &right))
     }
 
     /// Returns the free bytes of the pending piece. Pushes the piece first if it is complete.
     fn room(&mut self) -> usize {
         let (held, value) = match &self.held {
-            PendingPiece::Zeros(PIECE_BYTES) => (0, Some(value_of_zeros(self.pieces))),
+            PendingPiece::Zeros(PIECE_BYTES) => (0, Some(self.hash.of_zeros(self.pieces))),
             PendingPiece::Zeros(zeros) => (*zeros, None),
             PendingPiece::Bytes(held) => match held.as_slice().try_into() {
-                Ok(whole) => (0, Some(value_of(self.pieces, whole))),
+                Ok(whole) => (0, Some(self.hash.of_whole_piece(self.pieces, whole))),
                 Err(_) => (held.len(), None),
             },
         };
@@ -223,12 +240,14 @@ impl ContentHasher {
     /// Adds whole pieces that are not the last of the content.
     fn push_all(&mut self, pieces: &[[u8; PIECE_BYTES]]) {
         if pieces.len() <= PIECES || threads::count() == 1 {
-            pieces.iter().for_each(|piece| self.push(Subtree { height: 0, value: value_of(self.pieces, piece) }));
+            for piece in pieces {
+                self.push(Subtree { height: 0, value: self.hash.of_whole_piece(self.pieces, piece) });
+            }
             return;
         }
-        let first = self.pieces;
+        let (first, hash) = (self.pieces, self.hash);
         let numbered = (first..).zip(pieces).collect();
-        let values = threads::map(numbered, PIECES, |(number, piece)| value_of(number, piece));
+        let values = threads::map(numbered, PIECES, |(number, piece)| hash.of_whole_piece(number, piece));
         values.into_iter().for_each(|value| self.push(Subtree { height: 0, value }));
     }
 
@@ -238,40 +257,69 @@ impl ContentHasher {
         while subtree.height < self.pieces.trailing_zeros()
             && let Some(left) = self.stack.pop_if(|left| left.height == subtree.height)
         {
-            subtree = Subtree { height: subtree.height + 1, value: merged(&left.value, &subtree.value) };
+            subtree = Subtree { height: subtree.height + 1, value: self.hash.of_pair(&left.value, &subtree.value) };
         }
         self.stack.push(subtree);
     }
 }
 
-fn merged(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
-    merge_subtrees_non_root(left, right, Mode::Hash)
-}
-
-fn hasher_of(piece: u64) -> blake3::Hasher {
-    let mut hasher = blake3::Hasher::new();
-    hasher.set_input_offset(piece * PIECE_BYTES as u64);
-    hasher
-}
-
-/// The chaining value of a whole piece.
-fn value_of(piece: u64, bytes: &[u8; PIECE_BYTES]) -> ChainingValue {
-    if is_zeros(bytes) {
-        return value_of_zeros(piece);
+impl HashFunction {
+    /// The value of a whole piece.
+    fn of_whole_piece(self, piece: u64, bytes: &[u8; PIECE_BYTES]) -> ChainingValue {
+        if is_zeros(bytes) { self.of_zeros(piece) } else { self.of_piece(piece, bytes) }
     }
-    hasher_of(piece).update(bytes).finalize_non_root()
-}
 
-/// The chaining value of a piece of zeros.
-fn value_of_zeros(piece: u64) -> ChainingValue {
-    static KNOWN: Mutex<Vec<Option<ChainingValue>>> = Mutex::new(Vec::new());
-    let value = || hasher_of(piece).update(&ZEROS).finalize_non_root();
-    let Some(at) = usize::try_from(piece).ok().filter(|&at| at < ZEROS_MAX) else { return value() };
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() <= at {
-        known.resize(at + 1, None);
+    /// The value of a piece; the last one may be shorter than others.
+    fn of_piece(self, piece: u64, bytes: &[u8]) -> ChainingValue {
+        match self {
+            HashFunction::Blake3 => {
+                let mut hasher = blake3::Hasher::new();
+                hasher.set_input_offset(piece * PIECE_BYTES as u64);
+                hasher.update(bytes).finalize_non_root()
+            }
+            HashFunction::Xxh3 => *blake3::hash(&XxHash3_128::oneshot(bytes).to_le_bytes()).as_bytes(),
+        }
     }
-    *known[at].get_or_insert_with(value)
+
+    /// The value of a piece that is all of the content.
+    fn of_single_piece(self, bytes: &[u8]) -> ChainingValue {
+        match self {
+            HashFunction::Blake3 => *blake3::hash(bytes).as_bytes(),
+            HashFunction::Xxh3 => self.of_piece(0, bytes),
+        }
+    }
+
+    /// The value of a whole piece of zeros.
+    fn of_zeros(self, piece: u64) -> ChainingValue {
+        static KNOWN: Mutex<Vec<Option<ChainingValue>>> = Mutex::new(Vec::new());
+        static OF_ANY: LazyLock<ChainingValue> = LazyLock::new(|| HashFunction::Xxh3.of_piece(0, &ZEROS));
+        if self == HashFunction::Xxh3 {
+            return *OF_ANY;
+        }
+        let value = || self.of_piece(piece, &ZEROS);
+        let Some(at) = usize::try_from(piece).ok().filter(|&at| at < ZEROS_MAX) else { return value() };
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() <= at {
+            known.resize(at + 1, None);
+        }
+        *known[at].get_or_insert_with(value)
+    }
+
+    /// The value of two subtrees that are not all of the content.
+    fn of_pair(self, left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
+        match self {
+            HashFunction::Blake3 => merge_subtrees_non_root(left, right, Mode::Hash),
+            HashFunction::Xxh3 => *blake3::hash([*left, *right].as_flattened()).as_bytes(),
+        }
+    }
+
+    /// The value of the two subtrees that are all of the content.
+    fn of_last_pair(self, left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
+        match self {
+            HashFunction::Blake3 => *merge_subtrees_root(left, right, Mode::Hash).as_bytes(),
+            HashFunction::Xxh3 => self.of_pair(left, right),
+        }
+    }
 }
 
 /// Whether all bytes are zero. Returns early for most other content.
@@ -284,10 +332,33 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const EACH: [HashFunction; 2] = [HashFunction::Blake3, HashFunction::Xxh3];
+
+    /// The digest of content, from the description of the format alone.
+    fn reference(hash: HashFunction, content: &[u8]) -> Digest {
+        fn value(pieces: &[&[u8]]) -> [u8; 32] {
+            let (left, right) = match pieces {
+                [] => return value(&[&[]]),
+                [one] => return *blake3::hash(&XxHash3_128::oneshot(one).to_le_bytes()).as_bytes(),
+                // All pieces that are a power of two, fewer than all.
+                more => more.split_at(more.len().next_power_of_two() / 2),
+            };
+            *blake3::hash(&[value(left), value(right)].concat()).as_bytes()
+        }
+        match hash {
+            HashFunction::Blake3 => Digest(*blake3::hash(content).as_bytes()),
+            HashFunction::Xxh3 => Digest(value(&content.chunks(16_384).collect::<Vec<_>>())),
+        }
+    }
+
     /// Runs of bytes: how many, and whether they are zeros.
     fn check(runs: &[(usize, bool)], portion: usize) {
+        EACH.into_iter().for_each(|hash| check_by(hash, runs, portion));
+    }
+
+    fn check_by(hash: HashFunction, runs: &[(usize, bool)], portion: usize) {
         let mut bytes = Vec::new();
-        let mut hasher = ContentHasher::new();
+        let mut hasher = ContentHasher::new(hash);
         for &(len, zeros) in runs {
             let first = bytes.len();
             bytes.extend((0..len).map(|at| if zeros { 0 } else { (at * 7 + first) as u8 }));
@@ -297,11 +368,11 @@ mod tests {
                 bytes[first..].chunks(portion).for_each(|bytes| hasher.update(bytes))
             }
         }
-        assert_eq!(hasher.finalize(), Digest(*blake3::hash(&bytes).as_bytes()), "{runs:?} by {portion}");
+        assert_eq!(hasher.finalize(), reference(hash, &bytes), "{hash:?}, {runs:?} by {portion}");
     }
 
     #[test]
-    fn digests_are_those_of_blake3() {
+    fn digests_are_those_of_the_format() {
         let lengths = [0, 1, 1023, 1024, 1025, 16_383, 16_384, 16_385, 32_768, 49_152, 65_536, 65_537, 300_000];
         for portion in [100, 999, 16_384, 50_001, 1 << 20] {
             for len in lengths {
@@ -320,15 +391,15 @@ mod tests {
             let cuts =
                 [1, 99, 100, piece - 1, piece, piece + 1, 2 * piece, 3 * piece + 5, 20 * piece, 400_000, 499_999];
             let cuts: Vec<u64> = cuts.into_iter().filter(|&cut| cut <= len).collect();
-            for seed in 0..40u64 {
+            for (hash, seed) in EACH.into_iter().flat_map(|hash| (0..20u64).map(move |seed| (hash, seed))) {
                 // Any of the cuts, some of them twice: parts may be empty.
                 let chosen = cuts.iter().filter(|&&cut| (cut * 31 + seed * 17).is_multiple_of(3));
                 let mut ends: Vec<u64> = chosen.flat_map(|&cut| vec![cut; 1 + (cut + seed) as usize % 2]).collect();
                 ends.push(len);
-                let mut all = ContentHasher::new();
+                let mut all = ContentHasher::new(hash);
                 let mut start = 0;
                 for end in ends {
-                    let mut hasher = ContentHasher::beginning_at(start);
+                    let mut hasher = ContentHasher::beginning_at(hash, start);
                     let portion = 1 + seed as usize * 4001;
                     bytes[start as usize..end as usize].chunks(portion).for_each(|bytes| hasher.update(bytes));
                     let encoded = hasher.encode();
@@ -337,7 +408,7 @@ mod tests {
                     assert!(all.join(&(start..end), &encoded), "{start}..{end} of {len}");
                     start = end;
                 }
-                assert_eq!(all.finalize(), Digest::of(&bytes), "{len} bytes, seed {seed}");
+                assert_eq!(all.finalize(), reference(hash, &bytes), "{len} bytes, seed {seed}");
             }
         }
     }
@@ -345,7 +416,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "from its beginning")]
     fn a_part_is_not_all() {
-        let mut hasher = ContentHasher::beginning_at(PIECE_BYTES as u64);
+        let mut hasher = ContentHasher::beginning_at(HashFunction::Blake3, PIECE_BYTES as u64);
         hasher.update(b"more");
         hasher.finalize();
     }
@@ -354,11 +425,11 @@ mod tests {
     fn threads_change_nothing() {
         let bytes: Vec<u8> =
             (0..3_000_000u32).map(|at| if at < 1_000_000 { 0 } else { ((at * 7) >> 3) as u8 }).collect();
-        for threads in [1, 3] {
+        for (hash, threads) in EACH.into_iter().flat_map(|hash| [1, 3].map(|threads| (hash, threads))) {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let mut hasher = ContentHasher::new();
+            let mut hasher = ContentHasher::new(hash);
             pool.install(|| hasher.update(&bytes));
-            assert_eq!(hasher.finalize(), Digest::of(&bytes));
+            assert_eq!(hasher.finalize(), reference(hash, &bytes));
         }
     }
 

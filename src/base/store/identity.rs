@@ -131,6 +131,11 @@ impl FileKind {
         matches!(self, FileKind::Bounds | FileKind::BoundCaptures | FileKind::BoundSnapshot)
     }
 
+    /// Whether it is a result, and not removed before a build ends.
+    pub(crate) const fn is_database(self) -> bool {
+        matches!(self, FileKind::Database | FileKind::Bounds)
+    }
+
     /// The tags of the kind and the role, and the bound.
     pub(crate) fn tags(self) -> [u8; 3] {
         match self {

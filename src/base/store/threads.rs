@@ -28,11 +28,6 @@ mod pool {
     ) -> Result<(), E> {
         numbers.into_par_iter().try_for_each(check)
     }
-
-    /// Adds bytes to a hash.
-    pub(crate) fn hash(hasher: &mut blake3::Hasher, bytes: &[u8]) {
-        hasher.update_rayon(bytes);
-    }
 }
 
 #[cfg(not(feature = "threads"))]
@@ -58,10 +53,6 @@ mod pool {
     pub(crate) fn try_for_each<E>(mut numbers: Range<usize>, check: impl Fn(usize) -> Result<(), E>) -> Result<(), E> {
         numbers.try_for_each(check)
     }
-
-    pub(crate) fn hash(hasher: &mut blake3::Hasher, bytes: &[u8]) {
-        hasher.update(bytes);
-    }
 }
 
-pub(crate) use pool::{count, hash, join, map, on_each, try_for_each};
+pub(crate) use pool::{count, join, map, on_each, try_for_each};

@@ -17,7 +17,7 @@ use std::path::Path;
 pub struct Written {
     /// The length of the file.
     pub bytes: u64,
-    /// BLAKE3 of the scores, one byte each, in canonical order.
+    /// The content digest.
     pub digest: Digest,
 }
 
@@ -58,7 +58,9 @@ impl<'d> Writer<'d> {
         codec: Codec,
     ) -> Result<Self> {
         let layout = BlockLayout::new(shape, codec);
-        let header = Header::new(identity.clone(), shape.clone(), range, codec).encode()?;
+        let header = Header::new(identity.clone(), shape.clone(), range, codec);
+        let hash = header.hash();
+        let header = header.encode()?;
         let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
         let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
         // How much compressed blocks take is known only when they are written: a plane may take a hundredth of the bound.
@@ -66,7 +68,7 @@ impl<'d> Writer<'d> {
         let mut staged = Staged::create(disk, path, reserved_bytes)?;
         staged.write(&header)?;
         let all = 0..layout.block_count();
-        let content = FileContent { path: path.to_path_buf(), kind: identity.kind, layout, range, codec };
+        let content = FileContent { path: path.to_path_buf(), kind: identity.kind, hash, layout, range, codec };
         Ok(Writer { blocks: BlockWriter::new(staged, content, all), header, bytes_max })
     }
 
@@ -237,7 +239,7 @@ mod tests {
                     }
                     writer.finish().unwrap()
                 });
-                assert_eq!(written.digest, Digest::of_i8(&example.scores));
+                assert_eq!(written.digest, example.digest());
                 let file = disk.peek(&path).unwrap();
                 assert_eq!(file, example.file(codec), "{kind}, {codec:?}");
                 let scores = example.open(Way::Windowed, &file).unwrap();

@@ -1,8 +1,8 @@
 //! Files of scores: databases, captures, planes and snapshots, which share a format.
 
-use super::{example_files, run, seal_scores, split};
+use super::{content_digest, example_files, run, seal_scores, split};
 use crate::stored_scores::accepted;
-use disk::{Digest, MemoryDisk};
+use disk::MemoryDisk;
 use std::path::Path;
 use store::{Archive, CachedScores, Codec, Scores, StoreError, Unverified, Window};
 
@@ -46,8 +46,8 @@ pub fn database(bytes: &[u8]) {
         ends(&windowed);
         return;
     }
-    let whole = read(&mapped, sealed);
-    assert!(whole == read(&windowed, sealed), "both ways read alike");
+    let whole = read(&mapped, sealed, &file);
+    assert!(whole == read(&windowed, sealed, &file), "both ways read alike");
     rows(&disk, path, whole.as_deref());
 }
 
@@ -82,7 +82,7 @@ fn archives(mapped: Unverified, windowed: Unverified) {
 }
 
 /// Reads a file as a whole, by block and by score. Returns all scores if none is damaged.
-fn read(scores: &Scores, sealed: bool) -> Option<Vec<i8>> {
+fn read(scores: &Scores, sealed: bool, file: &[u8]) -> Option<Vec<i8>> {
     let mut whole = vec![0; scores.shape().positions() as usize];
     let sound = match scores.read_into(&mut whole) {
         Ok(()) => true,
@@ -91,7 +91,7 @@ fn read(scores: &Scores, sealed: bool) -> Option<Vec<i8>> {
             false
         }
     };
-    let is_right = Digest::of_i8(&whole) == scores.digest();
+    let is_right = content_digest(file, &whole) == scores.digest();
     assert_eq!(scores.verify_digest().is_ok(), sound && is_right);
     // Other bytes have right checksums only by intent.
     assert!(sealed || !sound || is_right, "bytes without damage are those that were written");

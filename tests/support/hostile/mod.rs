@@ -23,7 +23,7 @@ pub use oracle::oracle;
 pub use pages::pages;
 pub use run::{SmallBuild, damage, run};
 pub use scores::scores;
-pub use seal::{seal_journal, seal_scores};
+pub use seal::{content_digest, seal_journal, seal_scores};
 pub use snapshot::snapshot;
 pub use text::{manifest, notation, statistics};
 

@@ -5,6 +5,7 @@ use super::rans::{self, Band, Context};
 use super::{BLOCK_POSITIONS, Codec, packed, sparse, zstd};
 use crate::checksum;
 use crate::error::DecodeError;
+use crate::hasher::HashFunction;
 use crate::identity::FileKind;
 use crate::value_range::ValueRange;
 use std::borrow::Cow;
@@ -82,19 +83,26 @@ pub(crate) fn zeros(codec: Codec, kind: FileKind, values: usize) -> Option<(Vec<
 }
 
 /// Whether an index entry is that of a block of `values` zeros in that form.
-pub(crate) fn is_zeros(form: Form, block: usize, values: usize, bytes: usize, checksum: u64) -> bool {
+pub(crate) fn is_zeros(
+    hash: HashFunction,
+    form: Form,
+    block: usize,
+    values: usize,
+    bytes: usize,
+    checksum: u64,
+) -> bool {
     const ZEROS: [u8; sparse::zeros_bytes(BLOCK_POSITIONS)] = [0; sparse::zeros_bytes(BLOCK_POSITIONS)];
     let zeros = ZEROS.get(..bytes).filter(|_| form == Form::Sparse && bytes == sparse::zeros_bytes(values));
-    zeros.is_some_and(|zeros| checksum::of_block(block, zeros) == checksum)
+    zeros.is_some_and(|zeros| checksum::of_block(hash, block, zeros) == checksum)
 }
 
 /// The checksum of a block for its index entry.
-pub(crate) fn checksum(form: Form, block: usize, bytes: &[u8]) -> Result<u64, DecodeError> {
+pub(crate) fn checksum(hash: HashFunction, form: Form, block: usize, bytes: &[u8]) -> Result<u64, DecodeError> {
     let covered = match form {
         Form::Strips | Form::Floors => &bytes[..rans::head_bytes(bytes, bytes.len())?],
         Form::Raw | Form::Packed | Form::Zstd | Form::Frames | Form::Sparse | Form::SparseFrame => bytes,
     };
-    Ok(checksum::of_block(block, covered))
+    Ok(checksum::of_block(hash, block, covered))
 }
 
 /// Decodes the values `first ..` of a block until `out` is full. The block has `values` values; its length was compared
@@ -182,11 +190,12 @@ mod tests {
                 decode(form, &bytes, VALUES, range, 0, &mut out).unwrap();
                 assert_eq!(out, values);
                 assert_eq!(zeros(codec, plane, VALUES) == Some((bytes.to_vec(), form)), is_zero);
-                let sum = checksum(form, 3, &bytes).unwrap();
-                assert_eq!(is_zeros(form, 3, VALUES, bytes.len(), sum), is_zero);
-                assert!(
-                    !is_zeros(form, 4, VALUES, bytes.len(), sum) && !is_zeros(form, 3, VALUES + 512, bytes.len(), sum)
-                );
+                for hash in [HashFunction::Blake3, HashFunction::Xxh3] {
+                    let sum = checksum(hash, form, 3, &bytes).unwrap();
+                    let is_zeros = |block, values| is_zeros(hash, form, block, values, bytes.len(), sum);
+                    assert_eq!(is_zeros(3, VALUES), is_zero);
+                    assert!(!is_zeros(4, VALUES) && !is_zeros(3, VALUES + 512));
+                }
                 assert_eq!(zeros(codec, FileKind::Database, VALUES), None);
             }
         }

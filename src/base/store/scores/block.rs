@@ -30,7 +30,8 @@ impl Scores {
     /// If there is no such block.
     pub fn is_zeros(&self, block: usize) -> bool {
         let entry = self.entry(block);
-        codec::block::is_zeros(entry.form, block, self.layout.len_of(block), entry.bytes as usize, entry.checksum)
+        let (values, bytes) = (self.layout.len_of(block), entry.bytes as usize);
+        codec::block::is_zeros(self.header.hash(), entry.form, block, values, bytes, entry.checksum)
     }
 
     /// Reads and decodes the values `first ..` of a block until `out` is full.
@@ -111,7 +112,8 @@ impl Scores {
             let Some(bytes) = stored.get(..length) else {
                 return Err(DecodeError::new(format!("a head of {length} bytes"), stored.len()));
             };
-            let computed = if is_verified { entry.checksum } else { checksum::of_block(block, bytes) };
+            let hash = self.header.hash();
+            let computed = if is_verified { entry.checksum } else { checksum::of_block(hash, block, bytes) };
             checksum::compare(computed, entry.checksum)?;
             let context = if entry.form == Form::Floors { Context::Floors } else { Context::Neighbours };
             Head::decode(bytes, entry.bytes as usize, self.layout.band_of(block), self.header.range, context)
@@ -155,7 +157,7 @@ impl Scores {
     #[cold]
     pub(super) fn check<'s>(&self, block: usize, entry: &IndexEntry, stored: Cow<'s, [u8]>) -> Result<Cow<'s, [u8]>> {
         let edition = self.edition();
-        let computed = checksum::of_block(block, &stored);
+        let computed = checksum::of_block(self.header.hash(), block, &stored);
         if computed != entry.checksum {
             return Err(self.wrong_checksum(block, entry, computed));
         }

@@ -253,7 +253,7 @@ impl Scores {
             let head = self.head_of(block, &entry, stored, false)?;
             return self.decode_strips(block, &head, |bytes| Ok(Cow::Borrowed(&stored[bytes])), first, out);
         }
-        let computed = checksum::of_block(block, stored);
+        let computed = checksum::of_block(self.header.hash(), block, stored);
         if computed != entry.checksum {
             return Err(self.wrong_checksum(block, &entry, computed));
         }

@@ -7,13 +7,14 @@ use crate::checksum;
 use crate::codec::Form;
 use crate::codec::block;
 use crate::error::Result;
-use crate::format::{FOOTER_BYTES, Footer, INDEX_ENTRY_BYTES, IndexEntry, header_bytes, seal_header};
+use crate::format::{FOOTER_BYTES, Footer, Header, INDEX_ENTRY_BYTES, IndexEntry, header_bytes, seal_header};
+use crate::hasher::{ContentHasher, HashFunction};
 use crate::layout::BlockLayout;
 use crate::little_endian::{u16_at, u32_at};
 use crate::{
     Codec, FileKind, FileOrientation, Identity, Scores, Shape, SlabShape, Unverified, ValueRange, Written, write,
 };
-use disk::{Disk, MemoryDisk, bytes_of};
+use disk::{Digest, Disk, MemoryDisk, bytes_of};
 use std::path::{Path, PathBuf};
 
 /// The contents of a file.
@@ -79,6 +80,16 @@ impl Example {
         write(disk, &Example::path(), &self.identity, &self.shape, self.range, codec, &self.scores)
     }
 
+    /// The content digest of the file.
+    pub(crate) fn digest(&self) -> Digest {
+        if matches!(self.identity.kind, FileKind::Database | FileKind::Bounds) {
+            return Digest::of_i8(&self.scores);
+        }
+        let mut hasher = ContentHasher::new(HashFunction::Xxh3);
+        hasher.update(bytes_of(&self.scores));
+        hasher.finalize()
+    }
+
     /// The bytes of the file.
     pub(crate) fn file(&self, codec: Codec) -> Vec<u8> {
         let disk = MemoryDisk::new();
@@ -114,6 +125,7 @@ impl Way {
 /// The parts of a file, to be reassembled with right checksums of wrong content.
 pub(crate) struct Parts {
     pub(crate) header: Vec<u8>,
+    pub(crate) hash: HashFunction,
     pub(crate) data: Vec<u8>,
     pub(crate) index: Vec<IndexEntry>,
     pub(crate) footer: Footer,
@@ -129,6 +141,7 @@ impl Parts {
         let blocks = index.len() / INDEX_ENTRY_BYTES;
         Parts {
             header: header.to_vec(),
+            hash: Header::decode(header).unwrap().hash(),
             data: data.to_vec(),
             index: (0..blocks).map(|block| IndexEntry::of_block(index, block)).collect(),
             footer,
@@ -152,8 +165,18 @@ impl Parts {
                 reseal_strips(block, bytes);
             }
             // A head without an end is refused with any checksum.
-            entry.checksum = block::checksum(entry.form, block, bytes).unwrap_or(0);
+            entry.checksum = block::checksum(self.hash, entry.form, block, bytes).unwrap_or(0);
         }
+    }
+
+    /// The file in an earlier version that has its forms, with the hashes of that.
+    pub(crate) fn in_version(mut self, version: u8, example: &Example) -> Vec<u8> {
+        self.header[8] = version;
+        seal_header(&mut self.header);
+        self.hash = HashFunction::Blake3;
+        self.footer.digest = Digest::of_i8(&example.scores);
+        self.reseal();
+        self.assemble()
     }
 
     /// The file with its zstd blocks as version 1 had them.
@@ -172,7 +195,7 @@ impl Parts {
                 entry.form = Form::Zstd;
             }
             entry.offset = (self.header.len() + data.len()) as u64;
-            (entry.bytes, entry.checksum) = (stored.len() as u32, checksum::of_block(block, &stored));
+            (entry.bytes, entry.checksum) = (stored.len() as u32, checksum::of_block(self.hash, block, &stored));
             data.extend(stored);
         }
         self.footer.index_offset = (self.header.len() + data.len()) as u64;

@@ -6,7 +6,7 @@ use crate::error::{Result, StoreError};
 use crate::hasher::{ContentHasher, PIECE_BYTES};
 use crate::layout::{BATCH_POSITIONS, batch_positions};
 use crate::threads;
-use disk::{Digest, bytes_of};
+use disk::bytes_of;
 use std::ops::Range;
 
 impl Scores {
@@ -91,7 +91,7 @@ impl Scores {
     /// # Errors
     /// As [`verify_digest`](Self::verify_digest).
     pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8]) + Send) -> Result<()> {
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = ContentHasher::new(self.header.hash());
         let mut first = 0;
         let mut batches = std::iter::from_fn(|| {
             let blocks =
@@ -110,14 +110,14 @@ impl Scores {
         while !now.is_empty() {
             let (range, hasher) = (std::mem::replace(&mut following, start()), &mut hasher);
             let use_now = || {
-                threads::hash(hasher, bytes_of(&now));
+                hasher.update(bytes_of(&now));
                 see(&now);
             };
             let ((), decoded) = threads::join(use_now, || decode(range, &mut next));
             decoded?;
             std::mem::swap(&mut now, &mut next);
         }
-        let found = Digest(*hasher.finalize().as_bytes());
+        let found = hasher.finalize();
         if found == self.digest {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl Scores {
     pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>> {
         assert!(number < of, "{of} parts have no number {number}");
         let part = self.part(number, of);
-        let mut hasher = ContentHasher::beginning_at(part.start);
+        let mut hasher = ContentHasher::beginning_at(self.header.hash(), part.start);
         let (mut scores, mut first) = (Vec::new(), part.start);
         while first < part.end {
             let end = part.end.min(first + BATCH_POSITIONS);
@@ -154,7 +154,7 @@ impl Scores {
     /// # Errors
     /// [`StoreError::DigestDiffers`]; [`StoreError::Unsupported`] if one of them is not such a result.
     pub fn verify_hashes(&self, parts: &[Vec<u8>]) -> Result<()> {
-        let mut hasher = ContentHasher::new();
+        let mut hasher = ContentHasher::new(self.header.hash());
         for (number, hash) in (0..).zip(parts) {
             let part = self.part(number, parts.len() as u64);
             if !hasher.join(&part, hash) {

@@ -2,6 +2,7 @@
 
 use crate::codec::Form;
 use crate::error::Result;
+use crate::hasher::HashFunction;
 use crate::scores::tests::{Example, Parts, Way};
 use crate::{
     BlockCache, CachedScores, Codec, FileKind, FileOrientation, Role, StoreError, Window, Writer, Written, write,
@@ -16,7 +17,7 @@ fn check(example: &Example, codec: Codec) {
     let written = example.write(&disk, codec).unwrap();
     let file = disk.peek(&Example::path()).unwrap();
     assert_eq!(written.bytes, file.len() as u64);
-    assert_eq!(written.digest, Digest::of_i8(&example.scores));
+    assert_eq!(written.digest, example.digest());
 
     for way in Way::ALL {
         check_read(example, codec, &disk, &written, way);
@@ -184,7 +185,7 @@ fn portions_change_no_byte() {
             }
             assert!(disk.peek(&Example::path()).is_none(), "nothing is published before the end");
             let written = writer.finish().unwrap();
-            assert_eq!(written.digest, Digest::of_i8(&example.scores));
+            assert_eq!(written.digest, example.digest());
             assert!(disk.peek(&Example::path()).unwrap() == file, "{codec} in portions of {portion}");
         }
     }
@@ -245,6 +246,40 @@ fn files_of_version_1_are_read() {
     assert!(error.contains("expected block 0 with a form of codec zstd, version 1, found"), "{error}");
 }
 
+/// Files that are not databases had the hashes of databases, and an earlier version.
+#[test]
+fn intermediates_of_earlier_versions_are_read() {
+    let plane = FileKind::Plane { role: Role::Won, bound: 7 };
+    let cases = [
+        (FileKind::Capture, Codec::Packed, 1),
+        (FileKind::Snapshot, Codec::Zstd, 2),
+        (plane, Codec::Zstd, 3),
+        (plane, Codec::SparseZstd, 4),
+    ];
+    for (kind, codec, version) in cases {
+        let mut example = Example::large();
+        example.identity.kind = kind;
+        let repeated = example.scores.len() / 2;
+        example.scores[..repeated].fill(0);
+        let now = example.file(codec);
+        assert_eq!((now[8], Parts::of(&example, codec).hash), (6, HashFunction::Xxh3), "{kind}");
+        let file = Parts::of(&example, codec).in_version(version, &example);
+        let disk = MemoryDisk::new();
+        disk.put(&Example::path(), &file);
+        let written = Written { bytes: file.len() as u64, digest: Digest::of_i8(&example.scores) };
+        assert_ne!(written.digest, example.digest());
+        for way in Way::ALL {
+            check_read(&example, codec, &disk, &written, way);
+        }
+        // A version that has other hashes is not believed.
+        let mut parts = Parts::of(&example, codec);
+        parts.header[8] = version;
+        crate::format::seal_header(&mut parts.header);
+        let scores = example.open(Way::Mapped, &parts.assemble()).unwrap();
+        assert!(scores.verify_blocks().is_err() && scores.verify_digest().is_err(), "{kind}");
+    }
+}
+
 #[test]
 fn kinds_and_orientations_round_trip() {
     for kind in
@@ -286,7 +321,8 @@ fn pairs_round_trip() {
             example.scores.extend(one.iter().rev());
             check(&example, codec);
             let header = Parts::of(&example, codec).header;
-            assert_eq!(u32::from(header[8]), codec.version(false).max(5), "5 is the version of files of pairs");
+            let version = if kind == FileKind::Bounds { codec.version(false).max(5) } else { 6 };
+            assert_eq!(u32::from(header[8]), version, "5 is the version of databases of pairs");
             // As files of one section they would have too many slabs, and in an earlier version be unknown.
             for (at, byte) in [(8, 2), (100, slabs.len() as u8)] {
                 let mut parts = Parts::of(&example, codec);
