@@ -1,7 +1,7 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database.
 //!
-//! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read but the
-//! scores of the opening position and of its captures.
+//! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read but what only
+//! the others have counted, and the scores of the opening position and of its captures.
 
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::build_context::BuildContext;
@@ -27,6 +27,9 @@ const CACHE_BYTES: u64 = 8 << 20;
 
 /// Positions of a read that needs no cache.
 const LONG_POSITIONS: usize = 1 << 20;
+
+/// Positions whose scores are counted at a time, where nothing else is.
+const SCORES_AT_ONCE: usize = 8 << 20;
 
 /// Positions whose bounds are counted at a time.
 const PAIRS_AT_ONCE: u64 = 1 << 20;
@@ -78,14 +81,17 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| context.input(name))?;
     let opening = inputs.opening(settings, &index, context)?;
     let pairs = inputs.pairs(stones)?;
-    if let Some(CountedDatabase { choice, histogram }) = inputs.cached(build) {
+    let job = build.job_that_shares(stones);
+    let histogram = build.stage_cache().histogram(inputs.scores.digest());
+    if let Some(choice) = inputs.kept_choice(build).filter(|_| histogram.is_some() || job.is_none()) {
         let choice = opening.add_choice(choice);
+        let histogram = histogram.map_or_else(|| inputs.histogram(&index, context), Ok)?;
         return publish(&index, CountedDatabase { choice, histogram }, pairs, context);
     }
     drop(inputs);
     let files = StatsInputs::names(plan).iter().map(|name| context.input(name)).collect();
     let task = ReadTask { stones, threads: context.threads(), files };
-    let (counted, loads) = team::lead(KIND, build, build.job_that_shares(stones), &task, context, count_part)?;
+    let (counted, loads) = team::lead(KIND, build, job, &task, context, count_part)?;
     Ok(team::report(publish(&index, opening.add(counted), pairs, context)?, loads))
 }
 
@@ -207,14 +213,27 @@ impl StatsInputs {
         Ok(Some(counted))
     }
 
-    /// Returns what the stages that solved and verified the database have counted, if they ran in this process: choices
-    /// in the slabs, scores of all positions.
-    fn cached(&self, build: &BuildContext) -> Option<CountedDatabase> {
-        // A bound method counts no choices while it solves.
-        let CaptureSource::Captures(captures) = &self.captures else { return None };
-        let (cache, scores) = (build.stage_cache(), self.scores.digest());
-        let counted = cache.choice(captures.digest(), scores).zip(cache.histogram(scores));
-        counted.map(|(choice, histogram)| CountedDatabase { choice, histogram })
+    /// Returns the choices in the slabs that the stages that solved the database have counted, if they ran in this process.
+    fn kept_choice(&self, build: &BuildContext) -> Option<solvers::ChoiceCounts> {
+        let captures = match &self.captures {
+            CaptureSource::Captures(captures) => captures.digest(),
+            CaptureSource::Seeds(files) => files[1].digest(),
+        };
+        build.stage_cache().choice(captures, self.scores.digest())
+    }
+
+    /// Counts the scores of all positions.
+    fn histogram(&self, index: &Index, context: &StageContext) -> Result<Histogram> {
+        let (mut histogram, mut scores) = (Histogram::EMPTY, Vec::new());
+        for first in (0..index.positions()).step_by(SCORES_AT_ONCE) {
+            bounds::stop(context)?;
+            let range = first..index.positions().min(first + SCORES_AT_ONCE as u64);
+            scores.resize((range.end - first) as usize, 0);
+            let read = self.scores.read_range(range, &mut scores);
+            read.map_err(|error| files::unreadable(&files::database(index.stones()), error))?;
+            histogram = histogram.plus(&Histogram::of_scores(&scores));
+        }
+        Ok(histogram)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::kind::{Declaration, Phase, StageKind};
 use crate::opening;
 use crate::solver::{self, DATABASES, DatabaseOutput, DatabaseWriter};
 use crate::team;
+use disk::Digest;
 use game::Index;
 use messaging::Communicator;
 use pipeline::{ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
@@ -61,7 +62,10 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let settings = build.settings();
     let inputs = planes(stones).map(|(_, plane)| plane.name(stones)).chain(opening::inputs(settings, stones));
     let task = PlaneTask::new(context, (stones, 0), inputs, [files::database(stones)]);
-    let ((), loads) = team::lead(KIND, build, build.job_that_shares(stones), &task, context, merge)?;
+    let (database, loads) = team::lead(KIND, build, build.job_that_shares(stones), &task, context, merge)?;
+    if let (Some(database), Some((seeds, choice))) = (database, slot(build).take_choice(stones)) {
+        build.stage_cache().keep_choice(seeds, database, choice);
+    }
     Ok(team::report(StageReport::new(Index::new(stones, settings.set).positions()), loads))
 }
 
@@ -72,8 +76,9 @@ fn planes(stones: u32) -> impl Iterator<Item = (i8, PlaneFile)> {
     })
 }
 
-/// Merges the units of which this rank writes positions. A unit at the border of two ranks is merged by both.
-fn merge(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<()> {
+/// Merges the units of which this rank writes positions. A unit at the border of two ranks is merged by both. Returns the digest
+/// of the database on rank 0.
+fn merge(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<Option<Digest>> {
     let (settings, index, disk) = (member.settings(), &member.index, member.disk);
     let stones = index.stones();
     let open = |(score, plane)| {
@@ -146,7 +151,7 @@ fn merge(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResul
         Ok(())
     };
     let merged = merge_all();
-    writer.finish_with(merged, communicator).map(drop)
+    writer.finish_with(merged, communicator)
 }
 
 /// A plane that is merged.

@@ -1,5 +1,6 @@
 //! The stage `preprocess:n:b`: the positions that a capture wins at bound b and nothing won at higher bounds.
 
+use super::capture_counts::CaptureCounts;
 use super::declaration::{self, PLANES};
 use super::planes::PlaneFile::{CandidateSeeds, Seed, WinSeeds};
 use super::ranks;
@@ -48,9 +49,15 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
         Some(job) => team::lead(KIND, build, Some(job), &task, context, ranks::find_wins)?,
         None => {
             let mut state = BoundState::done_above(build, &index, bound, context)?;
+            if bound == stones && state.counts_captures(build) {
+                state.captures = Some(CaptureCounts::default());
+            }
             let found = team::lead(KIND, build, None, &task, context, |member, communicator| {
                 find_wins(member, communicator, |_, wins, new| state.seed(build, &index, bound, context, wins, new))
             })?;
+            if let Some(captures) = &mut state.captures {
+                captures.best += found.0;
+            }
             slot(build).put(state);
             found
         }

@@ -3,7 +3,7 @@
 //! Between passes the stage saves a snapshot at the interval of the manifest, and when it is asked to stop.
 
 use super::declaration::{self, PLANES};
-use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter};
+use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter, SeedsReader};
 use super::ranks;
 use super::state::{BoundProgress, BoundState, slot};
 use crate::build_context::BuildContext;
@@ -14,6 +14,7 @@ use crate::solver_progress::SolverProgress;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::StageClass;
+use solvers::ChoiceCounts;
 use solvers::bounds::{BitKernel, SolverError};
 
 const KIND: &str = "process";
@@ -92,8 +93,14 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let mut won = PlaneWriter::output(context, settings, &index, PlaneFile::Won(bound))?;
     let mut lost = PlaneWriter::output(context, settings, &index, PlaneFile::Lost(bound))?;
     let (mut won_count, mut lost_count, kernel) = (0, 0, BitKernel::detect());
+    let seeds_groups = PlaneFile::CandidateSeeds.groups(&index);
+    // Of the highest bound they are positions without captures.
+    let counts_losses = state.captures.is_some() && bound < stones;
+    let input = || SeedsReader::input(context, settings, &index, PlaneFile::CandidateSeeds, &seeds_groups);
+    let seeds = counts_losses.then(input).transpose()?;
     state.harvest(
         bound,
+        seeds.as_ref(),
         |portion| {
             won_count += portion.count(kernel);
             won.append(portion)
@@ -106,6 +113,15 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let (won, lost) = rayon::join(|| won.finish(), || lost.finish());
     won?;
     state.note_lost(lost?);
+    if let Some(captures) = &mut state.captures {
+        captures.decided += won_count + lost_count;
+    }
+    if let (1, Some(captures), Some(seeds)) = (bound, state.captures, seeds) {
+        let open = state.count_open_candidates(build, &index, context)?;
+        let declined = captures.declined(index.slab_positions(), open);
+        let choice = ChoiceCounts { offered: solvers::offered_choices(&build.tables(), &index), declined };
+        slot(build).put_choice(stones, seeds.digest(), choice);
+    }
     slot(build).note(stones, bound, 1, timer.elapsed());
     slot(build).put(state);
     let mut stage = StageReport::new(index.positions())

@@ -2,20 +2,25 @@
 
 use super::batches::{in_batches, one_by_one};
 use super::bound_solver::BoundSolver;
+use super::capture_counts::CaptureCounts;
+use super::declaration;
 use super::plane_storage;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, SeedsReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
 use super::previous_plane::PreviousPlane;
+use super::transpose::TransposedReader;
 use crate::build_context::BuildContext;
 use disk::Digest;
 use game::{Index, Orientation};
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError};
-use solvers::bounds::PlaneLayout;
+use planner::PlanesInMemory;
+use solvers::ChoiceCounts;
+use solvers::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +48,8 @@ pub(crate) struct BoundState {
     stale: Vec<AtomicBool>,
     /// Digest of the plane lost at the last bound, once it is written.
     lost: Option<Digest>,
+    /// Unless some of the bounds above were read from planes.
+    pub(crate) captures: Option<CaptureCounts>,
     groups: Vec<UnitGroup>,
     wins_groups: Vec<UnitGroup>,
 }
@@ -59,6 +66,8 @@ pub(crate) struct StateSlot {
     states: Mutex<BTreeMap<u32, BoundState>>,
     /// Times of preprocess and process, by stones and bound.
     times: Mutex<BTreeMap<(u32, u32), [Duration; 2]>>,
+    /// By stones, the digest of the candidate seeds of a solved database, and the choices counted on the way.
+    choices: Mutex<BTreeMap<u32, (Digest, ChoiceCounts)>>,
 }
 
 impl StateSlot {
@@ -91,6 +100,16 @@ impl StateSlot {
 
     pub(crate) fn put(&self, state: BoundState) {
         self.states().insert(state.stones, state);
+    }
+
+    /// Keeps the choices of a solved database, whose candidate seeds have this digest.
+    pub(crate) fn put_choice(&self, stones: u32, seeds: Digest, choice: ChoiceCounts) {
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner).insert(stones, (seeds, choice));
+    }
+
+    /// Takes the choices of a solved database, and the digest of its candidate seeds.
+    pub(crate) fn take_choice(&self, stones: u32) -> Option<(Digest, ChoiceCounts)> {
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner).remove(&stones)
     }
 
     fn states(&self) -> MutexGuard<'_, BTreeMap<u32, BoundState>> {
@@ -139,6 +158,7 @@ impl BoundState {
             candidates_before: before("candidates-before", &layouts[1])?,
             stale: solver.units().iter().map(|_| AtomicBool::new(false)).collect(),
             lost: None,
+            captures: None,
             groups: UnitGroup::all(solver.units()),
             wins_groups: UnitGroup::all(solver.wins_units()),
             solver,
@@ -202,6 +222,7 @@ impl BoundState {
             in_batches(&self.wins_groups, || stop(context), one_by_one(&mut wins), compute, &mut new)
         };
         let (stale, before) = (&self.stale, &self.candidates_before);
+        let (without_capture, is_highest, kernel) = (AtomicU64::new(0), bound == self.stones, BitKernel::detect());
         let add_candidates = || {
             let settings = build.settings();
             let seeds = SeedsReader::input(context, settings, index, PlaneFile::CandidateSeeds, &self.groups)?;
@@ -212,6 +233,9 @@ impl BoundState {
                 Ok(groups.iter().zip(has_seeds).map(|(group, has_seeds)| has_seeds || is_stale(group)).collect())
             };
             let compute = |group: &UnitGroup, words: &mut [u64]| {
+                if is_highest {
+                    without_capture.fetch_add(kernel.count(words), Relaxed);
+                }
                 for (number, _, words) in group.split(solver.units(), words) {
                     if !stale[number].swap(false, Relaxed) && words.iter().all(|&word| word == 0) {
                         continue;
@@ -229,6 +253,9 @@ impl BoundState {
         let (wins, candidates) = rayon::join(add_wins, add_candidates);
         wins.and(candidates)?;
         solver.check()?;
+        if let Some(captures) = &mut self.captures {
+            captures.none += without_capture.into_inner();
+        }
         self.at = BoundProgress::Seeded(bound);
         Ok(())
     }
@@ -237,6 +264,7 @@ impl BoundState {
     pub(crate) fn harvest(
         &mut self,
         bound: u32,
+        seeds: Option<&SeedsReader>,
         mut won: impl FnMut(PlanePortion<'_>) -> Result<()> + Send,
         mut lost: impl FnMut(PlanePortion<'_>) -> Result<()> + Send,
     ) -> Result<()> {
@@ -263,6 +291,7 @@ impl BoundState {
             Ok(solver.check()?)
         };
         let (stale, before) = (&self.stale, &self.candidates_before);
+        let (lost_by_capture, kernel) = (AtomicU64::new(0), BitKernel::detect());
         let harvest_losses = || {
             let prepare = |group: &UnitGroup, _: &mut [u64]| Ok(group.units.clone().any(|unit| solver.has_lost(unit)));
             let compute = |group: &UnitGroup, words: &mut [u64]| {
@@ -279,15 +308,64 @@ impl BoundState {
                     })?;
                     read?;
                 }
+                if let Some(seeds) = seeds {
+                    let mut seeded = vec![0; words.len()];
+                    seeds.read_on(bound, group.words.clone(), &mut seeded)?;
+                    seeded.iter_mut().zip(&*words).for_each(|(seeded, lost)| *seeded &= lost);
+                    lost_by_capture.fetch_add(kernel.count(&seeded), Relaxed);
+                }
                 Ok(())
             };
             in_batches(&self.groups, || Ok(()), one_by_one(prepare), compute, &mut lost)
         };
         let (wins, losses) = rayon::join(harvest_wins, harvest_losses);
         wins.and(losses)?;
+        if let Some(captures) = &mut self.captures {
+            captures.best += lost_by_capture.into_inner();
+        }
         self.at = BoundProgress::Done(bound);
         self.lost = None;
         Ok(())
+    }
+
+    /// Whether the captures of the database can be counted: with all wins in memory.
+    pub(crate) fn counts_captures(&self, build: &BuildContext) -> bool {
+        declaration::planes_in_memory(build.plan(self.stones)) != PlanesInMemory::None
+    }
+
+    /// Counts the candidates that are not won.
+    pub(crate) fn count_open_candidates(
+        &self,
+        build: &BuildContext,
+        index: &Index,
+        context: &StageContext,
+    ) -> Result<u64> {
+        let solver = &*self.solver;
+        let from = PlaneLayout::new(index, Orientation::OpponentMajor);
+        let to = PlaneLayout::new(index, Orientation::MoverMajor);
+        let (slabs, end) = (from.slabs().to_vec(), to.words());
+        let read = |words: Range<usize>, into: &mut [u64]| {
+            let slab = slabs.partition_point(|slab| slab.first_word <= words.start) - 1;
+            let rows = slabs[slab].rows_with(&words);
+            solver.read_wins(&PlaneUnit { slab, rows, words }, into);
+            Ok(true)
+        };
+        let bytes = build.plan(self.stones).memory().transposed_bytes as usize;
+        let mut transposed = TransposedReader::new(from, to, end, bytes);
+        let (mut won, mut open, kernel) = (Vec::new(), 0, BitKernel::detect());
+        for group in &self.groups {
+            won.resize(group.words.len(), 0);
+            transposed.read(group.slab, group.rows.clone(), &mut won, || stop(context), read)?;
+            for (number, _, won) in group.split(solver.units(), &mut won) {
+                solver.visit(number, &mut |candidates| {
+                    won.iter_mut().zip(&*candidates).for_each(|(won, candidates)| *won = candidates & !*won);
+                    open += kernel.count(won);
+                    false
+                })?;
+            }
+        }
+        solver.check()?;
+        Ok(open)
     }
 
     /// Records the digest of the plane lost at the last bound.

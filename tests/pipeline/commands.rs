@@ -328,6 +328,34 @@ fn statistics_are_the_published_ones() {
     assert_eq!(again.out, json.out);
 }
 
+/// The stages of a solver count choices on the way, a run without them reads the files.
+#[test]
+fn statistics_do_not_depend_on_who_counts() {
+    let place = TestDirectory::new(9);
+    for (method, positions) in
+        [("sweep", "all"), ("two-bit", "all"), ("two-bit", "reachable"), ("one-bit", "all"), ("one-bit-dual", "all")]
+    {
+        for verify in ["none", "full"] {
+            let directory = format!("{method}-{positions}-{verify}");
+            let build = format!("--set build.method={method} --set game.positions={positions}");
+            let run = format!("run m.toml --dir {directory} --set check.verify={verify} {build}");
+            let statistics = || fs::read_to_string(place.path(&directory).join("stats/09.json")).unwrap();
+            place.awari(&run).is(0);
+            let on_the_way = statistics();
+            assert!(!on_the_way.contains("\"declined\":0}"), "{on_the_way}");
+            fs::remove_file(place.path(&directory).join("stats/09.json")).unwrap();
+            place.awari(&run).is(0);
+            assert_eq!(statistics(), on_the_way, "{directory}");
+            if method == "two-bit" {
+                fs::remove_dir_all(place.path(&directory)).unwrap();
+                place.awari(&format!("{run} --until process:9:4")).is(0);
+                place.awari(&run).is(0);
+                assert_eq!(statistics(), on_the_way, "{directory}, resumed");
+            }
+        }
+    }
+}
+
 #[test]
 fn damage_is_found_named_and_repaired() {
     let place = TestDirectory::built(6);

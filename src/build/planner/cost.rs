@@ -12,7 +12,9 @@
 
 use crate::codec::CodecRates;
 use crate::file_size::{captures_bits, expected_bits, seeds_bytes};
-use crate::{CaptureMemory, Intermediates, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
+use crate::{
+    CaptureMemory, Intermediates, Load, Method, PlanesInMemory, Ramp, Settings, StageClass, StageMemory, Verify,
+};
 use check::{Extent, Sample};
 
 /// Work of a stage for each position.
@@ -41,6 +43,8 @@ const VERIFY_READS: f64 = 1.4;
 /// Nanoseconds to count statistics that the solver has not counted, 6.6 at 20 stones, and bytes read for that: blocks
 /// that stripes share more than once, 3.5 at 20 stones, 2.0 at 29.
 const STATS_NANOSECONDS: f64 = 5.6;
+/// Nanoseconds to count the score of a position.
+const SCORES_NANOSECONDS: f64 = 0.4;
 const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 
 /// Captures in s stripes read the smaller databases s to this power times: in 4.4 stripes 1.65 times, in 6.2 2.2 times, in 8.7
@@ -110,14 +114,14 @@ const fn measured(class: StageClass) -> Rates {
         StageClass::Counting => Rates { cpu: Ramp::growing(115.0, 14, 14.0), read: NONE, written: NONE },
         // 17 at 20 and 21 stones, 19.3 at 22 with codec packed, 34 at 30 with zstd.
         StageClass::Sweep => Rates { cpu: Ramp::growing(17.0, 20, 1.3), read: NONE, written: NONE },
-        StageClass::Seeds => Rates { cpu: Ramp::constant(3.5), read: NONE, written: Ramp::growing(0.49, 14, 0.022) },
-        // 5 to 6 at 18 to 22 stones; 17 at 14, where stages are many and small.
+        StageClass::Seeds => Rates { cpu: Ramp::constant(2.1), read: NONE, written: Ramp::growing(0.49, 14, 0.022) },
+        // 4.3 to 5.2 at 18 to 22 stones; more at 14, where stages are many and small.
         StageClass::PreprocessTwoBit => {
-            Rates { cpu: Ramp::growing(5.2, 19, 0.15), read: Ramp::constant(1.8), written: Ramp::constant(2.8) }
+            Rates { cpu: Ramp::growing(4.5, 19, 0.13), read: Ramp::constant(1.8), written: Ramp::constant(2.8) }
         }
         // Candidates on disk are read and written once more.
         StageClass::PreprocessOneBit => {
-            Rates { cpu: Ramp::growing(6.2, 19, 0.15), read: Ramp::constant(4.2), written: Ramp::constant(5.2) }
+            Rates { cpu: Ramp::growing(5.5, 19, 0.13), read: Ramp::constant(4.2), written: Ramp::constant(5.2) }
         }
         // All stages of two-bit together take 37 to 41 at 22 stones; more at 14 stones, where building tables
         // dominates. The slope is that of 16 to 20 stones: nothing larger was measured.
@@ -139,7 +143,7 @@ const fn measured(class: StageClass) -> Rates {
             written: Ramp::growing(11.2, 14, 0.18),
         },
         StageClass::Postprocess => {
-            Rates { cpu: Ramp::constant(2.0), read: Ramp::constant(0.28), written: Ramp::constant(0.33) }
+            Rates { cpu: Ramp::constant(1.4), read: Ramp::constant(0.28), written: Ramp::constant(0.33) }
         }
         // 2.5 more with zstd.
         StageClass::Merge => Rates { cpu: Ramp::constant(2.8), read: Ramp::constant(0.87), written: NONE },
@@ -262,6 +266,13 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let smaller = settings.smaller(stones).filter(|_| settings.codec.is_compressed());
             let read_bytes = scores(stones) + smaller.map(scores).sum::<f64>();
             (each * checked + VERIFY_READS * decode * positions, read_bytes, 0.0, 0.0)
+        }
+        // The bounds have counted the choices, and verification counts the scores.
+        StageClass::Stats if method.planes_in_memory().is_some_and(PlanesInMemory::has_wins) && settings.ranks == 1 => {
+            match settings.verify {
+                Verify::None => ((SCORES_NANOSECONDS + decode) * positions, scores(stones), 0.0, 0.0),
+                Verify::Sample | Verify::Full => (0.0, 0.0, 0.0, 0.0),
+            }
         }
         StageClass::Stats if method != Method::Sweep => {
             // Of the captures, or of the seeds that a bound method has made from them.

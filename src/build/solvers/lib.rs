@@ -34,7 +34,7 @@ pub mod sweep;
 mod word_update;
 mod work_stealing;
 
-pub use capture::{ChoiceCounts, DatabasePart, choice, choice_of};
+pub use capture::{ChoiceCounts, DatabasePart, choice, choice_of, offered_choices};
 pub use huge_pages::{Bytes, WordArray};
 pub use kernels::Kernel;
 pub use kernels::Tables;

@@ -3,6 +3,7 @@
 use super::reader::PlaneReader;
 use super::{PlaneFile, UnitGroup};
 use crate::files;
+use disk::Digest;
 use game::Index;
 use pipeline::StageResult as Result;
 use pipeline::{ArtifactName, StageContext};
@@ -48,6 +49,11 @@ impl<'a> SeedsReader<'a> {
     pub(crate) fn new(name: ArtifactName, reader: PlaneReader, bounds: u32, groups: &'a [UnitGroup]) -> Self {
         let (of_threads, ahead) = (Mutex::default(), Mutex::default());
         SeedsReader { name, reader: reader.for_seeds(), groups, bounds, of_threads, ahead }
+    }
+
+    /// Returns the digest of the content, from the header.
+    pub(crate) fn digest(&self) -> Digest {
+        self.reader.digest()
     }
 
     /// Returns the reader of one thread for all bounds of a group, of which [`hold`](Self::hold) has got the blocks.

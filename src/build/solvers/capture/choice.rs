@@ -216,6 +216,17 @@ pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &Sc
     units.into_par_iter().map(count).reduce(ChoiceCounts::default, ChoiceCounts::plus)
 }
 
+/// Counts the positions in slabs that offer both a capturing and a non-capturing move.
+pub fn offered_choices(tables: &Tables, index: &Index) -> u64 {
+    tables.prepare_rows(index.stones());
+    tables.prepare_columns(index.stones());
+    let of_slab = |slab: &Slab| {
+        let rows = tables.rows(slab.mover_stones)[..slab.mover_halves as usize].par_iter();
+        rows.map_init(Vec::new, |words, moves| offered(tables, slab, moves, words)).sum::<u64>()
+    };
+    index.slabs().iter().map(of_slab).sum()
+}
+
 /// Counts at most 64 rows of a slab: their captures, and for each column its scores there.
 fn count_rows<'a>(
     tables: &Tables,
@@ -356,6 +367,7 @@ mod tests {
                 }
             }
             assert_eq!(expected.declined, declined);
+            assert_eq!(expected.offered, offered_choices(&tables, &index));
             let cuts_of = |slab: &Slab| {
                 let (offset, columns) = (slab.offset, u64::from(slab.opponent_halves));
                 (0..u64::from(slab.mover_halves)).filter(|row| row % 71 < 2).map(move |row| offset + row * columns)

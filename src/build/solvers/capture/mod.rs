@@ -20,7 +20,7 @@ mod choice;
 mod partition;
 
 pub use by_children::{DecodeRun, Sequential, capture_in_stripes};
-pub use choice::{ChoiceCounts, DatabasePart, choice, choice_of};
+pub use choice::{ChoiceCounts, DatabasePart, choice, choice_of, offered_choices};
 pub use partition::CapturePartition;
 
 use crate::kernels::tables::{PackedMove, Tables};
