@@ -2,7 +2,7 @@
 
 use super::storage::{Units, Wins};
 use crate::huge_pages::Words;
-use crate::kernels::bits::{BitKernel, ChildWins, WonRow};
+use crate::kernels::bits::{self, BitKernel, ChildWins, WonRow};
 use crate::kernels::cpu;
 use crate::kernels::tables::{PackedMove, Tables};
 use crate::layout::plane::{PARTS, PlaneLayout, PlaneUnit};
@@ -491,12 +491,8 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
             };
             waiting |= self.kernel.pull(left, words.start, &child, shift) << (PARTS * (slot + 1));
         }
-        for (at, (candidates, &lost)) in words.zip(candidates.iter_mut().zip(&*left)) {
-            if lost != 0 {
-                *candidates &= !lost;
-                workspace.lost.push((at as u32, lost));
-            }
-        }
+        candidates.iter_mut().zip(&*left).for_each(|(candidates, lost)| *candidates &= !lost);
+        bits::list(words.start as u32, left, &mut workspace.lost);
         waiting
     }
 

@@ -80,14 +80,23 @@ impl WonRow {
             if words.iter().fold(0, |any, word| any | word) == 0 {
                 continue;
             }
-            for (at, word) in (eight..).zip(words) {
-                if *word != 0 {
-                    into.push((at, *word));
-                    *word = 0;
-                }
-            }
+            list(eight, words, into);
+            words.fill(0);
         }
     }
+}
+
+/// Appends the nonzero ones of some words, with their numbers from `first` on. Which they are is not foreseen by a processor, so
+/// there is no branch for each.
+#[inline(always)]
+pub(crate) fn list(first: u32, words: &[u64], into: &mut Vec<(u32, u64)>) {
+    let mut end = into.len();
+    into.resize(end + words.len(), (0, 0));
+    for (at, &word) in (first..).zip(words) {
+        into[end] = (at, word);
+        end += usize::from(word != 0);
+    }
+    into.truncate(end);
 }
 
 impl BitKernel {
@@ -140,7 +149,7 @@ impl BitKernel {
     pub(crate) fn push(self, lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
         match self {
             BitKernel::Portable => push_row(lost, push, won, compress, expand),
-            BitKernel::Avx2 => x86_64::push_row_bmi2(lost, push, won),
+            BitKernel::Avx2 => x86_64::push_row_avx2(lost, push, won),
             BitKernel::Avx512 => x86_64::push_row_avx512(lost, push, won),
         }
     }
@@ -262,11 +271,16 @@ fn push_row_by_eights(
 ) {
     for &(at, bits) in lost {
         let pieces = push.first[at as usize] as usize..push.first[at as usize + 1] as usize;
-        for (from, to) in push.from[pieces.clone()].chunks(8).zip(push.to[pieces].chunks(8)) {
-            let mut hits = hits(from, bits);
-            while hits != 0 {
-                let piece = hits.trailing_zeros() as usize;
-                hits &= hits - 1;
+        let (from, to) = (&push.from[pieces.clone()], &push.to[pieces]);
+        // Of up to 64 pieces at once, so that one loop ends where several would end unforeseen.
+        for (from, to) in from.chunks(64).zip(to.chunks(64)) {
+            let mut all = 0;
+            for (shift, from) in (0..).step_by(8).zip(from.chunks(8)) {
+                all |= u64::from(hits(from, bits)) << shift;
+            }
+            while all != 0 {
+                let piece = all.trailing_zeros() as usize;
+                all &= all - 1;
                 won.add(to[piece].word, expand(compress(bits, from[piece]), to[piece].mask));
             }
         }

@@ -16,13 +16,26 @@ pub(crate) fn pull_row_bmi2<R: RowBits>(left: &mut [u64], first: usize, child: &
 }
 
 /// See [`crate::bounds::BitKernel::push`].
-pub(crate) fn push_row_bmi2(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
-    #[target_feature(enable = "bmi1,bmi2,popcnt")]
+pub(crate) fn push_row_avx2(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
+    #[target_feature(enable = "bmi1,bmi2,popcnt,avx2")]
     fn enabled(lost: &[(u32, u64)], push: &Push, won: &mut WonRow) {
+        let hits = |from: &[u64], bits: u64| {
+            let Some(from) = from.first_chunk::<8>() else {
+                return from.iter().rev().fold(0, |hits, from| hits << 1 | u8::from(from & bits != 0));
+            };
+            let bits = _mm256_set1_epi64x(bits as i64);
+            // SAFETY: eight words are two vectors.
+            let halves = [0, 4].map(|at| unsafe { _mm256_loadu_si256(from.as_ptr().add(at).cast()) });
+            let misses = halves.map(|from| {
+                let none = _mm256_cmpeq_epi64(_mm256_and_si256(from, bits), _mm256_setzero_si256());
+                _mm256_movemask_pd(_mm256_castsi256_pd(none)) as u8
+            });
+            !(misses[0] | misses[1] << 4)
+        };
         let compress = |word, mask| _pext_u64(word, mask);
-        super::push_row(lost, push, won, compress, |word, mask| _pdep_u64(word, mask));
+        super::push_row_by_eights(lost, push, won, hits, compress, |word, mask| _pdep_u64(word, mask));
     }
-    // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
+    // SAFETY: `has_bmi2` and `has_avx2` were true, else this kernel is not chosen.
     unsafe { enabled(lost, push, won) }
 }
 
