@@ -13,6 +13,7 @@ const DAMAGED: &str = "damaged";
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     rules: &'static str,
+    has_scores: bool,
     positions: String,
     databases: BTreeMap<u32, CatalogueEntry>,
 }
@@ -48,6 +49,8 @@ struct CatalogueList<'a> {
 struct CatalogueDatabase<'a> {
     #[serde(flatten)]
     entry: CatalogueEntry,
+    /// Of the lower bounds of positions, where rules have bounds.
+    histogram_of: &'static str,
     histogram: Option<&'a [ScoreCount]>,
 }
 
@@ -83,6 +86,7 @@ impl Catalogue {
         };
         Catalogue {
             rules: library.rules().name,
+            has_scores: library.rules().has_scores(),
             positions: library.set().to_string(),
             databases: library.files().iter().map(|(&stones, held)| (stones, entry(stones, held))).collect(),
         }
@@ -107,7 +111,9 @@ impl Catalogue {
     /// Returns a database, with its histogram.
     pub(super) fn shown(&self, stones: u32, is_served: impl Fn(u32) -> bool) -> Option<impl Serialize + '_> {
         let entry = self.databases.get(&stones)?;
-        Some(CatalogueDatabase { entry: entry.now(is_served(stones)), histogram: entry.histogram.as_deref() })
+        let histogram_of = if self.has_scores { "score" } else { "low" };
+        let (entry, histogram) = (entry.now(is_served(stones)), entry.histogram.as_deref());
+        Some(CatalogueDatabase { entry, histogram_of, histogram })
     }
 
     /// Returns the histogram of a database, ascending, if known.

@@ -68,6 +68,13 @@ pub(super) async fn read(
     let mut games = 0;
     let mut chosen = None;
     let wanted = query.game.map_or(1, |QueryNumber(number)| number);
+    let tagged = (1..).zip(Transcript::games_by_variant(text)).find(|(number, _)| *number == wanted);
+    if let Some(other) = tagged.and_then(|(_, game)| game.ok()?.variant()).filter(|variant| *variant != rules) {
+        let message =
+            format!("the game is of the variant {}, the databases are by the rules {}", other.name, rules.name);
+        let hint = "serve databases of that variant, or leave out the tag Variant";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "bad-transcript", message, hint));
+    }
     for game in Transcript::games(rules, text) {
         games += 1;
         chosen = Some(game?).filter(|_| games == wanted).or(chosen);

@@ -179,7 +179,7 @@ impl<'a> Deepening<'a> {
     fn run(&mut self, request: &SearchRequest<'_>, start: Instant, progress: &mut dyn FnMut(&SearchReport)) {
         let lines = request.lines.max(1).min(self.moves.len());
         let limits = request.limits;
-        let depth_max = limits.depth.map_or(PLY_MAX as i32 - 1, |depth| (depth as i32).min(PLY_MAX as i32 - 1)).max(1);
+        let depth_max = limits.depth.map_or(PLY_MAX as i32 - 1, |depth| depth.clamp(1, PLY_MAX as u32 - 1) as i32);
         for depth in 1..=depth_max {
             self.deepen(depth, lines);
             if self.worker.is_stopped {

@@ -20,7 +20,10 @@ use crate::memory::{CacheLine, SharedLines};
 use game::STONES_MAX;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// The lines of the sample of [`TranspositionTable::permille_used`].
+const SAMPLE_LINES: usize = 128;
 
 /// The number of units of an estimate in a stone.
 pub(crate) const STONE: i32 = 20;
@@ -144,16 +147,29 @@ impl TranspositionTable {
 
     /// Begins a search: entries of earlier searches are replaced first.
     pub(crate) fn next_generation(&self) {
-        let generation = self.generation.load(Ordering::Relaxed);
-        self.generation.store(generation % 7 + 1, Ordering::Relaxed);
+        let generation = self.generation.load(Ordering::Relaxed) % 7 + 1;
+        // Entries of the sample that are seven searches old would count as those of this one: they become six searches old.
+        for word in self.sample() {
+            let old = word.load(Ordering::Relaxed);
+            if (old >> 61) as u8 == generation {
+                let aged = old & !(7 << 61) | u64::from(generation % 7 + 1) << 61;
+                // Another search may replace it meanwhile.
+                let _ = word.compare_exchange(old, aged, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
+        self.generation.store(generation, Ordering::Relaxed);
+    }
+
+    /// The words by which the share of entries of a search is told.
+    fn sample(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.lines[..SAMPLE_LINES].iter().flat_map(|line| &line.0)
     }
 
     /// Returns the share of entries of the current search, in thousandths, from a sample.
     pub(crate) fn permille_used(&self) -> u32 {
         let generation = self.generation.load(Ordering::Relaxed);
-        let words = self.lines[..128].iter().flat_map(|line| &line.0);
-        let used = words.filter(|word| (word.load(Ordering::Relaxed) >> 61) as u8 == generation).count();
-        (used * 1000 / (128 * CacheLine::WORDS)) as u32
+        let used = self.sample().filter(|word| (word.load(Ordering::Relaxed) >> 61) as u8 == generation).count();
+        (used * 1000 / (SAMPLE_LINES * CacheLine::WORDS)) as u32
     }
 
     /// Returns the place of the board of this number.
@@ -252,6 +268,23 @@ mod tests {
         }
         table.clear();
         assert_eq!(table.get(table.place_of(1)), None);
+    }
+
+    /// Also after as many searches as there are generations.
+    #[test]
+    fn the_share_used_is_that_of_one_search() {
+        let table = TranspositionTable::new(0).unwrap();
+        let entry = TableEntry { low: -48, high: 48, estimate: 0, kind: EstimateKind::Full, depth: 9, pit: None };
+        let lines: Vec<TablePlace> = (0..1 << 16).map(|number| table.place_of(number * 77_777)).collect();
+        let first: Vec<TablePlace> = lines.into_iter().filter(|place| place.line < SAMPLE_LINES).collect();
+        assert!(!first.is_empty());
+        first.iter().for_each(|place| table.put(*place, entry));
+        assert!(table.permille_used() > 0);
+        for search in 0..20 {
+            table.next_generation();
+            assert_eq!(table.permille_used(), 0, "search {search}");
+            assert!(first.iter().any(|place| table.get(*place) == Some(entry)));
+        }
     }
 
     /// Positions of one line have different keys: the numbers of a line are contiguous after mixing.

@@ -233,6 +233,11 @@ fn limits_are_kept() {
         let report = search(&searcher, &SearchRequest::new(Board::OPENING, depth(wanted)), &NoScores);
         assert_eq!(report.depth, wanted);
     }
+    // Of any other size: as deep as the other limits allow.
+    for most in [i32::MAX as u32 + 1, u32::MAX] {
+        let limits = SearchLimits { nodes: Some(10_000), ..depth(most) };
+        assert!(search(&searcher, &SearchRequest::new(Board::OPENING, limits), &NoScores).depth > 2);
+    }
     let report = search(&searcher, &SearchRequest::new(Board::OPENING, nodes(10_000)), &NoScores);
     assert!((10_000..10_600).contains(&report.nodes), "{}", report.nodes);
     let time = SearchLimits { time: Some(Duration::from_millis(20)), ..SearchLimits::default() };

@@ -163,6 +163,15 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let oracle = oracle(&disk, args.dir.as_deref(), args.rules)?;
     let rules = *oracle.rules();
     let games = read(&disk, &args.text)?;
+    for (number, game) in (1..).zip(Transcript::games_by_variant(&games)) {
+        let variant = game.ok().and_then(|game| game.variant()).filter(|variant| *variant != rules);
+        if let Some(variant) = variant.filter(|_| args.game.is_none_or(|chosen| chosen == number)) {
+            say(format_args!(
+                "game {number} is of the variant {}, and is analyzed by the rules {}",
+                variant.name, rules.name
+            ));
+        }
+    }
     // The last one may be invalid: better said before the first one is analyzed.
     let count = Transcript::games(rules, &games).try_fold(0, |count, game| game.map(|_| count + 1))?;
     let chosen = match args.game {
@@ -178,13 +187,6 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     for (number, transcript) in (1..).zip(all).take(chosen.end).skip(chosen.start) {
         let transcript = transcript?;
         let place = GameInText { number, count };
-        let subject = if count > 1 { format!("game {number}") } else { "the game".to_owned() };
-        if let Some(variant) = transcript.variant().filter(|variant| *variant != rules) {
-            say(format_args!(
-                "{subject} is of the variant {}, and is analyzed by the rules {}",
-                variant.name, rules.name
-            ));
-        }
         let moves = analyze(&analyst, book.as_ref(), &transcript.game)?;
         has_moves |= !moves.is_empty();
         let comparison = book.is_some().then(|| BookComparison::new(&moves));
@@ -204,7 +206,11 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
             print_text(&format!("{space}{text}"))?;
         }
     }
-    Ok(if has_moves { analyst.exit() } else { Exit::NoAnswer })
+    if !has_moves {
+        say("no moves were found, and none is analyzed");
+        return Ok(Exit::NoAnswer);
+    }
+    Ok(analyst.exit())
 }
 
 /// The place of a game in its text.

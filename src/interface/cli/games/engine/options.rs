@@ -76,7 +76,7 @@ impl EngineOptions {
         let unknown = || {
             let text: String = text.chars().take(60).collect();
             format!(
-                "there is no such option: {text}; expected name Rules, Hash, Threads, MultiPV, Level, Ponder, OwnBook or BookFile, and value VALUE"
+                "there is no such option, or it has no value: {text}; expected name Rules, Hash, Threads, MultiPV, Level, Ponder, OwnBook or BookFile, and value VALUE"
             )
         };
         let (name, value) =
@@ -100,7 +100,7 @@ impl EngineOptions {
 impl EngineOptions {
     /// Returns the rules of a name, which are the present ones if these are fixed.
     fn chosen_rules(&self, name: &str) -> Result<Rules, String> {
-        let rules = Rules::by_name(name).ok_or_else(|| {
+        let rules = Rules::by_name(&name.to_lowercase()).ok_or_else(|| {
             format!(
                 "Rules: there are no rules \"{name}\"; known are {}",
                 Rules::KNOWN.map(|rules| rules.name).join(", ")
