@@ -1,7 +1,7 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database.
 //!
-//! The stages that solve and verify a database count them as well; if they ran in this process, nothing is read but what only
-//! the others have counted, and the scores of the opening position and of its captures.
+//! The stages that solve a database count its choices, and those that verify it its scores. Of what was counted in this process
+//! no file is read, but for the scores of the opening position and of its captures.
 
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::build_context::BuildContext;

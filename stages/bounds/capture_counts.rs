@@ -7,22 +7,38 @@
 //! * of negative scores those lost at the bound at which their capture made them candidates;
 //! * of score 0 those that are no candidates, since a capture that scores 0 prevents any loss.
 
+use solvers::ChoiceCounts;
+
 /// Counts of a database whose bounds were solved from the highest on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CaptureCounts {
-    /// Positions without a capture.
-    pub(crate) none: u64,
-    /// Positions whose best capture is what they score.
-    pub(crate) best: u64,
-    /// Positions won or lost at the bounds so far.
-    pub(crate) decided: u64,
+    without_capture: u64,
+    best_captures: u64,
+    decided: u64,
 }
 
 impl CaptureCounts {
-    /// Returns how many of all positions decline every capture, when all bounds are done. `open` of them are candidates that
-    /// are neither won nor lost.
-    pub(crate) fn declined(self, positions: u64, open: u64) -> u64 {
-        let drawn_by_capture = positions - self.decided - open;
-        positions - self.none - self.best - drawn_by_capture
+    /// Adds positions without a capture.
+    pub(crate) fn add_without_capture(&mut self, positions: u64) {
+        self.without_capture += positions;
+    }
+
+    /// Adds positions whose best capture is what they score.
+    pub(crate) fn add_best_captures(&mut self, positions: u64) {
+        self.best_captures += positions;
+    }
+
+    /// Adds positions won or lost at a bound.
+    pub(crate) fn add_decided(&mut self, positions: u64) {
+        self.decided += positions;
+    }
+
+    /// Returns the choices when all bounds are done, or nothing if the planes cannot be those of a game. `open` of all
+    /// `positions` are candidates that are neither won nor lost, and `offered` have a choice.
+    pub(crate) fn choice(self, positions: u64, open: u64, offered: u64) -> Option<ChoiceCounts> {
+        let drawn_by_capture = positions.checked_sub(self.decided)?.checked_sub(open)?;
+        let with_capture = positions.checked_sub(self.without_capture)?;
+        let declined = with_capture.checked_sub(self.best_captures)?.checked_sub(drawn_by_capture)?;
+        Some(ChoiceCounts { offered, declined })
     }
 }

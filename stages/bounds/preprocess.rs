@@ -49,14 +49,14 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
         Some(job) => team::lead(KIND, build, Some(job), &task, context, ranks::find_wins)?,
         None => {
             let mut state = BoundState::done_above(build, &index, bound, context)?;
-            if bound == stones && state.counts_captures(build) {
+            if bound == stones && declaration::planes_in_memory(build.plan(stones)).has_wins() {
                 state.captures = Some(CaptureCounts::default());
             }
             let found = team::lead(KIND, build, None, &task, context, |member, communicator| {
                 find_wins(member, communicator, |_, wins, new| state.seed(build, &index, bound, context, wins, new))
             })?;
             if let Some(captures) = &mut state.captures {
-                captures.best += found.0;
+                captures.add_best_captures(found.0);
             }
             slot(build).put(state);
             found

@@ -14,7 +14,6 @@ use crate::solver_progress::SolverProgress;
 use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::StageClass;
-use solvers::ChoiceCounts;
 use solvers::bounds::{BitKernel, SolverError};
 
 const KIND: &str = "process";
@@ -114,12 +113,11 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     won?;
     state.note_lost(lost?);
     if let Some(captures) = &mut state.captures {
-        captures.decided += won_count + lost_count;
+        captures.add_decided(won_count + lost_count);
     }
-    if let (1, Some(captures), Some(seeds)) = (bound, state.captures, seeds) {
-        let open = state.count_open_candidates(build, &index, context)?;
-        let declined = captures.declined(index.slab_positions(), open);
-        let choice = ChoiceCounts { offered: solvers::offered_choices(&build.tables(), &index), declined };
+    if let (1, Some(seeds)) = (bound, seeds)
+        && let Some(choice) = state.choice(build, &index)
+    {
         slot(build).put_choice(stones, seeds.digest(), choice);
     }
     slot(build).note(stones, bound, 1, timer.elapsed());

@@ -2,7 +2,8 @@
 //!
 //! A capture of score b > 0 wins from bound b down. A position can be lost at bound b if all its captures score at most
 //! -b: from the bound that is its best capture, negated, or from n if it has none. So a position is in one plane of win
-//! seeds or of candidate seeds at most, and all bounds together read each plane once.
+//! seeds or of candidate seeds at most, and `preprocess` reads each plane once in all; `process` reads candidate seeds again,
+//! to count the losses that captures brought about.
 
 use super::declaration::{self, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};

@@ -3,7 +3,6 @@
 use super::batches::{in_batches, one_by_one};
 use super::bound_solver::BoundSolver;
 use super::capture_counts::CaptureCounts;
-use super::declaration;
 use super::plane_storage;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, SeedsReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
@@ -14,7 +13,6 @@ use disk::Digest;
 use game::{Index, Orientation};
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError};
-use planner::PlanesInMemory;
 use solvers::ChoiceCounts;
 use solvers::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use std::collections::BTreeMap;
@@ -48,7 +46,7 @@ pub(crate) struct BoundState {
     stale: Vec<AtomicBool>,
     /// Digest of the plane lost at the last bound, once it is written.
     lost: Option<Digest>,
-    /// Unless some of the bounds above were read from planes.
+    /// Absent if some of the bounds above were read from planes, or not all wins are in memory.
     pub(crate) captures: Option<CaptureCounts>,
     groups: Vec<UnitGroup>,
     wins_groups: Vec<UnitGroup>,
@@ -254,7 +252,7 @@ impl BoundState {
         wins.and(candidates)?;
         solver.check()?;
         if let Some(captures) = &mut self.captures {
-            captures.none += without_capture.into_inner();
+            captures.add_without_capture(without_capture.into_inner());
         }
         self.at = BoundProgress::Seeded(bound);
         Ok(())
@@ -291,7 +289,8 @@ impl BoundState {
             Ok(solver.check()?)
         };
         let (stale, before) = (&self.stale, &self.candidates_before);
-        let (lost_by_capture, kernel) = (AtomicU64::new(0), BitKernel::detect());
+        let (lost_by_capture, is_counted) = (AtomicU64::new(0), AtomicBool::new(true));
+        let kernel = BitKernel::detect();
         let harvest_losses = || {
             let prepare = |group: &UnitGroup, _: &mut [u64]| Ok(group.units.clone().any(|unit| solver.has_lost(unit)));
             let compute = |group: &UnitGroup, words: &mut [u64]| {
@@ -310,9 +309,14 @@ impl BoundState {
                 }
                 if let Some(seeds) = seeds {
                     let mut seeded = vec![0; words.len()];
-                    seeds.read_on(bound, group.words.clone(), &mut seeded)?;
-                    seeded.iter_mut().zip(&*words).for_each(|(seeded, lost)| *seeded &= lost);
-                    lost_by_capture.fetch_add(kernel.count(&seeded), Relaxed);
+                    match seeds.read_some(bound, group.words.clone(), &mut seeded) {
+                        Ok(()) => {
+                            seeded.iter_mut().zip(&*words).for_each(|(seeded, lost)| *seeded &= lost);
+                            lost_by_capture.fetch_add(kernel.count(&seeded), Relaxed);
+                        }
+                        // No reason to lose the bound: the statistics are then counted from the files.
+                        Err(_) => is_counted.store(false, Relaxed),
+                    }
                 }
                 Ok(())
             };
@@ -320,26 +324,27 @@ impl BoundState {
         };
         let (wins, losses) = rayon::join(harvest_wins, harvest_losses);
         wins.and(losses)?;
+        if !is_counted.into_inner() {
+            self.captures = None;
+        }
         if let Some(captures) = &mut self.captures {
-            captures.best += lost_by_capture.into_inner();
+            captures.add_best_captures(lost_by_capture.into_inner());
         }
         self.at = BoundProgress::Done(bound);
         self.lost = None;
         Ok(())
     }
 
-    /// Whether the captures of the database can be counted: with all wins in memory.
-    pub(crate) fn counts_captures(&self, build: &BuildContext) -> bool {
-        declaration::planes_in_memory(build.plan(self.stones)) != PlanesInMemory::None
+    /// Returns the choices in the slabs when all bounds are done, if they were counted.
+    pub(crate) fn choice(&self, build: &BuildContext, index: &Index) -> Option<ChoiceCounts> {
+        let captures = self.captures?;
+        // As above, a failure is no reason to lose the bound, nor is a request to stop.
+        let open = self.count_open_candidates(build, index).ok()?;
+        captures.choice(index.slab_positions(), open, solvers::offered_choices(&build.tables(), index))
     }
 
     /// Counts the candidates that are not won.
-    pub(crate) fn count_open_candidates(
-        &self,
-        build: &BuildContext,
-        index: &Index,
-        context: &StageContext,
-    ) -> Result<u64> {
+    fn count_open_candidates(&self, build: &BuildContext, index: &Index) -> Result<u64> {
         let solver = &*self.solver;
         let from = PlaneLayout::new(index, Orientation::OpponentMajor);
         let to = PlaneLayout::new(index, Orientation::MoverMajor);
@@ -355,7 +360,7 @@ impl BoundState {
         let (mut won, mut open, kernel) = (Vec::new(), 0, BitKernel::detect());
         for group in &self.groups {
             won.resize(group.words.len(), 0);
-            transposed.read(group.slab, group.rows.clone(), &mut won, || stop(context), read)?;
+            transposed.read(group.slab, group.rows.clone(), &mut won, || Ok(()), read)?;
             for (number, _, won) in group.split(solver.units(), &mut won) {
                 solver.visit(number, &mut |candidates| {
                     won.iter_mut().zip(&*candidates).for_each(|(won, candidates)| *won = candidates & !*won);

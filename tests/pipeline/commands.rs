@@ -332,20 +332,36 @@ fn statistics_are_the_published_ones() {
 #[test]
 fn statistics_do_not_depend_on_who_counts() {
     let place = TestDirectory::new(9);
-    for (method, positions) in
-        [("sweep", "all"), ("two-bit", "all"), ("two-bit", "reachable"), ("one-bit", "all"), ("one-bit-dual", "all")]
-    {
+    let builds = [
+        ("sweep", "all", "awari"),
+        ("two-bit", "all", "awari"),
+        ("two-bit", "reachable", "awari"),
+        ("two-bit", "all", "slam-illegal-own-side"),
+        ("one-bit", "all", "wari"),
+        ("one-bit-dual", "all", "awari"),
+    ];
+    for (method, positions, rules) in builds {
         for verify in ["none", "full"] {
-            let directory = format!("{method}-{positions}-{verify}");
-            let build = format!("--set build.method={method} --set game.positions={positions}");
+            let directory = format!("{method}-{positions}-{rules}-{verify}");
+            let build =
+                format!("--set build.method={method} --set game.positions={positions} --set game.rules={rules}");
             let run = format!("run m.toml --dir {directory} --set check.verify={verify} {build}");
             let statistics = || fs::read_to_string(place.path(&directory).join("stats/09.json")).unwrap();
+            // What the stage has read, by the journal.
+            let read_bytes = || -> u64 {
+                let journal = fs::read(place.path(&directory).join("journal")).unwrap();
+                let journal = String::from_utf8_lossy(&journal);
+                let (_, record) = journal.rsplit_once("\"stage\":\"stats:9\",\"artifacts\"").unwrap();
+                let (_, number) = record.split_once("\"read_bytes\":").unwrap();
+                number[..number.find(|it: char| !it.is_ascii_digit()).unwrap()].parse().unwrap()
+            };
             place.awari(&run).is(0);
-            let on_the_way = statistics();
+            let (on_the_way, read_on_the_way) = (statistics(), read_bytes());
             assert!(!on_the_way.contains("\"declined\":0}"), "{on_the_way}");
             fs::remove_file(place.path(&directory).join("stats/09.json")).unwrap();
             place.awari(&run).is(0);
             assert_eq!(statistics(), on_the_way, "{directory}");
+            assert_eq!(read_on_the_way < read_bytes(), method != "one-bit-dual", "{directory}: {read_on_the_way}");
             if method == "two-bit" {
                 fs::remove_dir_all(place.path(&directory)).unwrap();
                 place.awari(&format!("{run} --until process:9:4")).is(0);

@@ -325,6 +325,9 @@ fn games_are_read_and_written() {
             assert!(refused["message"].as_str().unwrap().contains("variant oware"), "{refused}");
         }
         assert_eq!(read("[Variant \"awari\"]\nF").await.0, 200);
+        // By those of oware the move is illegal, since it does not feed.
+        let (found, refused) = read("[Variant \"oware\"]\n[FEN \"1-0-0-0-0-0-0-0-0-0-0-0-24-23-S\"]\nA").await;
+        assert!(found == 400 && refused["message"].as_str().unwrap().contains("variant oware"), "{refused}");
         // Two stones circle until the position repeats; a further move is an error that names the repetition.
         let round = "[FEN \"1-0-0-0-0-0-1-0-0-0-0-0-23-23-S\"] AaBbCcDdEeFf AaB";
         let (status, game) = read(round).await;

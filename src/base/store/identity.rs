@@ -131,7 +131,7 @@ impl FileKind {
         matches!(self, FileKind::Bounds | FileKind::BoundCaptures | FileKind::BoundSnapshot)
     }
 
-    /// Whether it is a result, and not removed before a build ends.
+    /// Whether it is a result, rather than a file that a build makes for itself.
     pub(crate) const fn is_database(self) -> bool {
         matches!(self, FileKind::Database | FileKind::Bounds)
     }

@@ -43,9 +43,9 @@ const VERIFY_READS: f64 = 1.4;
 /// Nanoseconds to count statistics that the solver has not counted, 6.6 at 20 stones, and bytes read for that: blocks
 /// that stripes share more than once, 3.5 at 20 stones, 2.0 at 29.
 const STATS_NANOSECONDS: f64 = 5.6;
+const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 /// Nanoseconds to count the score of a position.
 const SCORES_NANOSECONDS: f64 = 0.4;
-const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 
 /// Captures in s stripes read the smaller databases s to this power times: in 4.4 stripes 1.65 times, in 6.2 2.2 times, in 8.7
 /// 2.6 times, in 12.0 3.45 times (26 to 29 stones), in 3.2 1.7 times (36 stones). Of fewer stones they read more: in 12.6
@@ -267,7 +267,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let read_bytes = scores(stones) + smaller.map(scores).sum::<f64>();
             (each * checked + VERIFY_READS * decode * positions, read_bytes, 0.0, 0.0)
         }
-        // The bounds have counted the choices, and verification counts the scores.
+        // The bounds have counted the choices, and verification counts the scores, unless the run was resumed between.
         StageClass::Stats if method.planes_in_memory().is_some_and(PlanesInMemory::has_wins) && settings.ranks == 1 => {
             match settings.verify {
                 Verify::None => ((SCORES_NANOSECONDS + decode) * positions, scores(stones), 0.0, 0.0),

@@ -123,7 +123,7 @@ impl PlanesInMemory {
     }
 
     /// Whether the wins are in memory, not behind a cache.
-    pub(crate) fn has_wins(self) -> bool {
+    pub fn has_wins(self) -> bool {
         self >= PlanesInMemory::Wins
     }
 

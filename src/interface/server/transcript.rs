@@ -68,12 +68,19 @@ pub(super) async fn read(
     let mut games = 0;
     let mut chosen = None;
     let wanted = query.game.map_or(1, |QueryNumber(number)| number);
+    let of_rules = |game: &Transcript| match game.variant() {
+        Some(other) if other != rules => {
+            let message =
+                format!("the game is of the variant {}, the databases are by the rules {}", other.name, rules.name);
+            let hint = "serve databases of that variant, or leave out the tag Variant";
+            Err(Refusal::new(StatusCode::BAD_REQUEST, "bad-transcript", message, hint))
+        }
+        _ => Ok(()),
+    };
+    // By the rules of the databases a move may be wrong that is right by those of the game.
     let tagged = (1..).zip(Transcript::games_by_variant(text)).find(|(number, _)| *number == wanted);
-    if let Some(other) = tagged.and_then(|(_, game)| game.ok()?.variant()).filter(|variant| *variant != rules) {
-        let message =
-            format!("the game is of the variant {}, the databases are by the rules {}", other.name, rules.name);
-        let hint = "serve databases of that variant, or leave out the tag Variant";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, "bad-transcript", message, hint));
+    if let Some((_, Ok(game))) = tagged {
+        of_rules(&game)?;
     }
     for game in Transcript::games(rules, text) {
         games += 1;
@@ -86,6 +93,7 @@ pub(super) async fn read(
         let message = format!("game: expected a number from 1 to {games}, found {wanted}");
         Refusal::new(StatusCode::BAD_REQUEST, "bad-query", message, "games are numbered from 1")
     })?;
+    of_rules(&transcript)?;
     let game = &transcript.game;
     let over = over(game).map(|(after, outcome)| Over {
         after,

@@ -101,6 +101,12 @@ impl<'a> SeedsReader<'a> {
         self.read_parts(parts)
     }
 
+    /// As [`read`](Self::read), of words that are not followed by others, by any thread.
+    pub(crate) fn read_some(&self, bound: u32, words: Range<usize>, into: &mut [u64]) -> Result<()> {
+        let parts = self.parts(bound, words, into).into_iter().map(|(words, into)| (words, into, None));
+        self.read_parts(parts.collect()).map(drop)
+    }
+
     /// Returns the words of the file for words of the plane of a bound: those in each group.
     fn words_of(&self, bound: u32, words: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let first = self.groups.partition_point(|group| group.words.end <= words.start);

@@ -18,6 +18,7 @@ use crate::text::terminal::say;
 use book::OpeningBook;
 use book_comparison::{BookComparison, ComparedMove};
 use disk::{Disk, RealDisk};
+use game::Rules;
 use game::notation::Side;
 use game::play::Game;
 use game::transcript::{Transcript, is_moves, side_name};
@@ -163,17 +164,14 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let oracle = oracle(&disk, args.dir.as_deref(), args.rules)?;
     let rules = *oracle.rules();
     let games = read(&disk, &args.text)?;
-    for (number, game) in (1..).zip(Transcript::games_by_variant(&games)) {
-        let variant = game.ok().and_then(|game| game.variant()).filter(|variant| *variant != rules);
-        if let Some(variant) = variant.filter(|_| args.game.is_none_or(|chosen| chosen == number)) {
-            say(format_args!(
-                "game {number} is of the variant {}, and is analyzed by the rules {}",
-                variant.name, rules.name
-            ));
-        }
-    }
     // The last one may be invalid: better said before the first one is analyzed.
-    let count = Transcript::games(rules, &games).try_fold(0, |count, game| game.map(|_| count + 1))?;
+    let counted = Transcript::games(rules, &games).try_fold(0, |count, game| game.map(|_| count + 1));
+    if counted.is_err() {
+        // A move may be wrong by these rules alone.
+        let others = Transcript::games_by_variant(&games).flatten().filter_map(|game| warn_of_variant(&game, rules));
+        others.take(1).for_each(|warning| say(format_args!("a game {warning}")));
+    }
+    let count = counted?;
     let chosen = match args.game {
         None => 0..count.max(1),
         Some(number) if (1..=count).contains(&(number as usize)) => number as usize - 1..number as usize,
@@ -187,6 +185,10 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     for (number, transcript) in (1..).zip(all).take(chosen.end).skip(chosen.start) {
         let transcript = transcript?;
         let place = GameInText { number, count };
+        let subject = if count > 1 { format!("game {number}") } else { "the game".to_owned() };
+        if let Some(warning) = warn_of_variant(&transcript, rules) {
+            say(format_args!("{subject} {warning}"));
+        }
         let moves = analyze(&analyst, book.as_ref(), &transcript.game)?;
         has_moves |= !moves.is_empty();
         let comparison = book.is_some().then(|| BookComparison::new(&moves));
@@ -211,6 +213,12 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         return Ok(Exit::NoAnswer);
     }
     Ok(analyst.exit())
+}
+
+/// Returns what is to be said of a game of another variant.
+fn warn_of_variant(transcript: &Transcript, rules: Rules) -> Option<String> {
+    let variant = transcript.variant().filter(|variant| *variant != rules)?;
+    Some(format!("is of the variant {}, and is analyzed by the rules {}", variant.name, rules.name))
 }
 
 /// The place of a game in its text.
