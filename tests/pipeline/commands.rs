@@ -328,6 +328,43 @@ fn statistics_are_the_published_ones() {
     assert_eq!(again.out, json.out);
 }
 
+/// The manual lists the fields of objects, and those of objects in their lists.
+#[test]
+fn the_manual_lists_the_fields_of_json() {
+    let manual = fs::read_to_string(tests::root().join("docs/manual.md")).unwrap();
+    let section = manual.split("## JSON of commands").nth(1).unwrap().split("\n## ").next().unwrap();
+    let place = TestDirectory::built(6);
+    place.awari("run m.toml --dir other").is(0);
+    fs::write(place.path("game.ogn"), "1. F f 2. E").unwrap();
+    let commands = [
+        ("probe", "probe --dir run --json 0 0 0 0 0 2 1 0 0 0 0 0".to_owned()),
+        ("probe", "probe --dir run --json --nodes 1000 4 4 4 4 4 4 4 4 4 4 4 4".to_owned()),
+        ("analyze", "analyze --dir run --json --nodes 1000 game.ogn".to_owned()),
+        ("compare", "compare --dir run --dir other --json".to_owned()),
+        ("plan", "plan m.toml --dir new --json".to_owned()),
+        ("explain", "explain m.toml sweep:6 --dir new --json".to_owned()),
+        ("status", "status --dir run --json".to_owned()),
+        ("gc", "gc --dir run --json".to_owned()),
+    ];
+    for (name, command) in commands {
+        let row = section.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap();
+        let found = place.awari(&command).out;
+        let found: Value = serde_json::from_str(&found).unwrap_or_else(|_| panic!("{command}: {found}"));
+        let objects = match &found {
+            Value::Array(all) => all.iter().take(1).collect::<Vec<_>>(),
+            one => {
+                let inside = one.as_object().unwrap().values().filter_map(|value| value.as_array()?.first());
+                std::iter::once(one).chain(inside).collect()
+            }
+        };
+        // Predictions and reasons are described where they are printed as text.
+        let described = if ["plan", "explain"].contains(&name) { 1 } else { objects.len() };
+        for field in objects[..described].iter().filter_map(|one| one.as_object()).flat_map(|object| object.keys()) {
+            assert!(row.contains(&format!("`{field}`")), "{command}: {field} is not in the manual");
+        }
+    }
+}
+
 /// The stages of a solver count choices on the way, a run without them reads the files.
 #[test]
 fn statistics_do_not_depend_on_who_counts() {
