@@ -234,8 +234,9 @@ fn jobs_survive_limits_and_kills() {
     let expected = MpiBuild::new("all", "sweep", 14).finish(None);
     let slurm = Slurm::start();
 
-    // A job with a limit of a minute, so large that it does not end within, and of one rank, so that it does not disturb.
-    let large = MpiBuild::new("all", "sweep", 21);
+    // A job with a limit of a minute, so large that it does not end within on a fast machine, and of one rank, so that it does not
+    // disturb.
+    let large = MpiBuild::new("all", "two-bit", 25);
     let limited = SlurmJob::submit(&slurm, &large, 1, |script| {
         let limited = script.replace("--signal=USR1@600", "--signal=USR1@60\n#SBATCH --time=1");
         assert_ne!(limited, script);
