@@ -70,6 +70,11 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let snapshot = BoundSnapshot { build, index: &index, context };
     let resumed = snapshot.read(&state)?;
     tracing::info!(resumed, threads = context.threads(), "state ready after {:.3} s", timer.elapsed().as_secs_f64());
+    let seeds_groups = PlaneFile::CandidateSeeds.groups(&index);
+    // Of the highest bound they are positions without captures.
+    let counts_losses = state.captures.is_some() && bound < stones;
+    let input = || SeedsReader::input(context, settings, &index, PlaneFile::CandidateSeeds, &seeds_groups);
+    let seeds = counts_losses.then(input).transpose()?;
     let before = state.solver.page_counts().unwrap_or_default();
     let watch = SolverProgress::bound(context, index.positions(), bound, stones);
     timer.restart();
@@ -92,11 +97,6 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     let mut won = PlaneWriter::output(context, settings, &index, PlaneFile::Won(bound))?;
     let mut lost = PlaneWriter::output(context, settings, &index, PlaneFile::Lost(bound))?;
     let (mut won_count, mut lost_count, kernel) = (0, 0, BitKernel::detect());
-    let seeds_groups = PlaneFile::CandidateSeeds.groups(&index);
-    // Of the highest bound they are positions without captures.
-    let counts_losses = state.captures.is_some() && bound < stones;
-    let input = || SeedsReader::input(context, settings, &index, PlaneFile::CandidateSeeds, &seeds_groups);
-    let seeds = counts_losses.then(input).transpose()?;
     state.harvest(
         bound,
         seeds.as_ref(),

@@ -160,7 +160,7 @@ impl TranspositionTable {
         self.generation.store(generation, Ordering::Relaxed);
     }
 
-    /// The words by which the share of entries of a search is told.
+    /// The words in which entries are counted, to estimate how full the table is.
     fn sample(&self) -> impl Iterator<Item = &AtomicU64> {
         self.lines[..SAMPLE_LINES].iter().flat_map(|line| &line.0)
     }

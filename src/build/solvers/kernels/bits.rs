@@ -86,8 +86,8 @@ impl WonRow {
     }
 }
 
-/// Appends the nonzero ones of some words, with their numbers from `first` on. Which they are is not foreseen by a processor, so
-/// there is no branch for each.
+/// Appends the nonzero words, numbered from `first` on. A processor cannot predict which words are zero, so there is no branch for
+/// each.
 #[inline(always)]
 pub(crate) fn list(first: u32, words: &[u64], into: &mut Vec<(u32, u64)>) {
     let mut end = into.len();
@@ -272,7 +272,7 @@ fn push_row_by_eights(
     for &(at, bits) in lost {
         let pieces = push.first[at as usize] as usize..push.first[at as usize + 1] as usize;
         let (from, to) = (&push.from[pieces.clone()], &push.to[pieces]);
-        // Of up to 64 pieces at once, so that one loop ends where several would end unforeseen.
+        // 64 pieces at a time: the end of one loop is mispredicted, not that of each eight.
         for (from, to) in from.chunks(64).zip(to.chunks(64)) {
             let mut all = 0;
             for (shift, from) in (0..).step_by(8).zip(from.chunks(8)) {

@@ -215,7 +215,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     Ok(analyst.exit())
 }
 
-/// Returns what is to be said of a game of another variant.
+/// Returns a warning if a game is of another variant.
 fn warn_of_variant(transcript: &Transcript, rules: Rules) -> Option<String> {
     let variant = transcript.variant().filter(|variant| *variant != rules)?;
     Some(format!("is of the variant {}, and is analyzed by the rules {}", variant.name, rules.name))
