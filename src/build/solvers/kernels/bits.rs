@@ -3,6 +3,7 @@
 
 mod bytes;
 mod transpose;
+pub(crate) mod words;
 mod x86_64;
 
 use super::bit_maps::{Pull, Push};
@@ -151,6 +152,23 @@ impl BitKernel {
             BitKernel::Portable => push_row(lost, push, won, compress, expand),
             BitKernel::Avx2 => x86_64::push_row_avx2(lost, push, won),
             BitKernel::Avx512 => x86_64::push_row_avx512(lost, push, won),
+        }
+    }
+
+    /// Appends words, ascending by their numbers. `count` is [`words::encoded_count`] of them.
+    pub(crate) fn encode_words(self, list: &[(u32, u64)], count: usize, bytes: &mut Vec<u8>) {
+        match self {
+            BitKernel::Portable => words::encode(list, count, bytes, words::squeeze),
+            BitKernel::Avx2 | BitKernel::Avx512 => x86_64::encode_words_bmi2(list, count, bytes),
+        }
+    }
+
+    /// Decodes `count` words into `list`, whose numbers then do not descend. Returns the length of the encoding, or `None` if
+    /// there are fewer bytes.
+    pub(crate) fn decode_words(self, bytes: &[u8], count: usize, list: &mut Vec<(u32, u64)>) -> Option<usize> {
+        match self {
+            BitKernel::Portable => words::decode(bytes, count, list, words::spread),
+            BitKernel::Avx2 | BitKernel::Avx512 => x86_64::decode_words_bmi2(bytes, count, list),
         }
     }
 }

@@ -51,6 +51,16 @@ impl PlaneSlab {
         self.rows * self.row_words
     }
 
+    /// Whether its rows have all these bits, of words whose numbers do not descend.
+    pub(crate) fn has_bits(&self, bits: &[(u32, u64)]) -> bool {
+        let Some(&(most, _)) = bits.last() else { return true };
+        let before = most as usize * WORD;
+        let of_last = bits.iter().rev().take_while(|&&(word, _)| word == most);
+        before < self.columns
+            && (self.columns - before >= WORD
+                || of_last.fold(0, |all, (_, bits)| all | bits) >> (self.columns - before) == 0)
+    }
+
     /// Log2 of the words of a row that share a bit in a change mask: a row has at most 64 such groups.
     #[inline]
     pub(crate) fn share_shift(&self) -> u32 {

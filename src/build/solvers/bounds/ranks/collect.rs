@@ -4,9 +4,8 @@
 //! message of a round is received, those of the round before were, so that a rank is ahead of another by one round at most.
 
 use super::log::DecisionLog;
-use super::message::{BoundMessage, read};
-use crate::bounds::{PlaneLayout, PlaneUnit};
-use crate::kernels::tables::CHUNK;
+use super::message::{BoundMessage, EncodedBits, read};
+use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use crate::ranks::varint::Malformed;
 use messaging::{CommunicationError, Communicator, Result};
 use std::ops::{ControlFlow, Range};
@@ -100,7 +99,7 @@ fn exchange(
             buffer.clear();
             buffer.resize(band.words.len(), 0);
             for (rank, piece) in pieces.iter().enumerate() {
-                add(layout, &band.words, &piece[1..], &mut buffer).map_err(|Malformed| unexpected(rank))?;
+                add(log.kernel, layout, &band.words, &piece[1..], &mut buffer).map_err(|Malformed| unexpected(rank))?;
             }
             sink(PlaneRun::Words(&mut buffer))
         };
@@ -122,7 +121,7 @@ fn piece(log: &DecisionLog, layout: &PlaneLayout, units: &[PlaneUnit], band: &Wo
         let mut bound_message = log.of_unit(number);
         let words = &units[number].words;
         if words.start < band.words.start || band.words.end < words.end {
-            bound_message = only(layout, &bound_message, &band.words);
+            bound_message = only(log.kernel, layout, &bound_message, &band.words);
         }
         if !bound_message.is_empty() {
             piece.extend_from_slice(&(bound_message.len() as u32).to_le_bytes());
@@ -133,14 +132,17 @@ fn piece(log: &DecisionLog, layout: &PlaneLayout, units: &[PlaneUnit], band: &Wo
 }
 
 /// Returns the bits of a log that are in some words.
-fn only(layout: &PlaneLayout, bound_message: &[u8], words: &Range<usize>) -> Vec<u8> {
-    let (mut only, mut inside) = (BoundMessage::default(), Vec::new());
-    let read = read(bound_message, |row, bits| {
+fn only(kernel: BitKernel, layout: &PlaneLayout, bound_message: &[u8], words: &Range<usize>) -> Vec<u8> {
+    let (mut only, mut inside, mut encoded) = (BoundMessage::default(), Vec::new(), EncodedBits::default());
+    let read = read(kernel, bound_message, |row, bits| {
         let (slab, in_slab) = row_location(layout, row).ok_or(Malformed)?;
         let first = layout.slabs()[slab].word(in_slab);
         inside.clear();
-        inside.extend(bits.iter().filter(|&&(word, _)| words.contains(&(first + word as usize))));
-        only.write(row, &inside);
+        // Fillers of the encoding have no bits.
+        let of_words = |&&(word, bits): &&(u32, u64)| bits != 0 && words.contains(&(first + word as usize));
+        inside.extend(bits.iter().filter(of_words));
+        encoded.encode(kernel, &inside);
+        only.append(row, &encoded);
         Ok(())
     });
     read.expect("a log is what this rank wrote");
@@ -148,23 +150,29 @@ fn only(layout: &PlaneLayout, bound_message: &[u8], words: &Range<usize>) -> Vec
 }
 
 /// Adds the bits of a piece to words of a plane.
-fn add(layout: &PlaneLayout, words: &Range<usize>, mut piece: &[u8], to: &mut [u64]) -> Result<(), Malformed> {
+fn add(
+    kernel: BitKernel,
+    layout: &PlaneLayout,
+    words: &Range<usize>,
+    mut piece: &[u8],
+    to: &mut [u64],
+) -> Result<(), Malformed> {
     while !piece.is_empty() {
         let (length, rest) = piece.split_first_chunk().ok_or(Malformed)?;
         let (bound_message, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Malformed)?;
         piece = rest;
-        read(bound_message, |row, bits| {
+        read(kernel, bound_message, |row, bits| {
             let (slab, row) = row_location(layout, row).ok_or(Malformed)?;
             let slab = &layout.slabs()[slab];
-            for &(word, bits) in bits {
-                let behind = (slab.columns as u64).saturating_sub(u64::from(word) * CHUNK as u64);
-                let is_inside = behind >= CHUNK as u64 || bits >> behind == 0;
-                let at = slab.word(row) + word as usize;
-                if word as usize >= slab.row_words || !is_inside || !words.contains(&at) {
-                    return Err(Malformed);
-                }
-                to[at - words.start] |= bits;
+            // Fillers before the first word with bits may be outside the words.
+            let bits = &bits[bits.iter().position(|&(_, bits)| bits != 0).ok_or(Malformed)?..];
+            let (Some(&(least, _)), Some(&(most, _))) = (bits.first(), bits.last()) else { return Err(Malformed) };
+            let first = slab.word(row);
+            let place = |word: u32| first + word as usize;
+            if !slab.has_bits(bits) || !words.contains(&place(least)) || !words.contains(&place(most)) {
+                return Err(Malformed);
             }
+            bits.iter().for_each(|&(word, bits)| to[place(word) - words.start] |= bits);
             Ok(())
         })?;
     }

@@ -1,16 +1,12 @@
 //! Encoding of the set bits of rows in messages.
 //!
-//! A row is the difference of its number, counted over all slabs, from that of the row before (zigzag). Then follow
-//! twice the number of columns, and each column as its distance from the one before, less one; or, if words have many
-//! bits, twice the number of words plus one, and each word as its distance from the one before, less one, with its 64
-//! bits, little-endian. Numbers are varints. A bit takes a byte if every tenth to hundredth column has one, less if
-//! more have, and two bytes if fewer have.
+//! A row is the difference of its number, counted over all slabs, from that of the row before (zigzag), the number of its words with
+//! set bits, and these words (`kernels/bits/words.rs`). Both numbers are varints. A bit takes a byte if every tenth to hundredth
+//! column has one, less if more have, and three bytes if fewer have.
 
-use crate::layout::plane::WORD;
+use crate::bounds::BitKernel;
+use crate::kernels::bits::words::encoded_count;
 use crate::ranks::varint::{self, Malformed};
-
-/// Most listed columns of a word, on average: a mask takes about as many bytes.
-const LISTED_MAX: usize = 9;
 
 /// Encoder of a message: rows and their set bits.
 #[derive(Debug, Default)]
@@ -24,33 +20,25 @@ pub(super) struct BoundMessage {
 pub(super) struct EncodedBits(Vec<u8>);
 
 impl EncodedBits {
-    /// Encodes words of a row, ascending.
-    pub(super) fn encode(&mut self, bits: &[(u32, u64)]) {
+    /// Encodes words of a row that are not zero, ascending.
+    pub(super) fn encode(&mut self, kernel: BitKernel, bits: &[(u32, u64)]) {
         self.0.clear();
-        push_bits(&mut self.0, bits);
+        let count = encoded_count(bits);
+        if count > 0 {
+            varint::push(&mut self.0, count as u64);
+            kernel.encode_words(bits, count, &mut self.0);
+        }
     }
 }
 
 impl BoundMessage {
-    /// Appends words of a row, ascending.
-    pub(super) fn write(&mut self, row: u32, bits: &[(u32, u64)]) {
-        if bits.iter().any(|&(_, bits)| bits != 0) {
-            self.begin(row);
-            push_bits(&mut self.bytes, bits);
-        }
-    }
-
-    /// Appends words of a row that are encoded, if any bit is set.
+    /// Appends words of a row, if there are any.
     pub(super) fn append(&mut self, row: u32, encoded: &EncodedBits) {
         if !encoded.0.is_empty() {
-            self.begin(row);
+            varint::push_gap(&mut self.bytes, self.row.into(), row.into());
+            self.row = row;
             self.bytes.extend_from_slice(&encoded.0);
         }
-    }
-
-    fn begin(&mut self, row: u32) {
-        varint::push_gap(&mut self.bytes, self.row.into(), row.into());
-        self.row = row;
     }
 
     /// Length in bytes.
@@ -70,38 +58,9 @@ impl BoundMessage {
     }
 }
 
-/// Encodes words of a row, ascending; nothing if no bit is set.
-fn push_bits(bytes: &mut Vec<u8>, bits: &[(u32, u64)]) {
-    let columns: usize = bits.iter().map(|(_, bits)| bits.count_ones() as usize).sum();
-    if columns == 0 {
-        return;
-    }
-    let mut push = |number: u32| varint::push(bytes, number.into());
-    if columns <= LISTED_MAX * bits.len() {
-        push((columns << 1) as u32);
-        let mut next = 0;
-        for &(word, bits) in bits {
-            let mut left = bits;
-            while left != 0 {
-                let column = word * WORD as u32 + left.trailing_zeros();
-                left &= left - 1;
-                push(column - next);
-                next = column + 1;
-            }
-        }
-    } else {
-        push((bits.len() << 1 | 1) as u32);
-        let mut next = 0;
-        for &(word, bits) in bits {
-            varint::push(bytes, (word - next).into());
-            bytes.extend_from_slice(&bits.to_le_bytes());
-            next = word + 1;
-        }
-    }
-}
-
-/// Decodes a message of [`BoundMessage::write`]: row by row, words ascending.
+/// Decodes a message: row by row, words in the order of their numbers, which do not descend.
 pub(super) fn read(
+    kernel: BitKernel,
     mut bytes: &[u8],
     mut visit: impl FnMut(u32, &[(u32, u64)]) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
@@ -109,32 +68,12 @@ pub(super) fn read(
     let mut words: Vec<(u32, u64)> = Vec::new();
     while !bytes.is_empty() {
         row = varint::take_gap(&mut bytes, row.into())?.try_into().map_err(|_| Malformed)?;
-        let count = take_number(&mut bytes)?;
-        let is_listed = count & 1 == 0;
-        let mut next = 0u32;
-        words.clear();
-        // Each takes at least a byte, which bounds the count by the length of the message.
-        for _ in 0..count >> 1 {
-            let at = next.checked_add(take_number(&mut bytes)?).ok_or(Malformed)?;
-            next = at.checked_add(1).ok_or(Malformed)?;
-            if is_listed {
-                let (word, bit) = (at / WORD as u32, 1 << (at % WORD as u32));
-                match words.last_mut() {
-                    Some((last, bits)) if *last == word => *bits |= bit,
-                    _ => words.push((word, bit)),
-                }
-            } else {
-                words.push((at, u64::from_le_bytes(*varint::take_bytes(&mut bytes)?)));
-            }
-        }
+        let count = varint::take(&mut bytes)?.try_into().map_err(|_| Malformed)?;
+        let length = kernel.decode_words(bytes, count, &mut words).ok_or(Malformed)?;
+        bytes = &bytes[length..];
         visit(row, &words)?;
     }
     Ok(())
-}
-
-#[inline]
-fn take_number(bytes: &mut &[u8]) -> Result<u32, Malformed> {
-    varint::take(bytes)?.try_into().map_err(|_| Malformed)
 }
 
 #[cfg(test)]
@@ -146,14 +85,18 @@ mod tests {
         let noise = |at: u64| (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 % 64);
         let rows: Vec<(u32, Vec<(u32, u64)>)> = vec![
             (5, vec![(0, 1)]),
-            (6, vec![(0, 1 << 63), (1, 1), (90, 0x8001), (70_000, 1)]),
+            (6, vec![(0, 1 << 63), (1, 1), (90, 0x8001), (100, 1)]),
             (25_000_000, (0..40).map(|at| (at, u64::MAX)).collect()),
             (24_999_999, (0..90).map(|at| (7 * at, noise(at.into()))).collect()),
             (0, (0..50).map(|at| (3 * at, 1 << at)).collect()),
-            (3, vec![(9, 0)]),
+            (3, vec![]),
         ];
-        let mut bound_message = BoundMessage::default();
-        rows.iter().for_each(|(row, bits)| bound_message.write(*row, bits));
+        let kernel = BitKernel::detect();
+        let (mut bound_message, mut encoded) = (BoundMessage::default(), EncodedBits::default());
+        for (row, bits) in &rows {
+            encoded.encode(kernel, bits);
+            bound_message.append(*row, &encoded);
+        }
         let bytes = bound_message.take();
         assert_eq!(bound_message.len(), 0);
         let mut found = Vec::new();
@@ -161,18 +104,18 @@ mod tests {
             found.push((row, bits.to_vec()));
             Ok(())
         };
-        read(&bytes, &mut keep).unwrap();
+        read(kernel, &bytes, &mut keep).unwrap();
         assert_eq!(found, rows[..5]);
         // A truncated message is never read as a whole one.
         for length in 0..bytes.len() {
             let mut read_bits = 0;
-            let cut = read(&bytes[..length], |_, bits| {
+            let cut = read(kernel, &bytes[..length], |_, bits| {
                 read_bits += bits.len();
                 Ok(())
             });
             assert!(cut == Err(Malformed) || read_bits < 185, "{length} of {}", bytes.len());
         }
-        assert_eq!(read(&[0xff; 9], |_, _| Ok(())), Err(Malformed));
-        assert_eq!(read(&[0, 2, 0xff, 0xff, 0xff, 0xff, 0x0f], |_, _| Ok(())), Err(Malformed));
+        assert_eq!(read(kernel, &[0xff; 9], |_, _| Ok(())), Err(Malformed));
+        assert_eq!(read(kernel, &[0, 0xff, 0xff, 0xff, 0xff, 0x0f], |_, _| Ok(())), Err(Malformed));
     }
 }

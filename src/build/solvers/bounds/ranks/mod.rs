@@ -50,6 +50,7 @@ pub struct RankPlanes<W, E> {
     ranks: usize,
     layout: PlaneLayout,
     wins_layout: PlaneLayout,
+    kernel: BitKernel,
     solver: Solver<KeptWins<W>, OwnedCandidates<E>, E>,
     /// The first failure of the storage of this rank while a bound was solved.
     failed: Option<E>,
@@ -124,10 +125,11 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
         let layout = PlaneLayout::new(index, Orientation::MoverMajor);
         let wins_layout = PlaneLayout::new(index, Orientation::OpponentMajor);
         let units: Vec<_> = layout.units().iter().flat_map(|unit| owned(&layout, unit, partition, rank)).collect();
-        let wins = KeptWins::none(&wins_layout, RowKeepers::new(&tables, partition), rank, words)?;
-        let candidates = OwnedCandidates::none(&layout, candidates(&units)?);
+        let keepers = RowKeepers::new(&tables, partition);
+        let wins = KeptWins::none(&wins_layout, keepers, (rank, kernel), words)?;
+        let candidates = OwnedCandidates::none(&layout, candidates(&units)?, kernel);
         let solver = Solver::of_units(tables, index.clone(), kernel, wins, candidates, units);
-        let planes = RankPlanes { rank, ranks: partition.ranks(), layout, wins_layout, solver, failed: None };
+        let planes = RankPlanes { rank, ranks: partition.ranks(), layout, wins_layout, kernel, solver, failed: None };
         planes.settle();
         Ok(planes)
     }
@@ -290,7 +292,7 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
     /// Adds the wins that another rank sent.
     fn take_in(&self, bound_message: &[u8]) -> Result<(), Malformed> {
         self.solver.add_rows(|add| {
-            message::read(bound_message, |row, bits| {
+            message::read(self.kernel, bound_message, |row, bits| {
                 let (slab, row) = row_location(&self.wins_layout, row).ok_or(Malformed)?;
                 if !self.solver.wins().takes(slab, row, bits) {
                     return Err(Malformed);

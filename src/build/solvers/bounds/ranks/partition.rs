@@ -13,7 +13,6 @@
 
 use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks};
 use game::{PositionSet, Slab};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Partition of the rows of one database. A function of the database and the number of ranks.
@@ -105,7 +104,7 @@ impl RowPartition {
     }
 
     /// Returns, by slab, the rows that moves from the rows of a rank lead to.
-    fn held(&self, tables: &Tables, rank: usize) -> Vec<RowSet> {
+    pub(super) fn held(&self, tables: &Tables, rank: usize) -> Vec<RowSet> {
         let stones = self.slabs.len() as u32 - 1;
         let mut words: Vec<_> = self.slabs.iter().map(|slab| vec![0u64; chunks(slab.opponent_halves)]).collect();
         for mover in 0..=stones {
@@ -118,11 +117,6 @@ impl RowPartition {
             }
         }
         words.into_iter().map(RowSet::new).collect()
-    }
-
-    /// Returns [`held`](Self::held) of every rank.
-    pub(crate) fn held_by_all(&self, tables: &Tables) -> Vec<Vec<RowSet>> {
-        (0..self.ranks()).into_par_iter().map(|rank| self.held(tables, rank)).collect()
     }
 }
 
@@ -139,9 +133,19 @@ impl RowSet {
         RowSet { words, before, count }
     }
 
-    /// Returns the bit mask of the rows of a chunk.
-    pub(crate) fn of(&self, chunk: usize) -> u64 {
-        self.words[chunk]
+    /// Creates the set of those of `count` rows that are chosen.
+    pub(crate) fn of_rows(count: usize, is_chosen: impl Fn(usize) -> bool) -> RowSet {
+        let chunk = |first: usize| {
+            let rows = first..count.min(first + CHUNK);
+            rows.filter(|&row| is_chosen(row)).fold(0, |mask, row| mask | 1 << (row - first))
+        };
+        RowSet::new((0..count).step_by(CHUNK).map(chunk).collect())
+    }
+
+    /// Iterates over its rows, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let chunks = (0..).step_by(CHUNK).zip(&self.words);
+        chunks.flat_map(|(first, &mask)| (0..CHUNK).filter(move |row| mask >> row & 1 == 1).map(move |row| first + row))
     }
 
     /// Whether a row is in the set.
@@ -250,7 +254,8 @@ mod tests {
         let (set, stones) = (PositionSet::REACHABLE, 10);
         let tables = Tables::new(Rules::AWARI, set, stones);
         let partition = RowPartition::new(stones, set, 3);
-        for (rank, held) in partition.held_by_all(&tables).iter().enumerate() {
+        for rank in 0..partition.ranks() {
+            let held = partition.held(&tables, rank);
             for mover in 0..=stones {
                 let rows = partition.rows(rank, mover).map(as_usize);
                 let moves = rows.flat_map(|rows| &tables.rows(mover)[rows]).flatten();

@@ -1,7 +1,7 @@
 //! What each rank owns and keeps of a database, without planes: for the planner.
 
 use super::partition::RowPartition;
-use super::wins::RowKeepers;
+use super::wins::{RowKeepers, mask_bytes};
 use crate::bounds::PlaneLayout;
 use crate::kernels::tables::Tables;
 use game::{Orientation, PositionSet};
@@ -31,24 +31,30 @@ pub fn plane_shares(tables: &Tables, set: PositionSet, stones: u32, ranks: usize
     let keepers = RowKeepers::new(tables, &partition);
     let [candidates, wins] = [Orientation::MoverMajor, Orientation::OpponentMajor]
         .map(|orientation| PlaneLayout::of_slabs(partition.slabs(), orientation));
+    // By rank, the words that it keeps.
+    let mut kept_words = vec![0; ranks];
+    for slab in wins.slabs() {
+        for row in 0..slab.rows {
+            keepers.keep(slab.first_row + row).for_each(|rank| kept_words[rank] += slab.row_words as u64);
+        }
+    }
     let share = |rank: usize| {
         let owned = candidates.slabs().iter().zip(partition.slabs());
         let owned = owned.map(|(plane, slab)| partition.row_count(rank, slab.mover_stones) * plane.row_words as u64);
-        let kept = wins.slabs().iter().zip(keepers.of(rank)).map(|(plane, kept)| kept.count as usize * plane.row_words);
         PlaneShare {
             positions: partition.positions(rank),
             candidates_bytes: owned.sum::<u64>() * WORD_BYTES,
-            wins_bytes: kept.sum::<usize>() as u64 * WORD_BYTES,
+            wins_bytes: kept_words[rank] * WORD_BYTES,
         }
     };
     (0..ranks).map(share).collect()
 }
 
-/// Returns the bytes with which every rank remembers which rows each rank keeps, and which it reports.
+/// Returns the bytes with which every rank remembers which ranks keep each row, and which rows it keeps and reports.
 pub fn keepers_bytes(layout: &PlaneLayout, ranks: usize) -> u64 {
-    // A bit a row and rank, half as much again for counts, and a bit a row.
+    // A mask a row, and two sets: each a bit a row, and half as much again for counts.
     let chunks: u64 = layout.slabs().iter().map(|slab| slab.rows.div_ceil(64) as u64).sum();
-    chunks * (ranks as u64 * (8 + 4) + 8)
+    (layout.rows() * mask_bytes(ranks)) as u64 + chunks * 2 * (8 + 4)
 }
 
 #[cfg(test)]

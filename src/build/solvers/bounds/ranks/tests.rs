@@ -2,6 +2,7 @@
 
 use super::collect::{collect_plane, row_location};
 use super::log::DecisionLog;
+use super::message::EncodedBits;
 use super::{
     Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition, SuperstepMessage, Vote, solve_in_memory,
 };
@@ -159,20 +160,24 @@ fn rows_of_wins_are_reported_once() {
 fn a_sink_may_stop_a_collection() {
     let index = Index::new(22, PositionSet::All);
     let layout = PlaneLayout::new(&index, Orientation::OpponentMajor);
-    let rows: Vec<_> = (0..layout.rows() as u32).step_by(97).map(|row| row_location(&layout, row).unwrap()).collect();
+    let rows: Vec<_> =
+        (0..layout.rows() as u32).rev().step_by(97).map(|row| row_location(&layout, row).unwrap()).collect();
     let bit = |slab: usize, number: usize| 1 << (number % layout.slabs()[slab].columns.min(6));
-    // Cut within rows and units; rank 1 gets nothing.
+    // Cut within rows and units, the last row behind its first thousand words; rank 1 gets nothing.
     let (first, end) = (layout.words() / 5 + 1, layout.words());
-    let ranges = [0..first, first..first, first..first + 3, first + 3..end];
+    let ranges = [0..first, first..first, first..first + 3, first + 3..end - 100, end - 100..end];
     let mut runs = 0;
     for stop_at in [0, 1, 2, 3, usize::MAX] {
-        let took = job(4, 1, NetworkFaults::none(), |end| {
-            let mut log = DecisionLog::new(&layout);
-            // Rank 2 has nothing to say.
+        let took = job(5, 1, NetworkFaults::none(), |end| {
+            let mut log = DecisionLog::new(&layout, BitKernel::detect());
+            let mut encoded = EncodedBits::default();
+            // Ranks 2 and 4 have nothing to say.
             for (number, &(slab, row)) in
                 rows.iter().enumerate().filter(|(number, _)| [0, 1, 3][number % 3] == end.rank())
             {
-                log.write(slab, row, &[(0, bit(slab, number))]);
+                let bits = [(0, bit(slab, number)), (layout.slabs()[slab].row_words as u32 - 1, 1)];
+                encoded.encode(log.kernel, if bits[0].0 == bits[1].0 { &bits[..1] } else { &bits });
+                log.write(slab, row, &encoded);
             }
             let (mut count, mut words, rank) = (0, Vec::new(), end.rank());
             let mut sink = |run: PlaneRun| {
@@ -186,14 +191,17 @@ fn a_sink_may_stop_a_collection() {
             let all = collect_plane(&mut log, &layout, &ranges, end, &mut sink).unwrap();
             assert_eq!(all, stop_at == usize::MAX);
             // What comes next is not mistaken.
-            assert_eq!(end.sum(&[1]).unwrap(), [4]);
+            assert_eq!(end.sum(&[1]).unwrap(), [5]);
             (count, words)
         });
         runs = took[3].0;
         if stop_at == usize::MAX {
             let mut expected = vec![0; layout.words()];
             for (number, &(slab, row)) in rows.iter().enumerate() {
-                expected[layout.slabs()[slab].word(row)] = bit(slab, number);
+                let layout = &layout.slabs()[slab];
+                let words = &mut expected[layout.word(row)..][..layout.row_words];
+                words[layout.row_words - 1] = 1;
+                words[0] = bit(slab, number);
             }
             let found: Vec<u64> = took.into_iter().flat_map(|(_, words)| words).collect();
             assert!(found == expected);
@@ -226,9 +234,14 @@ fn malformed_messages_are_refused() {
     let (set, stones) = (PositionSet::All, 5);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let calm = Vote { found: 0, lost: 0, rows: 0, stop: 0 };
-    // A row that does not exist, a column behind the last, a truncated message, an unknown message.
-    let messages =
-        [vec![0, 0xfe, 0xff, 0xff, 0x0f, 2, 0], vec![0, 0, 2, 0xff, 0x7f], calm.with(&[vec![0, 4, 0]]), vec![9]];
+    // A row that does not exist, a word and a column behind the last, a truncated message, an unknown message.
+    let messages = [
+        vec![0, 0xfe, 0xff, 0xff, 0x0f, 1, 0, 1, 1],
+        vec![0, 0, 1, 0xfe, 1, 1],
+        vec![0, 0, 1, 0, 0x80, 0x80],
+        calm.with(&[vec![0, 2, 0]]),
+        vec![9],
+    ];
     for message in messages {
         let refused = job(2, 1, NetworkFaults::none(), |end| {
             if end.rank() == 1 {

@@ -6,11 +6,12 @@
 use super::log::DecisionLog;
 use super::message::{BoundMessage, EncodedBits};
 use super::partition::{RowPartition, RowSet};
-use crate::bounds::{PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Wins};
+use crate::bounds::{BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Wins};
 use crate::huge_pages::Words;
 use crate::kernels::cpu;
 use crate::kernels::tables::{CHUNK, Tables};
 use crate::word_update::WordUpdate;
+use rayon::prelude::*;
 use std::iter;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,47 +24,76 @@ const LONG_MESSAGE_BYTES: usize = 4 << 10;
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// The rows of wins that each rank keeps. A function of the database and the number of ranks.
+/// The ranks that keep each row of wins. A function of the database and the number of ranks.
 #[derive(Debug)]
 pub(super) struct RowKeepers {
-    /// By rank and slab.
-    rows: Vec<Vec<RowSet>>,
+    ranks: usize,
+    /// By row, counted over all slabs: a bit for each rank, in [`mask_bytes`] bytes.
+    masks: Vec<u8>,
+}
+
+/// Bytes of a mask with a bit for each rank.
+pub(super) const fn mask_bytes(ranks: usize) -> usize {
+    ranks.div_ceil(u8::BITS as usize)
 }
 
 impl RowKeepers {
     pub(super) fn new(tables: &Tables, partition: &RowPartition) -> RowKeepers {
-        let held = partition.held_by_all(tables);
-        let ranks = partition.ranks() as u64;
-        let mut words: Vec<Vec<Vec<u64>>> = vec![Vec::new(); partition.ranks()];
-        for (number, slab) in partition.slabs().iter().enumerate() {
-            let chunks = (slab.opponent_halves as usize).div_ceil(CHUNK);
-            for (words, held) in words.iter_mut().zip(&held) {
-                words.push((0..chunks).map(|chunk| held[number].of(chunk)).collect());
-            }
-            for row in 0..slab.opponent_halves {
-                if !held.iter().any(|held| held[number].contains(row)) {
-                    let keeper = u64::from(row) * ranks / u64::from(slab.opponent_halves);
-                    words[keeper as usize][number][row as usize / CHUNK] |= 1 << (row as usize % CHUNK);
+        let ranks = partition.ranks();
+        let rows: usize = partition.slabs().iter().map(|slab| slab.opponent_halves as usize).sum();
+        let mut keepers = RowKeepers { ranks, masks: vec![0; rows * mask_bytes(ranks)] };
+        let all: Vec<_> = (0..ranks).collect();
+        // The sets of all ranks would take more memory than the masks.
+        for some in all.chunks(rayon::current_num_threads()) {
+            let held: Vec<_> = some.par_iter().map(|&rank| partition.held(tables, rank)).collect();
+            for (&rank, held) in some.iter().zip(&held) {
+                let mut first = 0;
+                for (slab, held) in partition.slabs().iter().zip(held) {
+                    held.iter().for_each(|row| keepers.add(first + row, rank));
+                    first += slab.opponent_halves as usize;
                 }
             }
         }
-        RowKeepers { rows: words.into_iter().map(|slabs| slabs.into_iter().map(RowSet::new).collect()).collect() }
+        let mut first = 0;
+        for slab in partition.slabs() {
+            let rows = slab.opponent_halves as usize;
+            for row in (0..rows).filter(|row| keepers.keep(first + row).next().is_none()).collect::<Vec<_>>() {
+                keepers.add(first + row, row * ranks / rows);
+            }
+            first += rows;
+        }
+        keepers
     }
 
-    /// The rows that a rank keeps, by slab.
-    pub(super) fn of(&self, rank: usize) -> &[RowSet] {
-        &self.rows[rank]
+    fn add(&mut self, row: usize, rank: usize) {
+        self.masks[row * mask_bytes(self.ranks) + rank / 8] |= 1 << (rank % 8);
     }
 
-    /// The ranks that keep a row.
-    fn keep(&self, slab: usize, row: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        (0..self.rows.len()).filter(move |&rank| self.rows[rank][slab].contains(row as u32))
+    /// Iterates over the ranks that keep a row, ascending.
+    #[inline]
+    pub(super) fn keep(&self, row: usize) -> impl Iterator<Item = usize> + Clone + '_ {
+        let bytes = mask_bytes(self.ranks);
+        (0..).step_by(8).zip(&self.masks[row * bytes..][..bytes]).flat_map(|(first, &mask)| {
+            let mut left = mask;
+            iter::from_fn(move || {
+                let rank = (left != 0).then(|| first + left.trailing_zeros() as usize);
+                left &= left.wrapping_sub(1);
+                rank
+            })
+        })
+    }
+
+    /// Returns the rows of a slab that a rank keeps.
+    fn of(&self, rank: usize, slab: &PlaneSlab) -> RowSet {
+        let keeps = |row: usize| self.keep(slab.first_row + row).any(|keeper| keeper == rank);
+        RowSet::of_rows(slab.rows, keeps)
     }
 
     /// Returns the rank that reports a row: the ranks that keep it take turns.
-    fn reports(&self, slab: usize, row: usize) -> usize {
-        let count = self.keep(slab, row).count();
-        self.keep(slab, row).nth(row / CHUNK % count).expect("every row is kept")
+    fn reports(&self, row: usize) -> usize {
+        let keepers = self.keep(row);
+        let turn = row / CHUNK % keepers.clone().count();
+        keepers.clone().nth(turn).expect("every row is kept")
     }
 }
 
@@ -146,13 +176,16 @@ impl<E> KeptWords<E> for KeptInMemory {
 #[derive(Debug)]
 pub(super) struct KeptWins<W> {
     rank: usize,
+    kernel: BitKernel,
     keepers: RowKeepers,
     slabs: Vec<PlaneSlab>,
+    /// By slab, the rows that this rank keeps.
+    kept: Vec<RowSet>,
     /// By slab, the first word of its rows in `words`.
     first_words: Vec<usize>,
     pub(super) words: W,
-    /// By slab, the bit mask of the rows that this rank reports.
-    reported: Vec<Vec<u64>>,
+    /// By slab, the rows that this rank reports.
+    reported: Vec<RowSet>,
     /// Whether wins that are set were found at the current bound, and are logged.
     is_logging: AtomicBool,
     /// Whether wins that are set were found by this rank, and are sent.
@@ -193,26 +226,23 @@ impl<W> KeptWins<W> {
     pub(super) fn none<E>(
         layout: &PlaneLayout,
         keepers: RowKeepers,
-        rank: usize,
+        (rank, kernel): (usize, BitKernel),
         make: impl FnOnce(usize) -> Result<W, E>,
     ) -> Result<KeptWins<W>, E> {
         let slabs = layout.slabs().to_vec();
+        let kept: Vec<_> = slabs.par_iter().map(|slab| keepers.of(rank, slab)).collect();
         let mut end = 0;
-        let first_words = slabs.iter().zip(keepers.of(rank)).map(|(slab, kept)| {
+        let first_words = slabs.iter().zip(&kept).map(|(slab, kept)| {
             let first = end;
             end += kept.count as usize * slab.row_words;
             first
         });
         let first_words = first_words.collect();
-        let reported = (0..slabs.len()).map(|slab| {
-            let mut rows = vec![0; slabs[slab].rows.div_ceil(CHUNK)];
-            for row in (0..slabs[slab].rows).filter(|&row| keepers.reports(slab, row) == rank) {
-                rows[row / CHUNK] |= 1 << (row % CHUNK);
-            }
-            rows
-        });
+        let reported = slabs
+            .par_iter()
+            .map(|slab| RowSet::of_rows(slab.rows, |row| keepers.reports(slab.first_row + row) == rank));
         let reported = reported.collect();
-        let ranks = keepers.rows.len();
+        let ranks = keepers.ranks;
         let outbox = || {
             Mutex::new(Outbox {
                 bound_messages: (0..ranks).map(|_| BoundMessage::default()).collect(),
@@ -223,14 +253,16 @@ impl<W> KeptWins<W> {
         };
         Ok(KeptWins {
             rank,
+            kernel,
             keepers,
             slabs,
+            kept,
             first_words,
             words: make(end)?,
             reported,
             is_logging: AtomicBool::new(false),
             is_sending: AtomicBool::new(false),
-            won: DecisionLog::new(layout),
+            won: DecisionLog::new(layout, kernel),
             outboxes: (0..rayon::current_num_threads()).map(|_| outbox()).collect(),
         })
     }
@@ -257,7 +289,7 @@ impl<W> KeptWins<W> {
     /// Returns the runs of rows of a unit that are kept here.
     pub(super) fn kept_runs(&self, unit: &PlaneUnit) -> impl Iterator<Item = PlaneUnit> + '_ {
         let (slab, end) = (unit.slab, unit.rows.end);
-        let (kept, layout) = (&self.keepers.of(self.rank)[slab], &self.slabs[slab]);
+        let (kept, layout) = (&self.kept[slab], &self.slabs[slab]);
         let mut row = unit.rows.start;
         iter::from_fn(move || {
             let first = (row..end).find(|&row| kept.contains(row as u32))?;
@@ -268,17 +300,12 @@ impl<W> KeptWins<W> {
 
     /// Whether this rank reports a row.
     pub(super) fn reports(&self, slab: usize, row: usize) -> bool {
-        self.reported[slab][row / CHUNK] >> (row % CHUNK) & 1 == 1
+        self.reported[slab].contains(row as u32)
     }
 
-    /// Whether a row is kept here and has all these bits.
+    /// Whether a row is kept here and has all these bits, of words whose numbers do not descend.
     pub(super) fn takes(&self, slab: usize, row: usize, bits: &[(u32, u64)]) -> bool {
-        let layout = &self.slabs[slab];
-        let fits = |&(word, bits): &(u32, u64)| {
-            let before = word as usize * CHUNK;
-            before < layout.columns && (layout.columns - before >= CHUNK || bits >> (layout.columns - before) == 0)
-        };
-        self.words_of(slab, row).is_some() && bits.iter().all(fits)
+        self.words_of(slab, row).is_some() && self.slabs[slab].has_bits(bits)
     }
 
     /// Takes the messages for a rank, or only the long ones.
@@ -293,7 +320,7 @@ impl<W> KeptWins<W> {
 
     /// Returns the range of the words of a row, if it is kept here.
     fn words_of(&self, slab: usize, row: usize) -> Option<Range<usize>> {
-        let place = self.keepers.of(self.rank)[slab].find(row as u32)? as usize;
+        let place = self.kept[slab].find(row as u32)? as usize;
         let words = self.slabs[slab].row_words;
         let first = self.first_words[slab] + place * words;
         Some(first..first + words)
@@ -304,17 +331,11 @@ impl<W> KeptWins<W> {
         self.words_of(slab, row).expect("rows that moves lead to are kept").start
     }
 
-    /// Adds new wins of a row to the messages for all other ranks that keep it. They are encoded once, in `encoded`.
-    fn notify(
-        &self,
-        bound_messages: &mut [BoundMessage],
-        (slab, row): (usize, usize),
-        bits: &[(u32, u64)],
-        encoded: &mut EncodedBits,
-    ) {
-        encoded.encode(bits);
-        for to in self.keepers.keep(slab, row).filter(|&to| to != self.rank) {
-            bound_messages[to].append((self.slabs[slab].first_row + row) as u32, encoded);
+    /// Adds encoded wins of a row to the messages for all other ranks that keep it.
+    fn notify(&self, bound_messages: &mut [BoundMessage], (slab, row): (usize, usize), encoded: &EncodedBits) {
+        let row = self.slabs[slab].first_row + row;
+        for to in self.keepers.keep(row).filter(|&to| to != self.rank) {
+            bound_messages[to].append(row as u32, encoded);
         }
     }
 }
@@ -351,7 +372,8 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
         let Some(words) = self.words_of(slab, row) else {
             if is_sending {
                 let Outbox { bound_messages, encoded, .. } = &mut *self.outbox();
-                self.notify(bound_messages, (slab, row), bits, encoded);
+                encoded.encode(self.kernel, bits);
+                self.notify(bound_messages, (slab, row), encoded);
             }
             return;
         };
@@ -368,11 +390,16 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
                 new.push((at, bits));
             }
         }
-        if is_sending && !*is_receiving {
-            self.notify(bound_messages, (slab, row), new, encoded);
+        let is_sent = is_sending && !*is_receiving;
+        let is_logged = self.is_logging.load(Relaxed) && self.reports(slab, row);
+        if is_sent || is_logged {
+            encoded.encode(self.kernel, new);
         }
-        if self.is_logging.load(Relaxed) && self.reports(slab, row) {
-            self.won.write(slab, row, new);
+        if is_sent {
+            self.notify(bound_messages, (slab, row), encoded);
+        }
+        if is_logged {
+            self.won.write(slab, row, encoded);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Vector kernels of bits: BMI2 with AVX2, and AVX-512.
 
-use super::{ChildWins, RowBits, WonRow};
+use super::{ChildWins, RowBits, WonRow, words};
 use crate::kernels::bit_maps::Push;
 use crate::kernels::tables::CHUNK;
 use std::arch::x86_64::*;
@@ -54,6 +54,33 @@ pub(crate) fn push_row_avx512(lost: &[(u32, u64)], push: &Push, won: &mut WonRow
     }
     // SAFETY: `has_bmi2` and `has_avx512` were true, else this kernel is not chosen.
     unsafe { enabled(lost, push, won) }
+}
+
+/// The lowest, and the highest, bit of each byte of a word.
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = LOW_BITS << 7;
+
+/// See [`crate::bounds::BitKernel::encode_words`].
+pub(crate) fn encode_words_bmi2(list: &[(u32, u64)], count: usize, bytes: &mut Vec<u8>) {
+    #[target_feature(enable = "bmi1,bmi2,popcnt")]
+    fn enabled(list: &[(u32, u64)], count: usize, bytes: &mut Vec<u8>) {
+        words::encode(list, count, bytes, |word| {
+            let nonzero = (((word & !HIGH_BITS) + !HIGH_BITS) | word) & HIGH_BITS;
+            (_pext_u64(word, (nonzero >> 7) * 0xff), _pext_u64(nonzero, HIGH_BITS) as u8)
+        })
+    }
+    // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
+    unsafe { enabled(list, count, bytes) }
+}
+
+/// See [`crate::bounds::BitKernel::decode_words`].
+pub(crate) fn decode_words_bmi2(bytes: &[u8], count: usize, list: &mut Vec<(u32, u64)>) -> Option<usize> {
+    #[target_feature(enable = "bmi1,bmi2,popcnt")]
+    fn enabled(bytes: &[u8], count: usize, list: &mut Vec<(u32, u64)>) -> Option<usize> {
+        words::decode(bytes, count, list, |value, mask| _pdep_u64(value, _pdep_u64(mask.into(), LOW_BITS) * 0xff))
+    }
+    // SAFETY: `has_bmi2` was true, else this kernel is not chosen.
+    unsafe { enabled(bytes, count, list) }
 }
 
 /// See [`crate::bounds::BitKernel::count`].
