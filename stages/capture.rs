@@ -81,6 +81,7 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
         settings.intermediates.captures_codec(),
     )?;
     let watch = SolverProgress::new(context, index.slab_positions());
+    let all = 0..index.slab_positions();
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
     let (tables, stage_cache) = (build.tables(), build.stage_cache());
     let mut kept = None;
@@ -97,14 +98,21 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
                 let best = kept.insert(stage_cache.array(build.plans(), &index)?);
                 if smaller.read_positions() > cache_bytes {
                     // Through the cache, blocks would be decoded repeatedly.
-                    solvers::capture::capture_in_stripes(&tables, &index, &smaller, &watch, best, &mut receive)
+                    solvers::capture::capture_in_stripes(&tables, (&index, &all), &smaller, &watch, best, &mut receive)
                 } else {
                     solvers::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
                 }
             }
             CaptureMemory::Stripes(bytes) => {
                 let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
-                solvers::capture::capture_in_stripes(&tables, &index, &smaller, &watch, &mut stripe, &mut receive)
+                solvers::capture::capture_in_stripes(
+                    &tables,
+                    (&index, &all),
+                    &smaller,
+                    &watch,
+                    &mut stripe,
+                    &mut receive,
+                )
             }
             CaptureMemory::Streamed => solvers::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
         };

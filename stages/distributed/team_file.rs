@@ -28,6 +28,8 @@ pub(crate) struct TeamFile<'d, 'a> {
     pub(crate) scratch: Option<&'a Path>,
     /// Whether each rank writes a part; otherwise rank 0 writes all, which is faster for a small file.
     pub(crate) is_shared: bool,
+    /// The first positions of the parts, or nothing for parts of as many positions each.
+    pub(crate) starts: Option<Vec<u64>>,
 }
 
 /// Writer of the positions of one rank.
@@ -76,6 +78,7 @@ impl<'d, 'a> TeamFile<'d, 'a> {
             codec,
             scratch: settings.scratch.as_deref(),
             is_shared: is_shared(settings, stones, ranks),
+            starts: None,
         }
     }
 
@@ -99,7 +102,8 @@ impl<'d, 'a> TeamFile<'d, 'a> {
                 whole.map_or(WrittenShare::Nothing, |whole| WrittenShare::Whole(Box::new(whole))),
             ));
         }
-        let division = Division::new(path, identity, shape, range, codec, ranks).map_err(files::unwritable);
+        let starts = self.starts.unwrap_or_else(|| Division::even_starts(shape.positions(), ranks));
+        let division = Division::new(path, identity, shape, range, codec, &starts).map_err(files::unwritable);
         let division = agree(communicator, division)?;
         let (known, place) = match division.part_bytes() {
             Some(bytes) => {
@@ -420,7 +424,8 @@ mod tests {
         let kind = FileKind::Database;
         let identity = files::identity(settings.rules.name, settings.set, kind, 8);
         let (shape, range) = (files::shape(&index, kind), files::range(kind, 8));
-        let division = Division::new(Path::new(PATH), &identity, &shape, range, settings.codec, 3).unwrap();
+        let starts = Division::even_starts(shape.positions(), 3);
+        let division = Division::new(Path::new(PATH), &identity, &shape, range, settings.codec, &starts).unwrap();
         let part_bytes = [1000, division.part_bytes_max(1), 0];
         assert_eq!(decode(&encode(&part_bytes), &division, 3).unwrap(), part_bytes);
         for message in [&[][..], &[0; 23], &[0; 25], &[0; 32], &encode(&[0, division.part_bytes_max(1) + 1, 0])] {

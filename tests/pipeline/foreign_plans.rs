@@ -117,9 +117,9 @@ fn a_method_table_shows_what_a_job_takes() {
         let number = |plan: &Value, what: &str| plan[what].as_f64().unwrap();
         assert_eq!((&four["method"], number(&alone, "sent_bytes")), (&method.into(), 0.0));
         assert!(number(&four, "sent_bytes") > 21_474_180.0, "{method}");
-        // Queues of updates take more than three quarters of so few values.
-        let is_less = number(&four, "memory_bytes") < number(&alone, "memory_bytes");
-        assert!(is_less || method == "counting", "{method}");
+        // So few values take little memory; the library that sends messages takes some, and so do queues of updates.
+        let more = number(&four, "memory_bytes") - number(&alone, "memory_bytes");
+        assert!(more < f64::from(22 << 20) || method == "counting", "{method}");
         assert!(number(&four["busy"], "cores") < number(&alone["busy"], "cores"), "{method}");
         assert!(number(&four, "memory_bytes") <= number(&four, "memory_bytes_max"), "{method}");
     }

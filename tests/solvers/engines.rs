@@ -275,12 +275,38 @@ fn captured(set: PositionSet, solved: &[Vec<Score>]) -> impl Iterator<Item = (Ta
     })
 }
 
+/// Each rank of a job computes the captures of a part, which begins and ends within rows.
+#[test]
+fn captures_of_parts_are_the_same() {
+    for set in SETS {
+        let solved = build(set, 11, Kernel::Portable);
+        for (tables, index, smaller, expected) in captured(set, &solved) {
+            for parts in [2, 3, 7] {
+                let mut best = Vec::new();
+                for part in 0..parts {
+                    let cut = |part: u64| index.slab_positions() * part / parts;
+                    let of = cut(part)..cut(part + 1);
+                    let mut stripe = vec![99; 30_000];
+                    let mut receive = |of: &[Score]| {
+                        best.extend_from_slice(of);
+                        Ok(())
+                    };
+                    let runs = Runs::of(smaller);
+                    capture::capture_in_stripes(&tables, (&index, &of), &runs, &(), &mut stripe, &mut receive).unwrap();
+                    assert_eq!(best.len() as u64, of.end);
+                }
+                assert!(best == expected[..], "{} stones, {set}, {parts} parts", index.stones());
+            }
+        }
+    }
+}
+
 #[test]
 fn captures_in_stripes_are_the_same() {
     for set in SETS {
         let solved = build(set, 11, Kernel::Portable);
         for (tables, index, smaller, expected) in captured(set, &solved) {
-            let stones = index.stones();
+            let (stones, all) = (index.stones(), 0..index.slab_positions());
             let row = index.slabs().iter().map(|slab| slab.opponent_halves).max().unwrap() as usize;
             for (threads, positions) in
                 [(1, row), (3, row + 1), (1, 20_000 + row), (3, 70_000 + row), (1, usize::MAX), (3, usize::MAX)]
@@ -304,7 +330,8 @@ fn captures_in_stripes_are_the_same() {
                     Ok(())
                 };
                 with_threads(threads, || {
-                    capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut receive).unwrap();
+                    capture::capture_in_stripes(&tables, (&index, &all), &runs, &(), &mut stripe, &mut receive)
+                        .unwrap();
                 });
                 assert!(best == expected[..], "{stones} stones, {set}, {threads} threads, {positions} at a time");
                 let stripes = index.positions() as usize / stripe.len() + 1;
@@ -315,14 +342,16 @@ fn captures_in_stripes_are_the_same() {
             }
         }
         let (tables, index) = (Tables::new(Rules::AWARI, set, 11), Index::new(11, set));
+        let all = 0..index.slab_positions();
         let mut stripe = vec![0; 50_000];
         let runs = Runs { torn: Some(8), ..Runs::of(&solved) };
-        let failed = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Ok(()));
+        let failed = capture::capture_in_stripes(&tables, (&index, &all), &runs, &(), &mut stripe, &mut |_| Ok(()));
         assert_eq!(failed, Err(CaptureError::Failed(8)));
         let runs = Runs::of(&solved);
-        let stopped = capture::capture_in_stripes(&tables, &index, &runs, &stop_at(0), &mut stripe, &mut |_| Ok(()));
+        let stopped =
+            capture::capture_in_stripes(&tables, (&index, &all), &runs, &stop_at(0), &mut stripe, &mut |_| Ok(()));
         assert!(matches!(stopped, Err(CaptureError::Stopped(_))));
-        let refused = capture::capture_in_stripes(&tables, &index, &runs, &(), &mut stripe, &mut |_| Err(7));
+        let refused = capture::capture_in_stripes(&tables, (&index, &all), &runs, &(), &mut stripe, &mut |_| Err(7));
         assert_eq!(refused, Err(CaptureError::Failed(7)));
     }
 }

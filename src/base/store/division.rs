@@ -53,33 +53,40 @@ pub struct CombinedParts {
 }
 
 impl Division {
-    /// Divides a file into `parts` parts of about as many positions each. `path` names the file in errors.
+    /// Divides a file into parts that begin near the positions `starts`, such as [`even_starts`](Self::even_starts), ascending from 0
+    /// on. `path` names the file in errors.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`](crate::StoreError::Unsupported) if the header cannot hold the names or the slabs.
     ///
     /// # Panics
-    /// If `parts` is 0, or the codec has floors.
+    /// If the first start is not 0, or the codec has floors.
     pub fn new(
         path: &Path,
         identity: &Identity,
         shape: &Shape,
         range: ValueRange,
         codec: Codec,
-        parts: usize,
+        starts: &[u64],
     ) -> Result<Division> {
-        assert!(parts > 0 && codec != Codec::Floors, "parts of a file without floors");
+        assert!(starts.first() == Some(&0) && starts.is_sorted(), "parts of all positions");
+        assert!(codec != Codec::Floors, "parts of a file without floors");
         let header = Header::new(identity.clone(), shape.clone(), range, codec);
         let hash = header.hash();
         let header = header.encode()?;
         let layout = BlockLayout::new(shape, codec);
-        let cut = |part: usize| match part {
-            part if part == parts => layout.block_count(),
-            part => layout.locate((u128::from(layout.positions()) * part as u128 / parts as u128) as u64).block,
+        let cut = |part: usize| match starts.get(part) {
+            Some(&start) if start < layout.positions() => layout.locate(start).block,
+            _ => layout.block_count(),
         };
-        let parts = (0..parts).map(|part| cut(part)..cut(part + 1)).collect();
+        let parts = (0..starts.len()).map(|part| cut(part)..cut(part + 1)).collect();
         let content = FileContent { path: path.to_path_buf(), kind: identity.kind, hash, layout, range, codec };
         Ok(Division { content, header, parts })
+    }
+
+    /// Returns the first positions of parts of about as many positions each.
+    pub fn even_starts(positions: u64, parts: usize) -> Vec<u64> {
+        (0..parts).map(|part| (u128::from(positions) * part as u128 / parts as u128) as u64).collect()
     }
 
     /// The positions of each part, in canonical order.
@@ -244,7 +251,8 @@ mod tests {
 
     fn division(example: &Example, codec: Codec, parts: usize) -> Division {
         let Example { identity, shape, range, .. } = example;
-        Division::new(&Example::path(), identity, shape, *range, codec, parts).unwrap()
+        let starts = Division::even_starts(shape.positions(), parts);
+        Division::new(&Example::path(), identity, shape, *range, codec, &starts).unwrap()
     }
 
     /// Writes a part outside the file. Returns its summary and its bytes.

@@ -12,6 +12,7 @@
 
 use crate::codec::CodecRates;
 use crate::file_size::{captures_bits, expected_bits, seeds_bytes};
+use crate::ramp::Saturation;
 use crate::{
     CaptureMemory, Intermediates, Load, Method, PlanesInMemory, Ramp, Settings, StageClass, StageMemory, Verify,
 };
@@ -47,10 +48,10 @@ const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 /// Nanoseconds to count the score of a position.
 const SCORES_NANOSECONDS: f64 = 0.4;
 
-/// Captures in s stripes read the smaller databases s to this power times: in 4.4 stripes 1.65 times, in 6.2 2.2 times, in 8.7
-/// 2.6 times, in 12.0 3.45 times (26 to 29 stones), in 3.2 1.7 times (36 stones). Of fewer stones they read more: in 12.6
-/// stripes 5.1 times (20 stones). And nanoseconds of a position read, besides decoding.
-const STRIPES_READ: f64 = 0.5;
+/// Captures in s stripes read the smaller databases s to this power times, more often if these are small: by 4 ranks 2.4 times and by
+/// 8 ranks 4.0 times (20 stones), by 8 ranks 4.2 times (23 stones) and 3.3 times (28 stones); in 12.0 stripes 3.45 times (29 stones),
+/// in 3.2 1.7 times (36 stones). And nanoseconds of a position read, besides decoding.
+const STRIPES_READ: Saturation = Saturation::new(0.67, 23, 0.5, 6.0);
 const STRIPES_NANOSECONDS: f64 = 0.3;
 
 /// Fit of an evaluation: positions of a game for each stone of the largest database; nanoseconds to play a game and look its
@@ -234,7 +235,8 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
                 }
                 (CaptureMemory::Whole, _) => (1.0, decode),
                 (CaptureMemory::Stripes(stripe), _) => {
-                    ((positions / stripe as f64).powf(STRIPES_READ), decode_runs + STRIPES_NANOSECONDS)
+                    let stripes = (positions / stripe as f64).max(settings.ranks as f64);
+                    (stripes.powf(STRIPES_READ.at(stones)), decode_runs + STRIPES_NANOSECONDS)
                 }
                 (CaptureMemory::Streamed, _) => (capture_reads, decode),
             };

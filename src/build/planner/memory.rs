@@ -19,6 +19,9 @@ const TABLE_BYTES: u64 = 75;
 /// The part of them that the allocator keeps when a sweep on disk has dropped the tables: 0.7 MiB at 20 stones.
 const FORGOTTEN_TABLE_BYTES: u64 = 6;
 
+/// Memory of the message-passing library of a rank (MPICH).
+const MESSAGE_BYTES: u64 = 22 << 20;
+
 /// Copies of the longest block in a writer of the codec rans: appended, being encoded with a class each and a code
 /// each, and encoded. Blocks have 16 rows, within these bounds (see `store`).
 const BANDS: u64 = 5;
@@ -38,8 +41,11 @@ const CACHE_SHARE: u64 = 4;
 const CAPTURE_CACHE_TIMES: f64 = 1.5;
 const CAPTURE_STRIPE_SHARE: u64 = 2;
 
-/// Memory of a rank for captures that ranks exchange: bands given, received, assembled and written.
-const CAPTURE_BANDS_BYTES: u64 = 8 * solvers::ranks::BAND_POSITIONS;
+/// The most memory for scores that a stripe leads to, with few threads.
+const BATCHES_BYTES: u64 = 8 << 20;
+
+/// The largest part of the captures that a rank computes, relative to the mean.
+const LARGEST_PART: u64 = 2;
 
 /// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
@@ -73,7 +79,7 @@ pub(crate) const KEPT_SHARES_MAX: u64 = 5;
 /// ranks; with fewer stones the log is negligible.
 const NOTED_SHARES_MAX: u64 = 3;
 /// Memory of a rank for the planes that it merges.
-const MERGE_BYTES: u64 = 32 << 20;
+const MERGE_BYTES: u64 = 10 << 20;
 /// Decision log of a rank for a bound that decides many positions, in shares of its candidates.
 const NOTED_SHARES: f64 = 1.0;
 /// Memory of a rank for the band of a plane that it assembles, and for messages.
@@ -152,14 +158,13 @@ impl StageMemory {
             budget_bytes,
             cache_bytes,
             captures: if settings.ranks > 1 {
-                CaptureMemory::Streamed
+                CaptureMemory::Stripes(stripe_bytes(room).min(part_bytes(positions, settings.ranks, &slabs)))
             } else if !method.has_bounds() && !is_on_disk {
                 CaptureMemory::Whole
             } else if read as f64 <= CAPTURE_CACHE_TIMES * cache_bytes as f64 {
                 CaptureMemory::Streamed
             } else {
-                // A further quarter holds the scores that the stripe leads to.
-                CaptureMemory::Stripes(((room / CAPTURE_STRIPE_SHARE).max(CACHE_BYTES_MIN) * 4 / 5).min(positions))
+                CaptureMemory::Stripes(stripe_bytes(room).min(positions))
             },
             stats_stripe_bytes: {
                 // The largest slab where there is room, so that no row is read in parts.
@@ -194,7 +199,6 @@ impl StageMemory {
                 CaptureMemory::Whole => cached + settings.set.positions(self.stones),
                 // Replaces the cache, which is not used in that case.
                 CaptureMemory::Stripes(bytes) => cached.max(self.fixed_bytes + bytes + bytes / 4),
-                CaptureMemory::Streamed if settings.ranks > 1 => cached + CAPTURE_BANDS_BYTES,
                 CaptureMemory::Streamed => cached,
             },
             StageClass::Verify => cached,
@@ -218,22 +222,30 @@ impl StageMemory {
     }
 }
 
+/// Returns the bytes of a stripe of captures; a further quarter holds the scores that it leads to.
+fn stripe_bytes(room: u64) -> u64 {
+    (room / CAPTURE_STRIPE_SHARE).max(CACHE_BYTES_MIN) * 4 / 5
+}
+
+/// Returns the bytes of a stripe for all captures of a rank, with a row more at either end.
+fn part_bytes(positions: u64, ranks: usize, slabs: &[game::Slab]) -> u64 {
+    let row = slabs.iter().map(|slab| u64::from(slab.opponent_halves)).max().unwrap_or(0);
+    let part = positions.div_ceil(ranks as u64) * LARGEST_PART;
+    (part + 2 * row).min(positions)
+}
+
 /// Returns the memory of one of several ranks in a stage of a class, expected rather than at most. `share` is what it owns and keeps of
-/// planes, `captures_read` how many times all ranks together read the smaller databases.
-pub(crate) fn rank_bytes(
-    settings: &Settings,
-    memory: &StageMemory,
-    class: StageClass,
-    share: &PlaneShare,
-    captures_read: f64,
-) -> u64 {
+/// planes.
+pub(crate) fn rank_bytes(settings: &Settings, memory: &StageMemory, class: StageClass, share: &PlaneShare) -> u64 {
     let StageMemory { stones, fixed_bytes, cache_bytes, .. } = *memory;
     let ranks = settings.ranks as u64;
     let positions = settings.set.positions(stones);
-    // It decodes a share of the smaller databases.
-    let smaller: u64 = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum();
-    let decoded = (smaller as f64 * captures_read) as u64 / ranks;
-    let capturing = fixed_bytes + cache_bytes.min(decoded) + CAPTURE_BANDS_BYTES * 3 / 4;
+    let stripe = match memory.captures {
+        // The fullest computes a third more than the mean, and up to two thirds if there are many.
+        CaptureMemory::Stripes(bytes) => bytes.min(positions / ranks * 4 / 3),
+        CaptureMemory::Whole | CaptureMemory::Streamed => 0,
+    };
+    let capturing = fixed_bytes + stripe + (stripe / 4).min(BATCHES_BYTES);
     match class {
         StageClass::Capture => capturing,
         // The allocator may keep what captures took.
@@ -273,7 +285,8 @@ pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
 fn process_bytes(settings: &Settings) -> u64 {
     let band = (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX);
     let block = if settings.codec.has_bands() { band } else { 0 };
-    WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES
+    let messages = if settings.ranks > 1 { MESSAGE_BYTES } else { 0 };
+    WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES + messages
 }
 
 /// Arrays of a sweep in memory; on one of several ranks its part of the database and the captures, the rows that it

@@ -3,7 +3,6 @@
 //! Each rank makes a part of every file. What it makes that from, it computes, reads from files of the run directory, or gets
 //! from other ranks. Compressed parts are kept in the rank's own directory until their places in the file are known.
 
-use crate::codec::CodecRates;
 use crate::file_size::{captures_bytes, database_bytes, packed_bits, planes_bytes, seeds_bytes};
 use crate::{DatabasePlan, Load, Ramp, Settings, StageClass};
 use store::Codec;
@@ -14,10 +13,10 @@ const UPDATES: f64 = 2.75;
 const UPDATE_BYTES: f64 = 4.0;
 
 /// Bytes sent while bounds are solved: for each position and each rank that keeps its row besides one.
-const WIN_BYTES: f64 = 0.9;
+const WIN_BYTES: f64 = 1.15;
 
 /// Bytes sent when the planes of a bound are collected, for each position of which another rank writes the decision.
-const DECISION_BYTES: f64 = 0.55;
+const DECISION_BYTES: f64 = 0.62;
 
 /// Bytes of each part of a file that rank 0 writes for other ranks, so that no rank writes a part of a block of the disk: the
 /// mean of two edges.
@@ -40,10 +39,6 @@ const MERGE_READS: f64 = 1.25;
 const SUPERSTEPS: Ramp = Ramp::growing(77.0, 14, 10.5);
 const MORE_SUPERSTEPS: f64 = 0.23;
 
-/// Additional reads of the smaller databases for each rank, if they were one block, and how they fall with the blocks.
-const CAPTURE_READS: f64 = 2.5;
-const CAPTURE_BORDERS: f64 = -0.267;
-
 /// Planes of which ranks need rows of the other orientation are read as many times as the number of ranks to this power. Of
 /// seeds, while a bound is solved, more than all.
 const MORE_READS: f64 = 0.5;
@@ -62,14 +57,6 @@ const SNAPSHOTS: f64 = 2.0;
 
 /// Supersteps of counting for each bound.
 const COUNTING_SUPERSTEPS: f64 = 40.0;
-
-/// Returns how many times all ranks together read the smaller databases for captures: blocks at the borders of what ranks need are
-/// read by several. 2.6 times by 4 ranks and 4.2 times by 8 at 20 stones, 3.2 times by 8 at 23.
-pub(crate) fn captures_read(settings: &Settings, stones: u32) -> f64 {
-    let smaller: u64 = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum();
-    let blocks = (smaller as f64 / BLOCK_VALUES).max(1.0);
-    CodecRates::of(settings.codec).capture_reads + CAPTURE_READS * settings.ranks as f64 * blocks.powf(CAPTURE_BORDERS)
-}
 
 /// Bytes that all stages of a class exchange, read and write, of all ranks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -120,7 +107,6 @@ impl StageTraffic {
         let positions = settings.set.positions(stones) as f64;
         let [database, captures, seeds, planes] =
             [database_bytes, captures_bytes, seeds_bytes, planes_bytes].map(|bytes| bytes(settings, stones) as f64);
-        let smaller: f64 = settings.smaller(stones).map(|stones| database_bytes(settings, stones) as f64).sum();
         let codec = settings.codec;
         let planes_codec = settings.intermediates.planes_codec();
         // Bits of a plane in the own directories, read or written once in each bound.
@@ -130,10 +116,13 @@ impl StageTraffic {
         let traffic =
             match class {
                 StageClass::Capture => {
-                    let reads = captures_read(settings, stones);
                     let codec = settings.intermediates.captures_codec();
-                    StageTraffic { sent_bytes: positions * far, read_bytes: reads * smaller, ..StageTraffic::default() }
-                        .with_files(&SharedFiles { bytes: captures, values: positions, codec, ..share })
+                    StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }.with_files(&SharedFiles {
+                        bytes: captures,
+                        values: positions,
+                        codec,
+                        ..share
+                    })
                 }
                 StageClass::Counting => StageTraffic {
                     sent_bytes: positions * far * (UPDATES * UPDATE_BYTES + 1.0),

@@ -13,8 +13,8 @@
 //! * **Kernels.** [`Kernel`] recomputes scores and [`bounds::BitKernel`] tests rows of bits, with the vectors of this processor.
 //! * **Observers.** A [`DriverObserver`] sees progress and may stop a driver; a [`ranks::JobObserver`] also saves the
 //!   part of a rank. A driver ends with its report, [`Stopped`], or a [`ranks::JobError`].
-//! * **Captures.** [`capture::SmallerRows`] are the smaller databases, on disk or in memory; a [`capture::CapturePartition`]
-//!   gives each rank its rows.
+//! * **Captures.** [`capture::SmallerRows`] are the smaller databases, on disk or in memory, and
+//!   [`capture::Sequential`] those that are read one after the other.
 //! * **Scores.** [`sweep::RankScores`] and [`counting::RankValues`] are what one rank of a job, or a machine alone, holds of a
 //!   database. [`ranks::ScoreShare`] gives them to those who write it. [`sweep::disk::DiskSweep`] keeps them in a
 //!   [`sweep::disk::CellFile`], and [`sweep::Guarantees`] are two bounds a position, for rules without scores.

@@ -86,6 +86,7 @@ impl<'d> PlaneWriter<'d> {
             codec: settings.intermediates.planes_codec(),
             scratch: settings.scratch.as_deref(),
             is_shared,
+            starts: None,
         };
         let writer = file.begin(communicator)?;
         let words = words_of(&writer.positions());

@@ -6,7 +6,8 @@
 //! return all best captures are in memory, and are passed over once for each move and number of captured stones, which
 //! costs more where the smaller databases fit a cache.
 //!
-//! If memory is too small for all captures, they are computed in stripes, and each stripe reads only what it leads to.
+//! If memory is too small for all captures, or a rank of a job computes a part of them, they are computed in stripes, and each
+//! stripe reads only what it leads to.
 //! At 20 stones and 7 million captures a stripe, each block is decoded 5.1 times, compared with 10.2 times through a
 //! cache of 8 MiB.
 //!
@@ -60,52 +61,85 @@ pub trait DecodeRun<E>: Sync {
     fn finish(self) -> Result<(), E>;
 }
 
-/// As [`capture`](super::capture()), with as many captures at a time as `stripe` has room for, and beside them at most
-/// a quarter as many scores: each stripe reads the rows of the smaller databases that it leads to. With room for all
-/// captures, the whole database is one stripe.
+/// As [`capture`](super::capture()) of some positions, with as many captures at a time as `stripe` has room for, and beside them at
+/// most a quarter as many scores: each stripe reads the rows of the smaller databases that it leads to. With room for all
+/// captures, and a row more at either end, they are one stripe.
 ///
 /// # Panics
-/// As [`capture`](super::capture()), and when a row does not fit the stripe.
+/// As [`capture`](super::capture()), and when the index does not have the positions or a row does not fit the stripe.
 pub fn capture_in_stripes<S: Sequential>(
     tables: &Tables,
-    index: &Index,
+    (index, positions): (&Index, &Range<u64>),
     smaller: &S,
     progress: &dyn DriverObserver,
     stripe: &mut [Score],
     receive: Receive<S::Error>,
 ) -> Result<(), CaptureError<S::Error>> {
     assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
+    assert!(positions.end <= index.slab_positions());
     tables.prepare_captures(index.stones());
     tables.prepare_rows(index.stones());
-    for of in stripes(tables, index, stripe.len() as u64) {
+    for of in stripes(tables, index, positions, stripe.len() as u64) {
         let best = &mut stripe[..(of.end - of.first) as usize];
         of.capture(smaller, progress, best)?;
-        receive(best).map_err(CaptureError::Failed)?;
+        // Rows at either end may have other positions too.
+        let within = |position: u64| (position.clamp(of.first, of.end) - of.first) as usize;
+        let wanted = within(positions.start)..within(positions.end);
+        receive(&best[wanted]).map_err(CaptureError::Failed)?;
     }
     Ok(())
 }
 
-/// Cuts a database into stripes of at most `positions` positions, but at least a row.
-fn stripes<'a>(tables: &'a Tables, index: &'a Index, positions: u64) -> Vec<CaptureStripe<'a>> {
+/// Returns the first positions of parts of about as much work each. With each stone of the mover there are more captures: a position
+/// where he has all stones took four times as long as one where he has none (8 ranks, 28 stones).
+///
+/// # Panics
+/// If there are no parts.
+pub fn capture_parts(index: &Index, parts: usize) -> Vec<u64> {
+    let weight = |slab: &Slab| u128::from(index.stones() + 3 * slab.mover_stones).max(1);
+    let total: u128 = index.slabs().iter().map(|slab| u128::from(slab.positions()) * weight(slab)).sum();
+    let (mut starts, mut before) = (Vec::new(), 0);
+    for slab in index.slabs() {
+        let after = before + u128::from(slab.positions()) * weight(slab);
+        while starts.len() < parts && total * (starts.len() as u128) < after * parts as u128 {
+            let wanted = total * starts.len() as u128 / parts as u128;
+            starts.push(slab.offset + ((wanted.max(before) - before) / weight(slab)) as u64);
+        }
+        before = after;
+    }
+    assert_eq!(starts.len(), parts, "a database has positions");
+    starts
+}
+
+/// Cuts the rows that have some of the positions `of` into stripes of at most `positions` positions, but at least a row.
+fn stripes<'a>(tables: &'a Tables, index: &'a Index, of: &Range<u64>, positions: u64) -> Vec<CaptureStripe<'a>> {
     let mut stripes = Vec::new();
     let mut stripe = CaptureStripe { tables, index, pieces: Vec::new(), first: 0, end: 0 };
     for slab in index.slabs() {
         let columns = u64::from(slab.opponent_halves);
-        let mut first = 0;
-        while first < slab.mover_halves {
+        let within = |position: u64| position.clamp(slab.offset, slab.offset + slab.positions()) - slab.offset;
+        let mut first = (within(of.start) / columns) as u32;
+        let end = within(of.end).div_ceil(columns) as u32;
+        while first < end {
+            if stripes.is_empty() && stripe.pieces.is_empty() {
+                stripe.first = slab.offset + u64::from(first) * columns;
+                stripe.end = stripe.first;
+            }
             let room = (stripe.first + positions).saturating_sub(stripe.end) / columns;
             if room == 0 && !stripe.pieces.is_empty() {
                 let next = CaptureStripe { pieces: Vec::new(), first: stripe.end, ..stripe };
                 stripes.push(std::mem::replace(&mut stripe, next));
                 continue;
             }
-            let rows = first..first + room.clamp(1, u64::from(slab.mover_halves - first)) as u32;
+            let rows = first..first + room.clamp(1, u64::from(end - first)) as u32;
             first = rows.end;
             stripe.end += rows.len() as u64 * columns;
             stripe.pieces.push((slab, rows));
         }
     }
-    stripes.push(stripe);
+    if !stripe.pieces.is_empty() {
+        stripes.push(stripe);
+    }
     stripes
 }
 
@@ -467,7 +501,7 @@ mod tests {
         let (tables, index) = (Tables::new(Rules::AWARI, PositionSet::All, 48), Index::new(48, PositionSet::All));
         for positions in [3_000_000, 1 << 32, (3 << 32) + 5, u64::MAX / 2] {
             let (mut end, mut next) = (0, (0, 0));
-            for stripe in stripes(&tables, &index, positions) {
+            for stripe in stripes(&tables, &index, &(0..index.slab_positions()), positions) {
                 assert!(stripe.first == end && stripe.end - stripe.first <= positions);
                 let pieces = stripe.pieces.iter();
                 let positions = pieces.map(|(slab, rows)| rows.len() as u64 * u64::from(slab.opponent_halves));
@@ -480,6 +514,47 @@ mod tests {
                 end = stripe.end;
             }
             assert_eq!((end, next), (index.slab_positions(), (49, 0)));
+        }
+    }
+
+    #[test]
+    fn parts_of_captures_are_all_positions() {
+        for (stones, set) in [(0, PositionSet::All), (3, PositionSet::All), (20, PositionSet::REACHABLE)] {
+            let index = Index::new(stones, set);
+            for parts in [1, 2, 7, 64] {
+                let starts = capture_parts(&index, parts);
+                assert!(starts.len() == parts && starts[0] == 0 && starts.is_sorted());
+                assert!(starts.iter().all(|&start| start <= index.slab_positions()));
+                let ends = starts[1..].iter().copied().chain([index.slab_positions()]);
+                let positions: Vec<_> = starts.iter().zip(ends).map(|(start, end)| end - start).collect();
+                if stones == 20 {
+                    // Of the first positions more than of the last.
+                    let even = index.slab_positions() / parts as u64;
+                    let [first, last] = [positions[0], positions[parts - 1]];
+                    assert!(parts == 1 || last < even && even < first && first < 2 * even, "{positions:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stripes_of_some_positions_have_just_their_rows() {
+        let (tables, index) = (Tables::new(Rules::AWARI, PositionSet::All, 20), Index::new(20, PositionSet::All));
+        let all = index.slab_positions();
+        for of in [0..0, 5..5, 0..1, all - 1..all, all / 3..all / 2, 12_345_678..12_345_679, 0..all] {
+            for positions in [300_000, u64::MAX / 2] {
+                let stripes = stripes(&tables, &index, &of, positions);
+                let (Some(first), Some(last)) = (stripes.first(), stripes.last()) else {
+                    assert!(of.is_empty());
+                    continue;
+                };
+                assert!(stripes.windows(2).all(|two| two[0].end == two[1].first));
+                let columns = |piece: Option<&(&Slab, Range<u32>)>| u64::from(piece.unwrap().0.opponent_halves);
+                assert!(first.first <= of.start && of.start - first.first < columns(first.pieces.first()));
+                assert!(last.end >= of.end && last.end - of.end < columns(last.pieces.last()));
+                let (slab, rows) = &first.pieces[0];
+                assert_eq!(first.first, slab.offset + u64::from(rows.start) * u64::from(slab.opponent_halves));
+            }
         }
     }
 }

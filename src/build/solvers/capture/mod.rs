@@ -17,11 +17,9 @@
 
 mod by_children;
 mod choice;
-mod partition;
 
-pub use by_children::{DecodeRun, Sequential, capture_in_stripes};
+pub use by_children::{DecodeRun, Sequential, capture_in_stripes, capture_parts};
 pub use choice::{ChoiceCounts, DatabasePart, choice, choice_of, offered_choices};
-pub use partition::CapturePartition;
 
 use crate::kernels::tables::{PackedMove, Tables};
 use crate::{DriverObserver, Stopped};
@@ -170,29 +168,6 @@ pub fn capture_into<S: SmallerRows>(
         batch.report(progress)?;
     }
     receive(&best[received..]).map_err(CaptureError::Failed)
-}
-
-/// As [`capture_into`], for some of the mover's halves of a slab, whose captures are all of `best`.
-///
-/// # Panics
-/// As [`capture()`], and when the index does not have these rows or `best` has another length.
-pub fn capture_rows<S: SmallerRows>(
-    tables: &Tables,
-    index: &Index,
-    mover_stones: usize,
-    rows: &Range<u32>,
-    smaller: &S,
-    best: &mut [Score],
-) -> Result<(), S::Error> {
-    assert!(tables.set() == index.set() && tables.stones_max() >= index.stones());
-    let mut rest = best;
-    let of_slab = |slab: &Slab| if slab.mover_stones as usize == mover_stones { rows.clone() } else { 0..0 };
-    for batch in batches(tables, index, of_slab) {
-        let to = rest.split_off_mut(..batch.positions).expect("`best` has the length of the rows");
-        batch.capture(smaller, to)?;
-    }
-    assert!(rest.is_empty(), "`best` has the length of the rows");
-    Ok(())
 }
 
 fn all_rows(slab: &Slab) -> Range<u32> {
