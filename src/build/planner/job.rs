@@ -466,7 +466,7 @@ mod tests {
             check("sent".to_owned(), job.sent_bytes() / 1e6, sent.iter().sum(), 0.1);
             let of_files = CLASSES.iter().map(|&class| job.stage(class).unwrap().disk_bytes).sum::<f64>();
             check("files".to_owned(), of_files / 1e6, files.iter().sum(), 0.1);
-            check("memory".to_owned(), job.memory_bytes() as f64 / 1e6, memory, 0.11);
+            check("memory".to_owned(), job.memory_bytes() as f64 / 1e6, memory, 0.1);
         }
         assert!(wrong.is_empty(), "{wrong:?}");
     }
