@@ -116,10 +116,7 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
             }
             CaptureMemory::Streamed => solvers::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
         };
-        captured.map_err(|error| match error {
-            CaptureError::Stopped(_) => StageError::Stopped,
-            CaptureError::Failed(error) => error,
-        })?;
+        captured.map_err(ended)?;
         blocks += smaller.blocks();
         decoded += smaller.decoded.load(Ordering::Relaxed);
     }
@@ -131,6 +128,14 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     }
     let decoded = cache.decoded() + decoded;
     Ok(StageReport::new(index.slab_positions()).with("blocks", blocks).with("decoded", decoded))
+}
+
+/// Converts what ended the computation of captures.
+fn ended(error: CaptureError<StageError>) -> StageError {
+    match error {
+        CaptureError::Stopped(_) => StageError::Stopped,
+        CaptureError::Failed(error) => error,
+    }
 }
 
 /// Returns the sections of smaller databases that captures are computed from, in the order of those of captures. A lower bound

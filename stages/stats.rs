@@ -6,7 +6,7 @@
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::build_context::BuildContext;
 use crate::declaration;
-use crate::distributed::{RankResult, ReadTask, agree};
+use crate::distributed::{RankResult, ReadTask, agree, separately};
 use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
 use crate::stage_cache::CacheUse;
 use crate::team::{self, TeamMember};
@@ -111,10 +111,10 @@ fn count_part(member: &TeamMember<ReadTask>, communicator: &mut dyn Communicator
         };
         StatsInputs::open(member.settings(), plan, index, disk, path)
     };
-    let counted = open().and_then(|inputs| {
-        let stripe_bytes = plan.memory().stats_stripe_bytes;
-        count(&build.tables(), index, stripe_bytes, part, inputs)
-    });
+    let counted = separately(communicator, |others_go_on| {
+        let go_on = || member.stop().and_then(|()| others_go_on());
+        count((&build.tables(), index), plan.memory().stats_stripe_bytes, part, open()?, &go_on)
+    })?;
     let CountedDatabase { choice, histogram } = agree(communicator, counted)?;
     let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.by_score()).collect();
     let sums = communicator.sum(&numbers)?;
@@ -281,19 +281,20 @@ struct CountedDatabase {
     histogram: Histogram,
 }
 
-/// Reads captures and scores of a part of the slabs, and counts them. Each score is read once.
+/// Reads captures and scores of a part of the slabs, and counts them. Each score is read once. An error of `go_on` ends it.
 fn count(
-    tables: &Tables,
-    index: &Index,
+    (tables, index): (&Tables, &Index),
     stripe_bytes: u64,
     part: DatabasePart,
     inputs: StatsInputs,
+    go_on: &(dyn Fn() -> Result<()> + Sync),
 ) -> Result<CountedDatabase> {
     let stones = index.stones();
     let scores = CachedScores::new(inputs.scores, CACHE_BYTES);
     let end = |first: u64, out: &[Score]| first..first + out.len() as u64;
     let histogram = Mutex::new(Histogram::EMPTY);
     let read_scores = |first: u64, out: &mut [Score]| {
+        go_on()?;
         let read = if out.len() >= LONG_POSITIONS {
             // Read ahead and decoded on all threads.
             scores.scores().read_range(end(first, out), out)
@@ -309,6 +310,7 @@ fn count(
     let choice = match inputs.captures {
         CaptureSource::Captures(captures) => {
             let read_captures = |first: u64, out: &mut [Score]| {
+                go_on()?;
                 let read = captures.read_range(end(first, out), out);
                 read.map_err(|error| files::unreadable(&files::capture(stones), error))
             };
@@ -317,7 +319,7 @@ fn count(
         CaptureSource::Seeds(files) => {
             let groups = bounds::SEEDS[0].groups(index);
             let captures = SeedCaptures::new(index, *files, &groups);
-            let read_captures = |first: u64, out: &mut [Score]| captures.read(first, out);
+            let read_captures = |first: u64, out: &mut [Score]| go_on().and_then(|()| captures.read(first, out));
             solvers::choice(tables, index, stripe_bytes as usize, part, &captures.cuts(), &read_captures, &read_scores)?
         }
     };

@@ -1,16 +1,16 @@
 //! The stage `capture:n` by all ranks: each computes and writes the captures of a range of positions, in stripes, and reads what these
-//! lead to in the smaller databases. Ranks send each other nothing.
+//! lead to in the smaller databases. Ranks send each other no captures.
 
-use super::{KIND, SmallerFiles};
+use super::{KIND, SmallerFiles, ended};
 use crate::build_context::BuildContext;
-use crate::distributed::{JobLeader, RankResult, ReadTask, TeamFile, agree};
+use crate::distributed::{JobLeader, RankResult, ReadTask, TeamFile, agree, separately};
 use crate::files;
 use crate::team::{self, TeamMember};
 use game::Index;
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::CaptureMemory;
-use solvers::capture::{CaptureError, capture_in_stripes, capture_parts};
+use solvers::capture::{capture_in_stripes, capture_parts};
 use solvers::{Bytes, DriverObserver};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -50,18 +50,15 @@ pub(super) fn capture_part(
     let (kind, ranks) = (files::capture_kind(&settings.rules), communicator.size());
     let format = (kind, settings.intermediates.captures_codec());
     let file = TeamFile::of_values((disk, path), settings, index, format, ranks);
-    let mut writer = TeamFile { starts: Some(capture_parts(index, ranks)), ..file }.begin(communicator)?;
-    let range = writer.positions_of_all()[communicator.rank()].clone();
+    let mut writer = TeamFile { starts: Some(capture_parts(index.slabs(), ranks)), ..file }.begin(communicator)?;
+    let range = writer.positions();
     member.begin_progress(range.end - range.start);
-    let progress = CaptureProgress { member, first: range.start, done: AtomicU64::new(range.start) };
-    let captured = stripe(member).and_then(|mut stripe| {
+    let captured = separately(communicator, |others_go_on| {
+        let progress = CaptureProgress { member, others_go_on, done: AtomicU64::new(range.start) };
         let mut append = |best: &[_]| writer.append(best);
         let (tables, of) = (build.tables(), (index, &range));
-        capture_in_stripes(&tables, of, &smaller, &progress, &mut stripe, &mut append).map_err(|error| match error {
-            CaptureError::Stopped(_) => StageError::Stopped,
-            CaptureError::Failed(error) => error,
-        })
-    });
+        capture_in_stripes(&tables, of, &smaller, &progress, &mut stripe(member)?, &mut append).map_err(ended)
+    })?;
     writer.finish(captured, communicator)?;
     let decoded = communicator.sum(&[smaller.decoded.load(Relaxed)])?[0];
     Ok(CaptureOutcome { blocks: smaller.blocks(), decoded })
@@ -83,15 +80,15 @@ fn stripe(member: &TeamMember<ReadTask>) -> Result<Bytes> {
 /// Progress of a rank over its positions.
 struct CaptureProgress<'a> {
     member: &'a TeamMember<'a, ReadTask>,
-    first: u64,
+    others_go_on: &'a (dyn Fn() -> Result<()> + Sync),
     /// The position up to which progress was reported.
     done: AtomicU64,
 }
 
 impl DriverObserver for CaptureProgress<'_> {
     fn advance(&self, done: u64, _: u64) -> ControlFlow<()> {
-        let done = done.max(self.first);
         self.member.advance(done.saturating_sub(self.done.fetch_max(done, Relaxed)));
-        if self.member.stop().is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let go_on = self.member.stop().and_then(|()| (self.others_go_on)());
+        if go_on.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 }

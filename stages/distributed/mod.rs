@@ -7,6 +7,7 @@
 //! * [`job`] and [`order`]: what rank 0 asks of the others.
 //! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.
 //! * [`roster`] and [`rank_watch`]: which processes the ranks are, and that they still exist.
+//! * [`separate_work`]: work without messages.
 //! * [`team_file`]: a file of which each rank writes a part.
 //! * [`local_scratch`]: a directory on the local disk of each rank.
 
@@ -20,6 +21,7 @@ mod order;
 mod rank_load;
 mod rank_watch;
 mod roster;
+mod separate_work;
 mod team_file;
 
 pub(crate) use agreement::{RankFailure, RankResult, agree};
@@ -31,4 +33,5 @@ pub(crate) use order::{DatabaseTask, JobOrder, ReadTask, StageOrder, StageTask};
 pub(crate) use rank_load::{LoadMeter, RankLoads};
 pub use rank_watch::{LostRank, RankSign, RankWatch, SignedEnd, lost_rank};
 pub use roster::{RankIdentity, Roster};
+pub(crate) use separate_work::separately;
 pub(crate) use team_file::{TeamFile, TeamWriter};

@@ -5,7 +5,7 @@
 
 use super::{KIND, VerifyInputs, counted, extent, report, with_smaller, wrong};
 use crate::build_context::BuildContext;
-use crate::distributed::{JobLeader, RankResult, ReadTask, agree, message};
+use crate::distributed::{JobLeader, RankResult, ReadTask, agree, message, separately};
 use crate::files;
 use crate::team::{self, TeamMember};
 use check::{CheckError, DatabasePortion, Extent, Histogram, PortionFindings};
@@ -49,7 +49,9 @@ pub(super) fn verify_part(
     let opened = VerifyInputs::new(settings, plan, member.disk, &member.task.files, BTreeMap::new(), cache_bytes);
     let opened = agree(communicator, opened)?;
     let part = DatabasePortion { number: communicator.rank() as u64, of: communicator.size() as u64 };
-    let (hashes, histogram) = agree(communicator, read(member.task, &opened, part))?;
+    // Scores are seen one after the other, and their reader cannot be ended.
+    let hashed = separately(communicator, |others_go_on| read(member.task, &opened, part, &|| drop(others_go_on())))?;
+    let (hashes, histogram) = agree(communicator, hashed)?;
     let findings = derive(member, &opened, communicator)?;
     let hashes = communicator.gather(0, hashes)?;
     let counts = communicator.sum(&histogram.by_score())?;
@@ -63,10 +65,18 @@ pub(super) fn verify_part(
     Ok(Some((opened, AllFindings { hashes, histogram, findings })))
 }
 
-/// Checks the checksums of a part, and returns its hashes and counts.
-fn read(task: &ReadTask, opened: &VerifyInputs, part: DatabasePortion) -> Result<(Vec<u8>, Histogram)> {
+/// Checks the checksums of a part, and returns its hashes and counts. Calls `progress` again and again.
+fn read(
+    task: &ReadTask,
+    opened: &VerifyInputs,
+    part: DatabasePortion,
+    progress: &dyn Fn(),
+) -> Result<(Vec<u8>, Histogram)> {
     let mut histogram = Histogram::EMPTY;
-    let see = |scores: &[i8]| histogram = histogram.plus(&counted(scores));
+    let see = |scores: &[i8]| {
+        progress();
+        histogram = histogram.plus(&counted(scores));
+    };
     let hashes = opened.scores().hash_part(part.number, part.of, see);
     let hashes = hashes.map_err(|error| wrong(error.into(), task.stones, &task.files))?;
     Ok((hashes, histogram))

@@ -242,8 +242,8 @@ fn ranks_build_the_bounds_of_one_machine() {
     }
 }
 
-/// The plan of a job says how many bytes its ranks send: within a third for captures and scores of so few positions. Planes of so few
-/// are mostly edges of parts; the planner compares those of more stones with recorded counters.
+/// The plan of a job says how many bytes its ranks send: within a third for scores of so few positions. Captures are not sent. Planes of
+/// so few are mostly edges of parts; the planner compares those of more stones with recorded counters.
 #[test]
 fn ranks_send_what_is_planned() {
     const STONES: u32 = 11;
@@ -264,7 +264,10 @@ fn ranks_send_what_is_planned() {
         for (class, measured) in sent {
             let predicted = job.stage(class).unwrap().sent_bytes;
             println!("{method}, {ranks} ranks, {class:?}: {predicted:.0} bytes for {measured:.0}");
-            if measured > 500_000.0 {
+            let is_sent = class != StageClass::Capture;
+            // Parts of a file meet within a block of the disk, which rank 0 writes.
+            assert!(is_sent || measured < 350_000.0, "{method}: {measured} bytes for captures");
+            if is_sent && measured > 500_000.0 {
                 assert!(
                     (0.67..1.5).contains(&(predicted / measured)),
                     "{method}, {class:?}: {predicted} for {measured}"

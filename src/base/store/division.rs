@@ -60,7 +60,7 @@ impl Division {
     /// [`StoreError::Unsupported`](crate::StoreError::Unsupported) if the header cannot hold the names or the slabs.
     ///
     /// # Panics
-    /// If the first start is not 0, or the codec has floors.
+    /// If the first start is not 0, the starts do not ascend, or the codec has floors.
     pub fn new(
         path: &Path,
         identity: &Identity,
@@ -307,6 +307,20 @@ mod tests {
             }
             assert_eq!(joint.publish(edges).unwrap(), bytes);
             assert!(disk.peek(&Example::path()).unwrap() == example.file(codec), "{codec:?}, {parts} parts");
+        }
+    }
+
+    #[test]
+    fn parts_begin_near_any_starts() {
+        let Example { identity, shape, range, .. } = &Example::new(&[(1, 200_003), (77, 1000)], -24, 24);
+        let end = shape.positions();
+        let starts = [0, 0, 5, 150_000, 150_001, end, end + 9];
+        let division = Division::new(&Example::path(), identity, shape, *range, Codec::Packed, &starts).unwrap();
+        let ranges = division.ranges();
+        assert_eq!((ranges.len(), ranges[0].start, ranges[6].end), (7, 0, end));
+        assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+        for (range, start) in ranges.iter().zip(starts) {
+            assert!(range.start.abs_diff(start.min(end)) < 70_000, "{range:?} begins near {start}");
         }
     }
 

@@ -36,16 +36,13 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
 
-/// Captures that are not kept are made in stripes where the smaller databases are more than 1.5 times the cache; a
-/// stripe takes half of the budget.
+/// Captures that are not kept are made in stripes by ranks, and where the smaller databases are more than 1.5 times the cache; a
+/// stripe takes half of the budget at most.
 const CAPTURE_CACHE_TIMES: f64 = 1.5;
 const CAPTURE_STRIPE_SHARE: u64 = 2;
 
-/// The most memory for scores that a stripe leads to, with few threads.
-const BATCHES_BYTES: u64 = 8 << 20;
-
-/// The largest part of the captures that a rank computes, relative to the mean.
-const LARGEST_PART: u64 = 2;
+/// Positions of a block of most files.
+const BLOCK_POSITIONS: u64 = 64 << 10;
 
 /// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
@@ -75,8 +72,8 @@ const TRANSPOSED_SHARE: u64 = 16;
 const PAGE_CACHE_BYTES_MIN: u64 = 1 << 20;
 /// Upper bound on the wins that a rank keeps, in shares of the plane: at most 4.9 (24 stones, 64 ranks).
 pub(crate) const KEPT_SHARES_MAX: u64 = 5;
-/// Upper bound on the decision log of a rank for a bound, in shares of the plane: at most 2.8 at 14 stones, with 4
-/// ranks; with fewer stones the log is negligible.
+/// Upper bound on the decision log of a rank for a bound, in shares of the plane: at most 2.9 at 12 stones, with 8
+/// ranks (10 to 15 stones, 2 to 8 ranks); with fewer stones the log is negligible.
 const NOTED_SHARES_MAX: u64 = 3;
 /// Memory of a rank for the planes that it merges.
 const MERGE_BYTES: u64 = 10 << 20;
@@ -126,7 +123,7 @@ pub struct StageMemory {
 pub enum CaptureMemory {
     /// All of them, which the stage that solves the database takes over.
     Whole,
-    /// Stripes of this many bytes: the cache is too small for the databases that are read.
+    /// Stripes of this many bytes: the cache is too small for the databases that are read, or each rank computes a part.
     Stripes(u64),
     /// None: they are written as they are computed.
     Streamed,
@@ -158,7 +155,7 @@ impl StageMemory {
             budget_bytes,
             cache_bytes,
             captures: if settings.ranks > 1 {
-                CaptureMemory::Stripes(stripe_bytes(room).min(part_bytes(positions, settings.ranks, &slabs)))
+                CaptureMemory::Stripes(stripe_bytes(room).min(part_bytes(&slabs, settings.ranks)).min(positions))
             } else if !method.has_bounds() && !is_on_disk {
                 CaptureMemory::Whole
             } else if read as f64 <= CAPTURE_CACHE_TIMES * cache_bytes as f64 {
@@ -227,11 +224,18 @@ fn stripe_bytes(room: u64) -> u64 {
     (room / CAPTURE_STRIPE_SHARE).max(CACHE_BYTES_MIN) * 4 / 5
 }
 
-/// Returns the bytes of a stripe for all captures of a rank, with a row more at either end.
-fn part_bytes(positions: u64, ranks: usize, slabs: &[game::Slab]) -> u64 {
+/// Returns the positions of the largest part of the captures that a rank computes.
+fn largest_part(slabs: &[game::Slab], ranks: usize) -> u64 {
+    let end = slabs.iter().map(game::Slab::positions).sum();
+    let starts = solvers::capture::capture_parts(slabs, ranks);
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts.iter().zip(ends).map(|(start, end)| end - start).max().unwrap_or(end)
+}
+
+/// Returns the bytes of a stripe for all captures of a rank, with a row, and a block of the file, more at either end.
+fn part_bytes(slabs: &[game::Slab], ranks: usize) -> u64 {
     let row = slabs.iter().map(|slab| u64::from(slab.opponent_halves)).max().unwrap_or(0);
-    let part = positions.div_ceil(ranks as u64) * LARGEST_PART;
-    (part + 2 * row).min(positions)
+    largest_part(slabs, ranks) + 2 * (row + BLOCK_POSITIONS)
 }
 
 /// Returns the memory of one of several ranks in a stage of a class, expected rather than at most. `share` is what it owns and keeps of
@@ -241,21 +245,20 @@ pub(crate) fn rank_bytes(settings: &Settings, memory: &StageMemory, class: Stage
     let ranks = settings.ranks as u64;
     let positions = settings.set.positions(stones);
     let stripe = match memory.captures {
-        // The fullest computes a third more than the mean, and up to two thirds if there are many.
-        CaptureMemory::Stripes(bytes) => bytes.min(positions / ranks * 4 / 3),
+        CaptureMemory::Stripes(bytes) => bytes.min(largest_part(&settings.set.slabs(stones), settings.ranks)),
         CaptureMemory::Whole | CaptureMemory::Streamed => 0,
     };
-    let capturing = fixed_bytes + stripe + (stripe / 4).min(BATCHES_BYTES);
+    // Two batches of scores: see `solvers::capture`.
+    let batches = (stripe / 4).min(2 * (4 << 20).max((settings.threads as u64) << 20));
     match class {
-        StageClass::Capture => capturing,
-        // The allocator may keep what captures took.
-        StageClass::Seeds => capturing.max(fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones)),
+        StageClass::Capture => fixed_bytes + stripe + batches,
+        StageClass::Seeds => fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones),
         StageClass::Merge => fixed_bytes + MERGE_BYTES,
         StageClass::Verify => fixed_bytes + cache_bytes.min(positions / ranks),
         StageClass::Stats => {
             fixed_bytes + cache_bytes.min(positions / ranks) + memory.stats_stripe_bytes.min(positions / ranks)
         }
-        _ if class.is_repeated() => capturing.max(rank_planes_bytes(settings, memory, share)),
+        _ if class.is_repeated() => rank_planes_bytes(settings, memory, share),
         _ => memory.peak_bytes(settings, class),
     }
 }

@@ -57,11 +57,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn saturations_stay_below_their_limit() {
+    fn saturations_approach_their_limit() {
         let saturation = Saturation::new(3.0, 10, 5.0, 4.0);
         assert_eq!([0, 10].map(|stones| saturation.at(stones)), [3.0, 3.0]);
         assert!((saturation.at(14) - (5.0 - 2.0 / 1f64.exp())).abs() < 1e-12);
         assert!(saturation.at(48) < 5.0 && saturation.at(48) > 4.99);
+        let falling = Saturation::new(0.7, 23, 0.5, 6.0);
+        assert!(falling.at(24) < 0.7 && falling.at(48) > 0.5 && falling.at(48) < 0.51);
     }
 
     #[test]

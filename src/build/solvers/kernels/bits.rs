@@ -163,8 +163,8 @@ impl BitKernel {
         }
     }
 
-    /// Decodes `count` words into `list`, whose numbers then do not descend. Returns the length of the encoding, or `None` if
-    /// there are fewer bytes.
+    /// Decodes `count` words into `list`, fillers left out; their numbers do not descend. Returns the length of the encoding, or `None`
+    /// if there are fewer bytes.
     pub(crate) fn decode_words(self, bytes: &[u8], count: usize, list: &mut Vec<(u32, u64)>) -> Option<usize> {
         match self {
             BitKernel::Portable => words::decode(bytes, count, list, words::spread),

@@ -138,9 +138,7 @@ fn only(kernel: BitKernel, layout: &PlaneLayout, bound_message: &[u8], words: &R
         let (slab, in_slab) = row_location(layout, row).ok_or(Malformed)?;
         let first = layout.slabs()[slab].word(in_slab);
         inside.clear();
-        // Fillers of the encoding have no bits.
-        let of_words = |&&(word, bits): &&(u32, u64)| bits != 0 && words.contains(&(first + word as usize));
-        inside.extend(bits.iter().filter(of_words));
+        inside.extend(bits.iter().filter(|&&(word, _)| words.contains(&(first + word as usize))));
         encoded.encode(kernel, &inside);
         only.append(row, &encoded);
         Ok(())
@@ -164,8 +162,6 @@ fn add(
         read(kernel, bound_message, |row, bits| {
             let (slab, row) = row_location(layout, row).ok_or(Malformed)?;
             let slab = &layout.slabs()[slab];
-            // Fillers before the first word with bits may be outside the words.
-            let bits = &bits[bits.iter().position(|&(_, bits)| bits != 0).ok_or(Malformed)?..];
             let (Some(&(least, _)), Some(&(most, _))) = (bits.first(), bits.last()) else { return Err(Malformed) };
             let first = slab.word(row);
             let place = |word: u32| first + word as usize;

@@ -11,7 +11,7 @@ use crate::ranks::JobError;
 use crate::sweep::ranks::tests::{alone, job, whole_captures};
 use crate::{Bytes, DriverObserver, Tables};
 use game::{Index, Orientation, PositionSet, Rules, Score};
-use messaging::NetworkFaults;
+use messaging::{CommunicationError, NetworkFaults};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,7 +30,7 @@ fn bounds_are_those_of_one_machine() {
         for stones in 0..=stones {
             let index = Index::new(stones, set);
             let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
-            for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (7, 1)] {
+            for (ranks, threads) in [(1, 1), (2, 1), (3, 2), (4, 1), (9, 1)] {
                 let found = job(ranks, threads, NetworkFaults::none(), |end| {
                     let mut reports = Vec::new();
                     let each = |bound, report: Option<DistributedBoundReport>| {
@@ -234,13 +234,18 @@ fn malformed_messages_are_refused() {
     let (set, stones) = (PositionSet::All, 5);
     let (tables, index) = (Arc::new(Tables::new(Rules::AWARI, set, stones)), Index::new(stones, set));
     let calm = Vote { found: 0, lost: 0, rows: 0, stop: 0 };
-    // A row that does not exist, a word and a column behind the last, a truncated message, an unknown message.
+    // Row 0, which rank 0 keeps, has one column: 1 byte of a word is a message that it takes.
+    let good = vec![0, 0, 1, 0, 1, 1];
+    // A row that does not exist, a word and a column behind the last, the same behind a good word, a truncated message, an unknown
+    // message.
     let messages = [
         vec![0, 0xfe, 0xff, 0xff, 0x0f, 1, 0, 1, 1],
         vec![0, 0, 1, 0xfe, 1, 1],
         vec![0, 0, 1, 0, 0x80, 0x80],
+        vec![0, 0, 2, 0, 0, 1, 0x80, 1, 0x80],
         calm.with(&[vec![0, 2, 0]]),
         vec![9],
+        good.clone(),
     ];
     for message in messages {
         let refused = job(2, 1, NetworkFaults::none(), |end| {
@@ -251,7 +256,13 @@ fn malformed_messages_are_refused() {
             let partition = RowPartition::new(stones, set, 2);
             let mut planes = RankPlanes::in_memory(Arc::clone(&tables), &index, &partition, 0, BitKernel::detect());
             let solved = planes.solve(end, &());
-            let refused = matches!(solved, Err(JobError::Communication(_)));
+            // After a good message, rank 1 has left.
+            let is_refused =
+                |error: &CommunicationError| matches!(error, CommunicationError::Unexpected { rank: 1, .. });
+            let refused = solved.is_err_and(|error| match error {
+                JobError::Communication(error) => is_refused(&error) == (message != good),
+                _ => false,
+            });
             let mut sink = |_: PlaneRun| ControlFlow::Continue(());
             refused && planes.collect(Decided::Won, &[0..1, 1..2], end, &mut sink).is_err()
         });

@@ -34,7 +34,7 @@ pub(super) struct RowKeepers {
 
 /// Bytes of a mask with a bit for each rank.
 pub(super) const fn mask_bytes(ranks: usize) -> usize {
-    ranks.div_ceil(u8::BITS as usize)
+    ranks.div_ceil(8)
 }
 
 impl RowKeepers {
@@ -69,6 +69,10 @@ impl RowKeepers {
         self.masks[row * mask_bytes(self.ranks) + rank / 8] |= 1 << (rank % 8);
     }
 
+    fn keeps(&self, row: usize, rank: usize) -> bool {
+        self.masks[row * mask_bytes(self.ranks) + rank / 8] >> (rank % 8) & 1 == 1
+    }
+
     /// Iterates over the ranks that keep a row, ascending.
     #[inline]
     pub(super) fn keep(&self, row: usize) -> impl Iterator<Item = usize> + Clone + '_ {
@@ -85,8 +89,7 @@ impl RowKeepers {
 
     /// Returns the rows of a slab that a rank keeps.
     fn of(&self, rank: usize, slab: &PlaneSlab) -> RowSet {
-        let keeps = |row: usize| self.keep(slab.first_row + row).any(|keeper| keeper == rank);
-        RowSet::of_rows(slab.rows, keeps)
+        RowSet::of_rows(slab.rows, |row| self.keeps(slab.first_row + row, rank))
     }
 
     /// Returns the rank that reports a row: the ranks that keep it take turns.

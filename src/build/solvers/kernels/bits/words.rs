@@ -1,5 +1,6 @@
-//! Encoding of words with few bits: of each word how many words it is behind the one before, which of its bytes are not zero, and
-//! these bytes. A processor cannot predict how many bits a word has, so there is no branch for a bit or byte where it has BMI2.
+//! Encoding of words with few bits: for all words a byte with the distance from the word before, then for all a mask of the bytes that
+//! are not zero, then these bytes. Where the next word is further than a byte can say, *fillers* without bits stand between. A processor
+//! cannot predict how many bits a word has, so there is no branch for a bit or byte where it has BMI2.
 
 /// Bytes of a word.
 const WORD_BYTES: usize = 8;
@@ -57,15 +58,19 @@ pub(super) fn decode(
     if length > values.len() {
         return None;
     }
-    let (mut number, mut end) = (0u32, 0);
+    let (mut number, mut end, mut kept) = (0u32, 0, 0);
     words.clear();
-    words.extend(gaps.iter().zip(masks).map(|(&gap, &mask)| {
+    words.resize(count, (0, 0));
+    for (&gap, &mask) in gaps.iter().zip(masks) {
         number = number.saturating_add(gap.into());
         let rest = &values[end..];
         end += mask.count_ones() as usize;
         let value = rest.first_chunk().map_or_else(|| last_bytes(rest), |&value| u64::from_le_bytes(value));
-        (number, spread(value, mask))
-    }));
+        words[kept] = (number, spread(value, mask));
+        // Fillers are overwritten.
+        kept += usize::from(mask != 0);
+    }
+    words.truncate(kept);
     Some(2 * count + length)
 }
 
@@ -146,11 +151,10 @@ mod tests {
 
     #[test]
     fn numbers_of_decoded_words_never_descend() {
-        let mut bytes = vec![0xff; 20];
-        bytes.extend([0; 20]);
+        let bytes = [[0xff; 20], [1; 20], [7; 20]].concat();
         for kernel in BitKernel::available() {
             let mut words = Vec::new();
-            assert_eq!(kernel.decode_words(&bytes, 20, &mut words), Some(40));
+            assert_eq!(kernel.decode_words(&bytes, 20, &mut words), Some(60));
             assert!(words.is_sorted() && words.len() == 20);
             assert_eq!(kernel.decode_words(&bytes, usize::MAX, &mut words), None);
         }
