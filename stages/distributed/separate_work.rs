@@ -6,6 +6,10 @@ use messaging::{CommunicationError, Communicator};
 use pipeline::{StageError, StageResult as Result};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A rank listens no more often than this: its work may ask for every row.
+const LISTENING_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Messages of a rank whose work has ended.
 const DONE: &[u8] = &[0];
@@ -20,7 +24,7 @@ pub(crate) fn separately<T>(
 ) -> RankResult<Result<T>> {
     let (rank, must_end) = (communicator.rank(), AtomicBool::new(false));
     let have_ended = (0..communicator.size()).map(|other| other == rank).collect();
-    let others = Mutex::new(Others { communicator, have_ended, broken: None });
+    let others = Mutex::new(Others { communicator, have_ended, broken: None, listened: Instant::now() });
     let done = work(&|| {
         // One thread at a time; the others continue.
         if let Ok(mut others) = others.try_lock() {
@@ -44,11 +48,17 @@ struct Others<'c> {
     have_ended: Vec<bool>,
     /// What broke the connection.
     broken: Option<CommunicationError>,
+    /// When this rank listened last.
+    listened: Instant,
 }
 
 impl Others<'_> {
-    /// Returns whether some work has failed.
+    /// Returns whether some work is heard to have failed.
     fn listen(&mut self) -> messaging::Result<bool> {
+        if self.listened.elapsed() < LISTENING_INTERVAL {
+            return Ok(false);
+        }
+        self.listened = Instant::now();
         let mut has_failed = false;
         for (from, has_ended) in self.have_ended.iter_mut().enumerate().filter(|(_, has_ended)| !**has_ended) {
             if let Some(message) = self.communicator.try_receive(from)? {

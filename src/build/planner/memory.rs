@@ -244,14 +244,16 @@ pub(crate) fn rank_bytes(settings: &Settings, memory: &StageMemory, class: Stage
     let StageMemory { stones, fixed_bytes, cache_bytes, .. } = *memory;
     let ranks = settings.ranks as u64;
     let positions = settings.set.positions(stones);
-    let stripe = match memory.captures {
-        CaptureMemory::Stripes(bytes) => bytes.min(largest_part(&settings.set.slabs(stones), settings.ranks)),
-        CaptureMemory::Whole | CaptureMemory::Streamed => 0,
-    };
-    // Two batches of scores: see `solvers::capture`.
-    let batches = (stripe / 4).min(2 * (4 << 20).max((settings.threads as u64) << 20));
     match class {
-        StageClass::Capture => fixed_bytes + stripe + batches,
+        StageClass::Capture => {
+            let stripe = match memory.captures {
+                CaptureMemory::Stripes(bytes) => bytes.min(largest_part(&settings.set.slabs(stones), settings.ranks)),
+                CaptureMemory::Whole | CaptureMemory::Streamed => 0,
+            };
+            // Two batches of scores: see `solvers::capture`.
+            let batches = (stripe / 4).min(2 * (4 << 20).max((settings.threads as u64) << 20));
+            fixed_bytes + stripe + batches
+        }
         StageClass::Seeds => fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones),
         StageClass::Merge => fixed_bytes + MERGE_BYTES,
         StageClass::Verify => fixed_bytes + cache_bytes.min(positions / ranks),

@@ -4,7 +4,7 @@
 //! message of a round is received, those of the round before were, so that a rank is ahead of another by one round at most.
 
 use super::log::DecisionLog;
-use super::message::{BoundMessage, EncodedBits, read};
+use super::message::{BoundMessage, read};
 use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use crate::ranks::varint::Malformed;
 use messaging::{CommunicationError, Communicator, Result};
@@ -133,14 +133,13 @@ fn piece(log: &DecisionLog, layout: &PlaneLayout, units: &[PlaneUnit], band: &Wo
 
 /// Returns the bits of a log that are in some words.
 fn only(kernel: BitKernel, layout: &PlaneLayout, bound_message: &[u8], words: &Range<usize>) -> Vec<u8> {
-    let (mut only, mut inside, mut encoded) = (BoundMessage::default(), Vec::new(), EncodedBits::default());
+    let (mut only, mut inside) = (BoundMessage::default(), Vec::new());
     let read = read(kernel, bound_message, |row, bits| {
         let (slab, in_slab) = row_location(layout, row).ok_or(Malformed)?;
         let first = layout.slabs()[slab].word(in_slab);
         inside.clear();
         inside.extend(bits.iter().filter(|&&(word, _)| words.contains(&(first + word as usize))));
-        encoded.encode(kernel, &inside);
-        only.append(row, &encoded);
+        only.write(kernel, row, &inside);
         Ok(())
     });
     read.expect("a log is what this rank wrote");

@@ -27,12 +27,21 @@ impl DecisionLog {
         }
     }
 
+    /// Logs bits of a row, by word.
+    pub(super) fn write(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
+        self.of_row(slab, row, |bound_message, row| bound_message.write(self.kernel, row, bits));
+    }
+
     /// Logs encoded bits of a row.
-    pub(super) fn write(&self, slab: usize, row: usize, encoded: &EncodedBits) {
+    pub(super) fn append(&self, slab: usize, row: usize, encoded: &EncodedBits) {
+        self.of_row(slab, row, |bound_message, row| bound_message.append(row, encoded));
+    }
+
+    /// Passes the log of the unit of a row, and the number of the row, counted over all slabs.
+    fn of_row(&self, slab: usize, row: usize, log: impl FnOnce(&mut BoundMessage, u32)) {
         let layout = &self.slabs[slab];
         let bound_message = &self.bound_messages[self.first_units[slab] + row / layout.unit_rows()];
-        let mut bound_message = bound_message.lock().unwrap_or_else(PoisonError::into_inner);
-        bound_message.append((layout.first_row + row) as u32, encoded);
+        log(&mut bound_message.lock().unwrap_or_else(PoisonError::into_inner), (layout.first_row + row) as u32);
     }
 
     /// Returns the log of a unit.
@@ -51,8 +60,6 @@ pub(super) struct OwnedCandidates<E> {
     units: BoxedUnits<E>,
     /// Log of the candidates found lost.
     pub(super) lost: DecisionLog,
-    /// By thread, scratch space.
-    encoded: Vec<Mutex<EncodedBits>>,
 }
 
 /// Storage of units, or parts of units.
@@ -61,8 +68,7 @@ pub type BoxedUnits<E> = Box<dyn Units<E> + Send + Sync>;
 impl<E> OwnedCandidates<E> {
     /// Creates the candidates in `units`, which are empty.
     pub(super) fn none(layout: &PlaneLayout, units: BoxedUnits<E>, kernel: BitKernel) -> OwnedCandidates<E> {
-        let encoded = (0..rayon::current_num_threads()).map(|_| Mutex::default()).collect();
-        OwnedCandidates { units, lost: DecisionLog::new(layout, kernel), encoded }
+        OwnedCandidates { units, lost: DecisionLog::new(layout, kernel) }
     }
 }
 
@@ -72,9 +78,6 @@ impl<E> Units<E> for OwnedCandidates<E> {
     }
 
     fn lost(&self, slab: usize, row: usize, bits: &[(u32, u64)]) {
-        let encoded = &self.encoded[rayon::current_thread_index().unwrap_or(0) % self.encoded.len()];
-        let mut encoded = encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        encoded.encode(self.lost.kernel, bits);
-        self.lost.write(slab, row, &encoded);
+        self.lost.write(slab, row, bits);
     }
 }

@@ -23,22 +23,39 @@ impl EncodedBits {
     /// Encodes words of a row that are not zero, ascending.
     pub(super) fn encode(&mut self, kernel: BitKernel, bits: &[(u32, u64)]) {
         self.0.clear();
-        let count = encoded_count(bits);
-        if count > 0 {
-            varint::push(&mut self.0, count as u64);
-            kernel.encode_words(bits, count, &mut self.0);
-        }
+        push_words(kernel, bits, &mut self.0);
+    }
+}
+
+/// Appends words of a row that are not zero, ascending, if there are any.
+fn push_words(kernel: BitKernel, bits: &[(u32, u64)], bytes: &mut Vec<u8>) {
+    let count = encoded_count(bits);
+    if count > 0 {
+        varint::push(bytes, count as u64);
+        kernel.encode_words(bits, count, bytes);
     }
 }
 
 impl BoundMessage {
-    /// Appends words of a row, if there are any.
+    /// Appends words of a row that are not zero, ascending, if there are any.
+    pub(super) fn write(&mut self, kernel: BitKernel, row: u32, bits: &[(u32, u64)]) {
+        if !bits.is_empty() {
+            self.begin(row);
+            push_words(kernel, bits, &mut self.bytes);
+        }
+    }
+
+    /// Appends words of a row that are encoded, if there are any.
     pub(super) fn append(&mut self, row: u32, encoded: &EncodedBits) {
         if !encoded.0.is_empty() {
-            varint::push_gap(&mut self.bytes, self.row.into(), row.into());
-            self.row = row;
+            self.begin(row);
             self.bytes.extend_from_slice(&encoded.0);
         }
+    }
+
+    fn begin(&mut self, row: u32) {
+        varint::push_gap(&mut self.bytes, self.row.into(), row.into());
+        self.row = row;
     }
 
     /// Length in bytes.

@@ -2,7 +2,6 @@
 
 use super::collect::{collect_plane, row_location};
 use super::log::DecisionLog;
-use super::message::EncodedBits;
 use super::{
     Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition, SuperstepMessage, Vote, solve_in_memory,
 };
@@ -170,14 +169,12 @@ fn a_sink_may_stop_a_collection() {
     for stop_at in [0, 1, 2, 3, usize::MAX] {
         let took = job(5, 1, NetworkFaults::none(), |end| {
             let mut log = DecisionLog::new(&layout, BitKernel::detect());
-            let mut encoded = EncodedBits::default();
             // Ranks 2 and 4 have nothing to say.
             for (number, &(slab, row)) in
                 rows.iter().enumerate().filter(|(number, _)| [0, 1, 3][number % 3] == end.rank())
             {
                 let bits = [(0, bit(slab, number)), (layout.slabs()[slab].row_words as u32 - 1, 1)];
-                encoded.encode(log.kernel, if bits[0].0 == bits[1].0 { &bits[..1] } else { &bits });
-                log.write(slab, row, &encoded);
+                log.write(slab, row, if bits[0].0 == bits[1].0 { &bits[..1] } else { &bits });
             }
             let (mut count, mut words, rank) = (0, Vec::new(), end.rank());
             let mut sink = |run: PlaneRun| {

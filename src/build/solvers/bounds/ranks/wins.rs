@@ -402,7 +402,7 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
             self.notify(bound_messages, (slab, row), encoded);
         }
         if is_logged {
-            self.won.write(slab, row, encoded);
+            self.won.append(slab, row, encoded);
         }
     }
 
