@@ -85,7 +85,7 @@ impl Work for Awari {
         let (build, parameters) = (&self.build, stage.name.parameters());
         let kind = kinds::kind_of(&stage.name).expect("the graph has stages of known kinds");
         let plan = build.plan((kind.stones)(build.settings(), parameters));
-        let _part = build.stage_cache().begin((kind.cache_use)(plan), stage.cost.memory_bytes, plan);
+        let _part = build.stage_cache().begin(kind.cache_use, stage.cost.memory_bytes, plan);
         pool.install(|| (kind.run)(build, parameters, context))
     }
 }

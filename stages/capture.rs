@@ -42,7 +42,7 @@ pub(crate) static CAPTURE: StageKind = StageKind {
     word: KIND,
     phase: Phase::Captures,
     classes: &[StageClass::Capture],
-    cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
+    cache_use: CacheUse::DATABASES,
     files: Some(&CAPTURES),
     declare: |kind, build| declaration::of_databases(kind, build, declare),
     run: |build, parameters, context| {

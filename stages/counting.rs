@@ -15,7 +15,7 @@ pub(crate) static COUNTING: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
     classes: &[StageClass::Counting],
-    cache_use: |_| CacheUse { captures: true, databases: true, arrays: false },
+    cache_use: CacheUse { captures: true, databases: true, arrays: false },
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),
     run: |build, parameters, context| {

@@ -10,7 +10,7 @@ use crate::team::FollowerRank;
 use game::Rules;
 use messaging::Communicator;
 use pipeline::{ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageResult, StageSpec};
-use planner::{BuildPlan, DatabasePlan, Method, Settings, StageClass};
+use planner::{BuildPlan, Method, Settings, StageClass};
 use std::path::{Path, PathBuf};
 use store::FileKind;
 
@@ -27,8 +27,8 @@ pub(crate) struct StageKind {
     pub(crate) classes: &'static [StageClass],
     /// Returns the number of stones of the database whose plan its stages follow, from their parameters.
     pub(crate) stones: fn(&Settings, &[u32]) -> u32,
-    /// Returns what its stages use of the stage cache. The rest is dropped when one begins.
-    pub(crate) cache_use: fn(&DatabasePlan) -> CacheUse,
+    /// What its stages use of the stage cache. The rest is dropped when one begins.
+    pub(crate) cache_use: CacheUse,
     /// The files that its stages make, if any.
     pub(crate) files: Option<&'static FileFamily>,
     /// Whether a file of a run directory belongs to the user although its stages write it.
@@ -49,7 +49,7 @@ impl StageKind {
         phase: Phase::Statistics,
         classes: &[],
         stones: |_, parameters| parameters[0],
-        cache_use: |_| CacheUse::default(),
+        cache_use: CacheUse::NOTHING,
         files: None,
         is_kept: |_| false,
         declare: |_, _| Vec::new(),

@@ -9,7 +9,7 @@ use crate::opening::OpeningSolver;
 use crate::{files, opening};
 use disk::{Digest, Disk};
 use game::{Index, Score};
-use messaging::{Alone, Communicator};
+use messaging::Communicator;
 use pipeline::{ArtifactKind, ArtifactSpec, StageContext, StageProgress, StageResult as Result};
 use planner::{BuildPlan, Settings};
 use solvers::Bytes;
@@ -92,16 +92,6 @@ pub(crate) struct DatabaseWriter<'d> {
 }
 
 impl<'d> DatabaseWriter<'d> {
-    /// Creates the output of a stage that this machine runs alone, and that has computed all scores.
-    pub(crate) fn create(context: &StageContext<'d>, settings: &Settings, index: &Index) -> Result<DatabaseWriter<'d>> {
-        let (disk, stones) = (context.disk(), index.stones());
-        let path = &context.output(&files::database(stones));
-        let opening_capture = opening::best_capture(settings, stones, disk, |name| context.input(name), 0)?;
-        let progress = Some(context.progress());
-        let output = DatabaseOutput { settings, disk, index, path, scratch: None, opening_capture, progress };
-        Ok(DatabaseWriter::begin(&output, &mut Alone)?)
-    }
-
     /// Begins to write with the other ranks.
     pub(crate) fn begin(output: &DatabaseOutput<'d, '_>, communicator: &mut dyn Communicator) -> RankResult<Self> {
         let DatabaseOutput { settings, disk, index, path, scratch, opening_capture, progress } = *output;
@@ -140,11 +130,6 @@ impl<'d> DatabaseWriter<'d> {
             }
             Ok(())
         })
-    }
-
-    /// Publishes the database of a machine alone, and returns the digest of its scores.
-    pub(crate) fn finish(self) -> Result<Digest> {
-        Ok(self.finish_with(Ok(()), &mut Alone)?.expect("rank 0 has the digest"))
     }
 
     /// Publishes the database, and returns the digest of its scores on rank 0. `appended` tells whether this rank appended

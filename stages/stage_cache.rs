@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a stage uses of the stage cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheUse {
     /// The captures of its database.
     pub(crate) captures: bool,
@@ -23,6 +23,12 @@ pub(crate) struct CacheUse {
     pub(crate) databases: bool,
     /// Spare arrays, which its planned memory includes.
     pub(crate) arrays: bool,
+}
+
+impl CacheUse {
+    pub(crate) const NOTHING: CacheUse = CacheUse { captures: false, databases: false, arrays: false };
+    pub(crate) const DATABASES: CacheUse = CacheUse { databases: true, ..CacheUse::NOTHING };
+    pub(crate) const ALL: CacheUse = CacheUse { captures: true, databases: true, arrays: true };
 }
 
 /// Cache that the stages of a build share.
@@ -268,9 +274,6 @@ mod tests {
         BuildPlan::new(Settings::new(&Manifest::parse(text, "m.toml", &schema(), &[]).unwrap()))
     }
 
-    const SOLVER: CacheUse = CacheUse { captures: true, databases: true, arrays: true };
-    const CHECK: CacheUse = CacheUse { captures: false, databases: true, arrays: false };
-
     #[test]
     fn captures_are_kept_for_the_solver_by_digest() {
         let (plan, index) = (plan(), Index::new(12, game::PositionSet::All));
@@ -278,12 +281,12 @@ mod tests {
         let cache = StageCache::default();
         let keep = || cache.keep_captures(right, cache.array(&plan, &index).unwrap());
         keep();
-        cache.begin(SOLVER, 0, plan.database(12));
+        cache.begin(CacheUse::ALL, 0, plan.database(12));
         assert_eq!(cache.captures(right).unwrap().len() as u64, index.positions());
         assert!(cache.captures(right).is_none(), "they were taken");
         keep();
         assert!(cache.captures(wrong).is_none());
-        cache.begin(CHECK, 0, plan.database(12));
+        cache.begin(CacheUse::DATABASES, 0, plan.database(12));
         assert!(cache.captures(right).is_none());
         assert_eq!(cache.content().spare.len(), 1, "the array is reused");
     }
@@ -301,11 +304,11 @@ mod tests {
         assert_eq!(cache.database(10, digest).unwrap().len() as u64, game::PositionSet::All.positions(10));
         assert!(cache.database(11, digest).is_none(), "no capture of up to 12 stones leads there");
         assert!(cache.database(10, Digest::of(b"other")).is_none());
-        cache.begin(CHECK, 8 << 20, plan.database(12));
+        cache.begin(CacheUse::DATABASES, 8 << 20, plan.database(12));
         assert!(!cache.content().spare.is_empty() && cache.has_databases());
-        cache.begin(CHECK, 64 << 20, plan.database(12));
+        cache.begin(CacheUse::DATABASES, 64 << 20, plan.database(12));
         assert!(cache.content().spare.is_empty() && cache.has_databases(), "databases are within the cache");
-        cache.begin(CacheUse::default(), 0, plan.database(12));
+        cache.begin(CacheUse::NOTHING, 0, plan.database(12));
         assert!(!cache.has_databases());
     }
 
@@ -315,16 +318,16 @@ mod tests {
         let index = Index::new(12, game::PositionSet::All);
         let [one, other] = [b"one", b"two"].map(|text| Digest::of(text));
         let cache = StageCache::default();
-        let solving = cache.begin(SOLVER, 30 << 20, plan.database(11));
+        let solving = cache.begin(CacheUse::ALL, 30 << 20, plan.database(11));
         for digest in [one, other] {
             cache.keep_captures(digest, cache.array(&plan, &index).unwrap());
         }
         cache.give_back(cache.array(&plan, &index).unwrap());
         // Captures of both databases stay for the stages that solve them, while there is room.
-        let checking = cache.begin(CHECK, 10 << 20, plan.database(10));
+        let checking = cache.begin(CacheUse::DATABASES, 10 << 20, plan.database(10));
         assert_eq!(cache.content().captures.len(), 2);
         drop(checking);
-        drop(cache.begin(CHECK, 34 << 20, plan.database(10)));
+        drop(cache.begin(CacheUse::DATABASES, 34 << 20, plan.database(10)));
         assert!(cache.content().captures.is_empty() && cache.content().spare.is_empty());
         drop(solving);
         assert!(cache.content().running.is_empty());

@@ -48,7 +48,7 @@ pub(crate) static STATS: StageKind = StageKind {
     word: KIND,
     phase: Phase::Statistics,
     classes: &[StageClass::Stats],
-    cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
+    cache_use: CacheUse::DATABASES,
     files: Some(&STATISTICS),
     declare: |kind, build| declaration::of_databases(kind, build, declare),
     run: |build, parameters, context| run(build, parameters[0], context),

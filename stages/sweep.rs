@@ -1,10 +1,8 @@
 //! The stage `sweep:n`: the scores of all n-stone positions from their best captures.
 //!
-//! With the scores in memory, alone or on many ranks, [`solving`] runs it; scores on disk and the bounds of rules whose
-//! positions have no score have a module each.
+//! Alone or on many ranks, [`solving`] runs it; the bounds of rules whose positions have no score have a module of their own.
 
 mod guarantees;
-mod on_disk;
 
 use crate::kind::{Phase, StageKind};
 use crate::solver::{self, DATABASES};
@@ -19,14 +17,13 @@ pub(crate) static SWEEP: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
     classes: &[StageClass::Sweep],
-    cache_use: |plan| CacheUse { captures: true, databases: true, arrays: plan.memory().arena_bytes.is_none() },
+    cache_use: CacheUse::ALL,
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),
     run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job() {
             None if !build.settings().rules.has_scores() => guarantees::run(build, stones, context),
-            None if build.plan(stones).memory().arena_bytes.is_some() => on_disk::run(build, stones, context),
             _ => solving::run(KIND, SolvingMethod::Sweep, build, stones, context),
         }
     },

@@ -39,7 +39,7 @@ pub(crate) static VERIFY: StageKind = StageKind {
     word: KIND,
     phase: Phase::Verification,
     classes: &[StageClass::Verify],
-    cache_use: |_| CacheUse { databases: true, ..CacheUse::default() },
+    cache_use: CacheUse::DATABASES,
     files: None,
     declare: |kind, build| {
         if build.settings().verify == Verify::None {

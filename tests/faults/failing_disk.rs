@@ -204,92 +204,8 @@ fn codecs_give_the_same_scores() {
     assert!(digests.iter().all(|digest| *digest == digests[0]));
 }
 
-/// A sweep in a working file: with six threads, eleven stones do not fit the minimal memory of a build.
-const ON_DISK: [(&str, &str); 6] = [
-    ("build.stones", "0..11"),
-    ("build.method", "sweep"),
-    ("build.memory", "48 MiB"),
-    ("build.threads", "6"),
-    ("check.verify", "none"),
-    ("store.keep", "all"),
-];
-
-/// A disk with all files of a build but those of its last sweep, and the files expected of that sweep.
-fn before_the_last_sweep(set: &'static str) -> (impl Fn() -> MemoryDisk, DisturbedBuild, BTreeMap<PathBuf, Vec<u8>>) {
-    let build = DisturbedBuild::new(&[&ON_DISK[..], &[("game.positions", set)]].concat());
-    let disk = MemoryDisk::new();
-    let summary = build.run(&disk).unwrap();
-    let on_disk = summary.ran.iter().filter(|ran| ran.measured.report.counters.contains_key("working_read"));
-    let on_disk: Vec<_> = on_disk.map(|ran| ran.stage.to_string()).collect();
-    assert_eq!(on_disk.last().map(String::as_str), Some("sweep:11"), "{on_disk:?}");
-    assert!(disk.paths().iter().all(|path| !path.starts_with(Path::new(DIRECTORY).join("snapshots"))));
-    let expected = artifacts(&disk);
-    let last = ["databases/11.awari", "stats/11.json"].map(|path| Path::new(DIRECTORY).join(path));
-    let others: Vec<_> = disk.paths().into_iter().filter(|path| !last.contains(path)).collect();
-    let others: Vec<_> = others.into_iter().map(|path| (disk.peek(&path).unwrap(), path)).collect();
-    let before = move || {
-        let disk = MemoryDisk::new();
-        others.iter().for_each(|(bytes, path)| disk.put(path, bytes));
-        disk
-    };
-    (before, build, expected)
-}
-
-#[test]
-fn a_sweep_on_disk_builds_the_files_of_one_in_memory() {
-    for set in ["all", "reachable"] {
-        let (_, _, on_disk) = before_the_last_sweep(set);
-        let more = [("build.memory", "1 GiB"), ("build.threads", "2"), ("game.positions", set)];
-        let (in_memory, _) = undisturbed(&DisturbedBuild::new(&[&ON_DISK[..2], &ON_DISK[4..], &more[..]].concat()));
-        assert!(on_disk == in_memory, "{set}");
-    }
-}
-
-/// After a kill or a power loss in an operation, with sectors written in any order, the next run resumes from the working
-/// file.
-#[test]
-#[ignore = "slow tier: a build for each operation"]
-fn a_sweep_on_disk_resumes_after_a_kill() {
-    let (before, build, expected) = before_the_last_sweep("all");
-    let disk = before();
-    build.run(&disk).unwrap();
-    assert!(artifacts(&disk) == expected);
-    let operations = disk.operations();
-    let mut from_snapshots = 0;
-    for case in 0..6 {
-        let disk = before();
-        disk.die_at(operations * case / 6 + case % 7);
-        build.run(&disk).unwrap_err();
-        match case % 3 {
-            0 => disk.kill(),
-            _ => disk.crash_anyhow(case),
-        }
-        let summary = build.run(&disk).unwrap();
-        let mut resumed = summary.ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
-        from_snapshots += u64::from(resumed.any(|resumed| resumed.as_f64() == 1.0));
-        assert!(artifacts(&disk) == expected, "case {case}");
-    }
-    assert!(from_snapshots > 2, "{from_snapshots} cases resumed from the file");
-}
-
-/// A failing or full drive ends the run with the name of the file, and the next run resumes.
-#[test]
-fn a_sweep_on_disk_names_what_fails() {
-    let (before, build, expected) = before_the_last_sweep("reachable");
-    for (operation, first, fault) in
-        [(Operation::Read, 400, Fault::Io), (Operation::Write, 1, Fault::Io), (Operation::Write, 400, Fault::NoSpace)]
-    {
-        let disk = before();
-        disk.fail(PlannedFault { among: OperationSet::Below(operation, "snapshots"), first, count: 1, fault });
-        let error = build.run(&disk).unwrap_err();
-        assert!(error.to_string().contains("run/snapshots/sweep-11/cells"), "{error}");
-        build.run(&disk).unwrap();
-        assert!(artifacts(&disk) == expected, "{operation} {first}, {fault:?}");
-    }
-}
-
-/// A build of the largest database by a method, the smaller ones by sweep; `on_disk` with minimal memory.
-fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
+/// A build of the largest database by a method, the smaller ones by sweep.
+fn largest(method: &str, stones: u32) -> (Awari, RunOptions) {
     let (stones_given, key) = (format!("0..{stones}"), format!("build.methods.\"{stones}..{stones}\""));
     let overrides = [
         ("build.stones", &*stones_given),
@@ -301,11 +217,7 @@ fn largest(method: &str, stones: u32, on_disk: bool) -> (Awari, RunOptions) {
     ];
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let manifest = Manifest::parse("", "test", &schema(), &overrides).unwrap();
-    let mut settings = Settings::new(&manifest);
-    if on_disk {
-        settings.memory_bytes = 1;
-    }
-    (Awari::new(settings), RunOptions { snapshot_interval: Duration::ZERO, ..RunOptions::default() })
+    (Awari::new(Settings::new(&manifest)), RunOptions { snapshot_interval: Duration::ZERO, ..RunOptions::default() })
 }
 
 /// Disk space that suffices for a build suffices to resume it: the prediction does not count existing files again.
@@ -329,21 +241,13 @@ fn space_for_a_build_suffices_to_resume_it() {
         let files = disk.list(directory).unwrap();
         files.iter().map(|path| disk.allocated_bytes(path).unwrap()).sum()
     };
-    for (method, on_disk) in [
-        ("sweep", false),
-        ("sweep", true),
-        ("counting", false),
-        ("two-bit", false),
-        ("one-bit", false),
-        ("one-bit-dual", false),
-    ] {
-        let name = format!("{method}{}", if on_disk { " on disk" } else { "" });
+    for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
         let run = |disk: &MemoryDisk| {
-            let (awari, options) = largest(method, STONES, on_disk);
+            let (awari, options) = largest(method, STONES);
             Orchestrator::new(disk, directory, &awari, options).run()
         };
         let needed = |disk: &MemoryDisk| {
-            let (awari, options) = largest(method, STONES, on_disk);
+            let (awari, options) = largest(method, STONES);
             Orchestrator::new(disk, directory, &awari, options).plan().unwrap().prediction.disk_bytes
         };
         let disk = copy();
@@ -366,9 +270,9 @@ fn space_for_a_build_suffices_to_resume_it() {
                 .sum();
             let left = needed(&disk);
             spared += u64::from(there > 16 << 10 && left < full);
-            run(&disk).unwrap_or_else(|error| panic!("{name}, killed at {at} of {operations}: {error}"));
-            assert!(artifacts(&disk) == expected, "{name}, killed at {at} of {operations}: other bytes");
+            run(&disk).unwrap_or_else(|error| panic!("{method}, killed at {at} of {operations}: {error}"));
+            assert!(artifacts(&disk) == expected, "{method}, killed at {at} of {operations}: other bytes");
         }
-        assert!(spared > 2, "{name}: {spared} kills left files to resume from");
+        assert!(spared > 2, "{method}: {spared} kills left files to resume from");
     }
 }

@@ -42,20 +42,6 @@ fn a_run_ends_with_a_table_and_a_second_one_does_nothing() {
     assert_eq!(same(place.files("run")), same(files));
 }
 
-/// With five threads, twelve stones do not fit the minimal memory of a build.
-#[test]
-fn a_run_in_little_memory_sweeps_on_disk_and_makes_the_same_bytes() {
-    let place = TestDirectory::new(12);
-    let run = |directory: &str, memory: &str| {
-        let set = "--set build.method=sweep --set check.verify=none";
-        place.awari(&format!("run m.toml --threads 5 --memory {memory} --dir {directory} {set}")).is(0);
-        fs::read(place.path(directory).join("journal")).unwrap()
-    };
-    let on_disk = |journal: &[u8]| journal.windows(12).any(|bytes| bytes == b"working_read");
-    assert!(on_disk(&run("little", "48MiB")) && !on_disk(&run("much", "1GiB")));
-    assert!(place.files("little/databases").into_values().eq(place.files("much/databases").into_values()));
-}
-
 /// The instruction set changes no byte.
 #[test]
 #[ignore = "slow tier: a build for each kernel"]

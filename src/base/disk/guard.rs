@@ -138,13 +138,4 @@ impl ScratchFile for GuardedFile<'_> {
     fn sync(&self) -> Result<(), DiskError> {
         self.file.sync()
     }
-
-    fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
-        self.before_write()?;
-        self.file.write_runs(runs)
-    }
-
-    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
-        self.file.read_runs(runs, each)
-    }
 }

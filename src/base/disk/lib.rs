@@ -248,9 +248,6 @@ pub trait InputFile: Send + Sync {
     }
 }
 
-/// The longest run that is read concurrently with others: see [`ScratchFile::read_runs`].
-pub const RUN_BYTES_MAX: usize = real::queue_memory::PIECE_BYTES;
-
 /// A file of fixed length for intermediate state, read and written in place from any thread.
 pub trait ScratchFile: InputFile {
     /// Writes all of `bytes` at `offset`. Not durable.
@@ -264,32 +261,6 @@ pub trait ScratchFile: InputFile {
     /// # Errors
     /// What the operating system reports. The content of the file is then unknown.
     fn sync(&self) -> Result<(), DiskError>;
-
-    /// Writes several runs of bytes, each at its offset, concurrently if the disk can.
-    ///
-    /// # Errors
-    /// As [`write_at`](Self::write_at); any of the runs may then have been written.
-    ///
-    /// # Panics
-    /// If a run reaches beyond the end.
-    fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
-        runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes))
-    }
-
-    /// Reads several runs, given by their offsets and lengths, and passes each with its number to `each`, once and in
-    /// any order: concurrently if the disk can and none is longer than [`RUN_BYTES_MAX`], from its own memory.
-    ///
-    /// # Errors
-    /// As [`read_at`](InputFile::read_at); any of the runs may then have been passed to `each`.
-    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
-        let mut found = Vec::new();
-        for (run, &(offset, bytes)) in runs.iter().enumerate() {
-            found.resize(bytes, 0);
-            self.read_at(offset, &mut found)?;
-            each(run, &mut found);
-        }
-        Ok(())
-    }
 }
 
 /// A file open for writing at its end, in large pieces or whole records.

@@ -77,9 +77,6 @@ const MISSES_WRITTEN: f64 = 0.3;
 /// Passes of the bound methods over all bounds: 77 at 14 stones, 92 at 16, 112 at 18, 141 at 20.
 const PASSES: Ramp = Ramp::growing(77.0, 14, 10.5);
 
-/// Additional work of a sweep on disk: at 24 stones in 79 MiB, 17 passes, 214 ns, 106 and 17 bytes a position in all.
-const ON_DISK: Rates = Rates { cpu: Ramp::constant(180.0), read: Ramp::constant(106.0), written: Ramp::constant(17.0) };
-
 /// Nanoseconds a position that compressing and decompressing small planes takes, in all stages of a class.
 fn small_planes_nanoseconds(class: StageClass) -> f64 {
     match class {
@@ -310,17 +307,6 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
         written_bytes,
         random_reads: misses,
         random_writes: MISSES_WRITTEN * misses,
-        ..Load::default()
-    }
-}
-
-/// Returns the additional load of a sweep on disk.
-pub(crate) fn sweep_on_disk(settings: &Settings, stones: u32) -> Load {
-    let positions = settings.set.positions(stones) as f64;
-    Load {
-        cpu_seconds: ON_DISK.cpu.at(stones) * positions * 1e-9,
-        scratch_read_bytes: ON_DISK.read.at(stones) * positions,
-        scratch_written_bytes: ON_DISK.written.at(stones) * positions,
         ..Load::default()
     }
 }

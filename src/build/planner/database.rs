@@ -1,11 +1,10 @@
 //! Plans of databases: method, memory layout and predicted cost of each.
 
-use crate::cost::{STAGE_SECONDS, sweep_on_disk};
+use crate::cost::STAGE_SECONDS;
 use crate::file_size::{bound_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes};
 use crate::memory::KEPT_SHARES_MAX;
 use crate::{CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
 use pipeline::Cost;
-use solvers::sweep::disk::DiskPlan;
 use store::Codec;
 
 /// Snapshots on disk at a time: one stays until the next is durable.
@@ -199,11 +198,8 @@ struct Estimate<'a> {
 impl Estimate<'_> {
     /// The load of all stages of a class.
     fn load(&self, class: StageClass) -> Load {
-        let StageMemory { method, arena_bytes, solving_bytes, .. } = *self.memory;
+        let StageMemory { method, solving_bytes, .. } = *self.memory;
         let load = CostModel::default().load(self.settings, self.memory, class);
-        if class == StageClass::Sweep && arena_bytes.is_some() {
-            return load + sweep_on_disk(self.settings, self.memory.stones);
-        }
         // The page cache of the system holds scratch files where there is enough spare memory.
         let scratch_bytes = SCRATCH_PLANES * self.positions() / 8;
         let spare_bytes = self.settings.hardware.memory_bytes.saturating_sub(solving_bytes);
@@ -243,7 +239,7 @@ impl Estimate<'_> {
 
     /// The peak disk space of a stage, and the part of it that its outputs keep.
     fn disk_bytes(&self, class: StageClass) -> (u64, u64) {
-        let Settings { set, ranks, codec, ref scratch, .. } = *self.settings;
+        let Settings { ranks, codec, ref scratch, .. } = *self.settings;
         let stones = self.memory.stones;
         let file = |codec| file_bytes_max(self.settings, codec, stones);
         let expected = |bytes: u64| (bytes as f64 * COMPRESSED_MARGIN) as u64;
@@ -259,9 +255,6 @@ impl Estimate<'_> {
         let parts_of_planes = |bytes| parts(intermediates.planes_codec(), bytes);
         match class {
             StageClass::Capture => (captures + parts(intermediates.captures_codec(), captures), captures),
-            StageClass::Sweep if self.memory.arena_bytes.is_some() => {
-                (database + DiskPlan::file_bytes_max(stones, set), database)
-            }
             StageClass::Sweep => {
                 let is_elsewhere = ranks > 1 && scratch.is_some();
                 let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Packed) };

@@ -7,7 +7,6 @@ use crate::{Method, PlanesInMemory, Settings, StageClass};
 use game::Orientation;
 use solvers::bounds::ranks::{PlaneShare, keepers_bytes};
 use solvers::bounds::{PlaneLayout, PlaneSlab};
-use solvers::sweep::disk::DiskPlan;
 
 /// Memory of the process besides the arrays of a stage: code, staging, batches of positions on their way to or from
 /// a file.
@@ -16,8 +15,6 @@ const WORKSPACE_BYTES: u64 = 22 << 20;
 const THREAD_BYTES: u64 = 4 << 20;
 /// Bytes of tables for each half of up to n stones, measured.
 const TABLE_BYTES: u64 = 75;
-/// The part of them that the allocator keeps when a sweep on disk has dropped the tables: 0.7 MiB at 20 stones.
-const FORGOTTEN_TABLE_BYTES: u64 = 6;
 
 /// Memory of the message-passing library of a rank (MPICH).
 const MESSAGE_BYTES: u64 = 22 << 20;
@@ -100,8 +97,6 @@ pub struct StageMemory {
     /// Files that `verify` may map, all together; `None` if the cache alone exceeds the budget. Maps are faster than
     /// reads, but their pages are memory of the process.
     pub map_bytes_max: Option<u64>,
-    /// Each of the two arenas of a sweep on disk; `None` if the scores are swept in memory.
-    pub arena_bytes: Option<u64>,
     /// Cache of pages of one-bit-dual.
     pub page_cache_bytes: u64,
     /// Rows of a plane in memory while it is transposed: the largest slab, where there is room for it.
@@ -140,13 +135,6 @@ impl StageMemory {
         let read: u64 = settings.smaller(stones).map(|stones| set.positions(stones)).sum::<u64>() * settings.values();
         let cache_bytes =
             (read + positions * settings.values()).min((room / CACHE_SHARE).clamp(CACHE_BYTES_MIN, CACHE_BYTES_MAX));
-        let in_memory_bytes = fixed_bytes + cache_bytes + sweep_bytes(settings, stones);
-        let on_disk = DiskSweepMemory::new(settings, stones);
-        let is_on_disk = method == Method::Sweep
-            && settings.ranks == 1
-            && settings.rules.has_scores()
-            && in_memory_bytes > budget_bytes
-            && on_disk.memory_bytes() < in_memory_bytes;
         let planes = Planes::new(settings, stones, fixed_bytes);
         let in_memory = method.planes_in_memory();
         StageMemory {
@@ -156,7 +144,7 @@ impl StageMemory {
             cache_bytes,
             captures: if settings.ranks > 1 {
                 CaptureMemory::Stripes(stripe_bytes(room).min(part_bytes(&slabs, settings.ranks)).min(positions))
-            } else if !method.has_bounds() && !is_on_disk {
+            } else if !method.has_bounds() {
                 CaptureMemory::Whole
             } else if read as f64 <= CAPTURE_CACHE_TIMES * cache_bytes as f64 {
                 CaptureMemory::Streamed
@@ -169,7 +157,6 @@ impl StageMemory {
                 largest.min(room.saturating_sub(cache_bytes).max(STRIPE_BYTES_MIN))
             },
             map_bytes_max: room.checked_sub(cache_bytes),
-            arena_bytes: is_on_disk.then_some(on_disk.arena_bytes),
             page_cache_bytes: planes.page_cache_bytes,
             transposed_bytes: planes.transposed_bytes(settings, in_memory),
             previous_in_memory: planes.previous_bytes(settings, in_memory) > 0,
@@ -177,8 +164,7 @@ impl StageMemory {
             planes_bytes: planes.memory_bytes(settings, in_memory),
             solving_bytes: match method {
                 Method::Counting => fixed_bytes + counting_bytes(settings, stones, cache_bytes),
-                Method::Sweep if is_on_disk => on_disk.memory_bytes(),
-                Method::Sweep => in_memory_bytes,
+                Method::Sweep => fixed_bytes + cache_bytes + sweep_bytes(settings, stones),
                 Method::TwoBit | Method::OneBit | Method::OneBitDual => {
                     let seeds = fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones);
                     seeds.max(planes.memory_bytes(settings, in_memory))
@@ -283,18 +269,14 @@ fn rank_planes_bytes(settings: &Settings, memory: &StageMemory, share: &PlaneSha
 
 /// Memory that does not depend on the current database.
 pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
-    game::binomial(settings.stones_max() + 6, 6) * TABLE_BYTES + process_bytes(settings)
-}
-
-/// As [`fixed_bytes`](Self::fixed_bytes), without tables.
-fn process_bytes(settings: &Settings) -> u64 {
+    let tables = game::binomial(settings.stones_max() + 6, 6) * TABLE_BYTES;
     let band = (BAND_ROWS * game::binomial(settings.stones_max() + 5, 5)).clamp(BAND_BYTES_MIN, BAND_BYTES_MAX);
     let block = if settings.codec.has_bands() { band } else { 0 };
     let messages = if settings.ranks > 1 { MESSAGE_BYTES } else { 0 };
-    WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES + messages
+    tables + WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES + messages
 }
 
-/// Arrays of a sweep in memory; on one of several ranks its part of the database and the captures, the rows that it
+/// Arrays of a sweep; on one of several ranks its part of the database and the captures, the rows that it
 /// holds of others, and messages.
 fn sweep_bytes(settings: &Settings, stones: u32) -> u64 {
     let positions = settings.set.positions(stones);
@@ -315,27 +297,6 @@ fn counting_bytes(settings: &Settings, stones: u32, cache_bytes: u64) -> u64 {
     match ranks {
         1 => 2 * positions + solvers::counting::memory_bytes(stones, set, threads),
         _ => cache_bytes + solvers::counting::ranks::memory_bytes(positions, ranks, threads),
-    }
-}
-
-/// Memory of a sweep on disk.
-struct DiskSweepMemory {
-    fixed_bytes: u64,
-    /// Bytes of each of the two arenas: half of the remaining budget, but at least the minimum.
-    arena_bytes: u64,
-}
-
-impl DiskSweepMemory {
-    fn new(settings: &Settings, stones: u32) -> DiskSweepMemory {
-        let forgotten = game::binomial(settings.stones_max() + 6, 6) * FORGOTTEN_TABLE_BYTES;
-        let fixed_bytes = process_bytes(settings) + DiskPlan::other_bytes(stones, settings.set) + forgotten;
-        let room = settings.memory_bytes.saturating_sub(fixed_bytes);
-        let arena_bytes = (room / 2).max(DiskPlan::arena_bytes_min(stones, settings.set) as u64);
-        DiskSweepMemory { fixed_bytes, arena_bytes }
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.fixed_bytes + 2 * self.arena_bytes
     }
 }
 

@@ -77,15 +77,6 @@ impl Bytes {
         Ok(bytes)
     }
 
-    /// Splits the array at `at`; the second half includes the padding.
-    pub(crate) fn split_padded_at_mut(&mut self, at: usize) -> (&mut [i8], &[i8]) {
-        assert!(at <= self.len);
-        let (low, high) = self.map.split_at_mut(at);
-        // SAFETY: as in `deref_mut`.
-        let low = unsafe { std::slice::from_raw_parts_mut(low.as_mut_ptr().cast(), low.len()) };
-        (low, as_scores(high))
-    }
-
     /// The array with its padding.
     pub(crate) fn padded_mut(&mut self) -> &mut [i8] {
         let bytes = &mut self.map[..self.len + PAD];

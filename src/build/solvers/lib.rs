@@ -16,8 +16,8 @@
 //! * **Captures.** [`capture::SmallerRows`] are the smaller databases, on disk or in memory, and
 //!   [`capture::Sequential`] those that are read one after the other.
 //! * **Scores.** [`sweep::RankScores`] and [`counting::RankValues`] are what one rank of a job, or a machine alone, holds of a
-//!   database. [`ranks::ScoreShare`] gives them to those who write it. [`sweep::disk::DiskSweep`] keeps them in a
-//!   [`sweep::disk::CellFile`], and [`sweep::Guarantees`] are two bounds a position, for rules without scores.
+//!   database. [`ranks::ScoreShare`] gives them to those who write it. [`sweep::Guarantees`] are two bounds a position, for
+//!   rules without scores.
 //! * **Bounds.** A [`bounds::Solver`] decides one bound from [`bounds::Wins`] and [`bounds::Units`] of candidates, which the
 //!   three methods store differently; [`bounds::ranks::RankPlanes`] are those of a rank.
 

@@ -10,11 +10,10 @@ use super::file_system::{free_bytes, is_unsupported};
 use super::folder::parent;
 use super::pool::Pool;
 use super::queue::Queue;
-use super::queue_memory::PIECES;
 use super::request::{BlockRequest, Direction};
 use crate::error::{DiskError, Operation};
 use crate::io::Io;
-use crate::{InputFile, PendingRead, RUN_BYTES_MAX, ScratchFile};
+use crate::{InputFile, PendingRead, ScratchFile};
 use rustix::fs::{Advice, FallocateFlags};
 use std::fs::File;
 use std::io;
@@ -224,64 +223,6 @@ impl RealFile {
         }
     }
 
-    /// Writes runs of whole blocks, many in flight at once.
-    fn write_whole_blocks(&self, runs: &[(u64, &[u8])], block: usize) -> io::Result<()> {
-        let mut queue = self.pool.share()?;
-        let bytes_max = queue.piece_bytes();
-        let (mut run, mut part) = (0, 0);
-        loop {
-            while run < runs.len()
-                && let Some(piece) = queue.idle()
-            {
-                let (offset, bytes) = runs[run];
-                if part * bytes_max >= bytes.len() {
-                    (run, part) = (run + 1, 0);
-                    continue;
-                }
-                let bytes = &bytes[part * bytes_max..bytes.len().min((part + 1) * bytes_max)];
-                queue.bytes_mut(piece)[..bytes.len()].copy_from_slice(bytes);
-                let at = offset + (part * bytes_max) as u64;
-                queue.start(piece, self.request(Direction::Write, at, bytes.len(), bytes.len(), block));
-                part += 1;
-            }
-            queue.submit()?;
-            match queue.finish()? {
-                None => return Ok(()),
-                Some((_, request, result)) => {
-                    result?;
-                    self.pool.meter.add_written(request.done as u64);
-                }
-            }
-        }
-    }
-
-    /// Reads runs of whole blocks, none longer than a piece, many in flight at once.
-    fn read_whole_blocks(
-        &self,
-        runs: &[(u64, usize)],
-        block: usize,
-        mut each: impl FnMut(usize, &mut [u8]),
-    ) -> io::Result<()> {
-        let mut queue = self.pool.share()?;
-        let mut pieces = [0; PIECES];
-        let mut next = 0;
-        loop {
-            while next < runs.len()
-                && let Some(piece) = queue.idle()
-            {
-                let (offset, bytes) = runs[next];
-                queue.start(piece, self.request(Direction::Read, offset, bytes, bytes, block));
-                pieces[piece] = next;
-                next += 1;
-            }
-            queue.submit()?;
-            let Some((piece, request, result)) = queue.finish()? else { return Ok(()) };
-            result?;
-            self.pool.meter.add_read(request.done as u64);
-            each(pieces[piece], &mut queue.bytes_mut(piece)[..request.bytes]);
-        }
-    }
-
     /// Writes within one block.
     fn write_edge(&self, offset: u64, bytes: &[u8], block: usize) -> io::Result<()> {
         let _edge = self.edges.lock().unwrap_or_else(PoisonError::into_inner);
@@ -369,55 +310,5 @@ impl ScratchFile for RealFile {
 
     fn sync(&self) -> Result<(), DiskError> {
         self.file.sync_all().map_err(|source| DiskError::from_io(Operation::Sync, &self.path, source))
-    }
-
-    fn write_runs(&self, runs: &[(u64, &[u8])]) -> Result<(), DiskError> {
-        let is_whole = |block: usize| {
-            let whole = |&(offset, bytes): &(u64, &[u8])| {
-                offset.is_multiple_of(block as u64) && bytes.len().is_multiple_of(block)
-            };
-            runs.iter().all(whole)
-        };
-        let Some(block) = self.block().filter(|&block| is_whole(block)) else {
-            return runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes));
-        };
-        let end = |&(offset, bytes): &(u64, &[u8])| offset.checked_add(bytes.len() as u64);
-        assert!(runs.iter().all(|run| end(run).is_some_and(|end| end <= self.bytes)), "a scratch file does not grow");
-        let written = self.write_whole_blocks(runs, block);
-        if self.is_refused(&written) {
-            return runs.iter().try_for_each(|&(offset, bytes)| self.write_at(offset, bytes));
-        }
-        let length = runs.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-        written.map_err(|source| {
-            let error = DiskError::from_io(Operation::Write, &self.path, source);
-            error.with_shortage(length, free_bytes(parent(&self.path)).ok())
-        })
-    }
-
-    fn read_runs(&self, runs: &[(u64, usize)], each: &mut dyn FnMut(usize, &mut [u8])) -> Result<(), DiskError> {
-        let is_whole = |block: usize| {
-            let whole = |&(offset, bytes): &(u64, usize)| {
-                let is_there = offset.checked_add(bytes as u64).is_some_and(|end| end <= self.bytes);
-                is_there && offset.is_multiple_of(block as u64) && bytes.is_multiple_of(block) && bytes <= RUN_BYTES_MAX
-            };
-            runs.iter().all(whole)
-        };
-        let mut is_given = vec![false; runs.len()];
-        if let Some(block) = self.block().filter(|&block| is_whole(block)) {
-            let read = self.read_whole_blocks(runs, block, |run, bytes| {
-                is_given[run] = true;
-                each(run, bytes);
-            });
-            if !self.is_refused(&read) {
-                return read.map_err(|source| DiskError::from_io(Operation::Read, &self.path, source));
-            }
-        }
-        let mut found = Vec::new();
-        for (run, &(offset, bytes)) in runs.iter().enumerate().filter(|&(run, _)| !is_given[run]) {
-            found.resize(bytes, 0);
-            self.read_at(offset, &mut found)?;
-            each(run, &mut found);
-        }
-        Ok(())
     }
 }

@@ -91,56 +91,6 @@ fn a_working_file_is_resumed() {
 }
 
 #[test]
-fn runs_are_written_like_one_after_the_other() {
-    let directory = tempfile::tempdir().unwrap();
-    for io in [Io::Auto, Io::Plain] {
-        let disk = RealDisk::new(io).unwrap();
-        let working = disk.working(&directory.path().join("runs"), 4 << 20).unwrap();
-        let of = |at: usize, bytes: usize| vec![at as u8 + 1; bytes];
-        for bytes in [4096, 8192, 100] {
-            let runs: Vec<_> = (0..40).map(|at| (at as u64 * 16_384, of(at, bytes))).collect();
-            let runs: Vec<_> =
-                runs.iter().map(|(at, bytes)| (*at, &bytes[..])).chain([(1 << 20, &[9; 1 << 20][..])]).collect();
-            working.write_runs(&runs).unwrap();
-            for (at, bytes) in runs {
-                let mut found = vec![0; bytes.len()];
-                working.read_at(at, &mut found).unwrap();
-                assert!(found == bytes, "{io} {at}");
-            }
-        }
-    }
-}
-
-#[test]
-fn runs_are_each_given_once() {
-    let directory = tempfile::tempdir().unwrap();
-    let memory = crate::MemoryDisk::new();
-    let [ring, plain] = [Io::Auto, Io::Plain].map(|io| RealDisk::new(io).unwrap());
-    for (number, disk) in [&ring as &dyn Disk, &plain, &memory].into_iter().enumerate() {
-        let bytes: Vec<u8> = (0..3_u32 << 20).map(|at| (at / 512) as u8 ^ (at >> 17) as u8).collect();
-        let working = disk.working(&directory.path().join("given"), bytes.len() as u64).unwrap();
-        working.write_at(0, &bytes).unwrap();
-        // In blocks, out of order; then across blocks, and longer than what is read together.
-        let blocks: Vec<_> = (0..60).map(|at| (at * 37 % 60 * 49_152, 4096 << (at % 4))).collect();
-        let others = vec![(5, 100), (1 << 20, crate::RUN_BYTES_MAX + 4096), (0, 0), (4095, 4097)];
-        for runs in [blocks, others, Vec::new()] {
-            let mut given = vec![0; runs.len()];
-            let mut each = |run: usize, found: &mut [u8]| {
-                let (offset, length) = runs[run];
-                assert!(found == &bytes[offset as usize..][..length], "{number} {offset} {length}");
-                // It is the receiver's to change.
-                found.fill(0);
-                given[run] += 1;
-            };
-            working.read_runs(&runs, &mut each).unwrap();
-            assert!(given.iter().all(|&times| times == 1), "{number} {given:?}");
-        }
-        let beyond = [(0, 4096), (bytes.len() as u64, 4096)];
-        assert!(working.read_runs(&beyond, &mut |run, _| assert_eq!(run, 0)).is_err());
-    }
-}
-
-#[test]
 fn sync_gives_reserved_space_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");

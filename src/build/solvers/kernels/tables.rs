@@ -376,23 +376,6 @@ fn row_of(index: &Index, stones: u32, rank: u32) -> [PackedMove; HALF_PITS] {
 }
 
 impl Gather {
-    /// Builds the gather of a class that maps each quiet column to itself.
-    pub(crate) fn in_place(map: &SowMap) -> Gather {
-        let chunks = map.quiet.len() as u32;
-        let piece = |(chunk, &mask): (usize, &u64)| GatherPiece {
-            base: (chunk * CHUNK) as u32,
-            lanes: GatherPiece::STRAIGHT,
-            mask,
-        };
-        Gather {
-            first: (0..=chunks).collect(),
-            pieces: map.quiet.iter().enumerate().map(piece).collect(),
-            lanes: Vec::new(),
-            inverse: Vec::new(),
-            led_to: Vec::new(),
-        }
-    }
-
     pub(crate) fn new(map: &SowMap, child_columns: usize) -> Gather {
         let mut gather = Gather {
             first: vec![0],

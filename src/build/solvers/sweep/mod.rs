@@ -15,7 +15,6 @@
 //! Scores are stored `OpponentMajor`. Passes are full until few positions change. From then on each change marks its
 //! parents, and only marked positions are recomputed (`marked.rs`).
 
-pub mod disk;
 mod guarantees;
 mod marked;
 mod marks;

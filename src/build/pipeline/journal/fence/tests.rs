@@ -70,7 +70,7 @@ fn an_overtaken_run_writes_to_no_working_file() {
         }
     };
     assert!(refused.is_overtaken(), "{refused}");
-    assert!(file.write_runs(&[(4, b"more")]).unwrap_err().is_overtaken());
+    assert!(file.write_at(4, b"more").unwrap_err().is_overtaken());
     assert!(fenced.working(working, 8).err().unwrap().is_overtaken());
     let mut found = [0; 8];
     file.read_at(0, &mut found).unwrap();
