@@ -39,7 +39,7 @@ const CAPTURE_CACHE_TIMES: f64 = 1.5;
 const CAPTURE_STRIPE_SHARE: u64 = 2;
 
 /// Positions of a block of most files.
-const BLOCK_POSITIONS: u64 = 64 << 10;
+pub(crate) const BLOCK_POSITIONS: u64 = 64 << 10;
 
 /// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;

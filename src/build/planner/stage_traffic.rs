@@ -4,6 +4,7 @@
 //! from other ranks. Compressed parts are kept in the rank's own directory until their places in the file are known.
 
 use crate::file_size::{captures_bytes, database_bytes, packed_bits, planes_bytes, seeds_bytes};
+use crate::memory::BLOCK_POSITIONS;
 use crate::{DatabasePlan, Load, Ramp, Settings, StageClass};
 use store::Codec;
 
@@ -22,9 +23,8 @@ const DECISION_BYTES: f64 = 0.62;
 /// mean of two edges.
 const EDGE_BYTES: f64 = (64 << 10) as f64;
 
-/// Bytes of the index of a file for each block, which rank 0 gets, and values of a block.
+/// Bytes of the index of a file for each block, which rank 0 gets.
 const INDEX_BYTES: f64 = 24.0;
-const BLOCK_VALUES: f64 = 65_536.0;
 
 /// Bytes that each other rank exchanges with rank 0 in a stage: its task, votes, and what the rank did.
 const ORDER_BYTES: f64 = 1500.0;
@@ -197,7 +197,7 @@ impl StageTraffic {
         self.written_bytes += bytes;
         // The part of rank 0 is not sent.
         let edges = (bytes / ranks).min(files * EDGE_BYTES);
-        self.sent_bytes += (ranks - 1.0) * (edges + values / BLOCK_VALUES * INDEX_BYTES / ranks);
+        self.sent_bytes += (ranks - 1.0) * (edges + values / BLOCK_POSITIONS as f64 * INDEX_BYTES / ranks);
         if codec.is_compressed() {
             let part = bytes / files / ranks;
             // Of a last piece, half on average.
