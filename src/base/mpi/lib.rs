@@ -335,14 +335,16 @@ impl Pause {
     fn take(&mut self, moved: bool) {
         const SPINS: u32 = 100;
         const YIELDS: u32 = 20;
-        /// The first sleep, and how often it is doubled: to about a millisecond.
+        /// The first sleeps, how many have the same length, and how often it is doubled: to about a millisecond. A rank that
+        /// sleeps for much of the time that it has waited delays all that wait for it.
         const SLEEP: Duration = Duration::from_micros(20);
+        const ALIKE: u32 = 16;
         const DOUBLINGS: u32 = 6;
         self.rounds = if moved { 0 } else { self.rounds.saturating_add(1) };
         match self.rounds {
             0..=SPINS => std::hint::spin_loop(),
             rounds if rounds <= SPINS + YIELDS => thread::yield_now(),
-            rounds => thread::sleep(SLEEP * (1 << (rounds - SPINS - YIELDS).min(DOUBLINGS))),
+            rounds => thread::sleep(SLEEP * (1 << ((rounds - SPINS - YIELDS) / ALIKE).min(DOUBLINGS))),
         }
     }
 }
