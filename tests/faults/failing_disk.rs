@@ -3,7 +3,7 @@
 
 use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use pipeline::{Manifest, Orchestrator, RunOptions};
-use planner::{Settings, schema};
+use planner::{Method, Settings, schema};
 use stages::Awari;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn undisturbed(build: &DisturbedBuild) -> (BTreeMap<PathBuf, Vec<u8>>, u64) {
 #[test]
 #[ignore = "slow tier: a build for each operation"]
 fn an_unreadable_snapshot_is_an_error() {
-    for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
+    for method in Method::ALL.map(Method::word) {
         let build =
             [("build.stones", "0..4"), ("build.snapshot", "0 s"), ("build.threads", "1"), ("build.method", method)];
         let killed = |operation| {
@@ -241,7 +241,7 @@ fn space_for_a_build_suffices_to_resume_it() {
         let files = disk.list(directory).unwrap();
         files.iter().map(|path| disk.allocated_bytes(path).unwrap()).sum()
     };
-    for method in ["sweep", "counting", "two-bit", "one-bit", "one-bit-dual"] {
+    for method in Method::ALL.map(Method::word) {
         let run = |disk: &MemoryDisk| {
             let (awari, options) = largest(method, STONES);
             Orchestrator::new(disk, directory, &awari, options).run()

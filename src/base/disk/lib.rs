@@ -54,9 +54,7 @@ pub use guard::{DiskAccess, DiskGuard, GuardedDisk};
 pub use io::{Io, IoError};
 pub use joint::{Edge, Joint, Region, edges_of};
 pub use lock::{Lock, is_lock_note};
-pub use map::{
-    Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_mut, signed_of_words_mut,
-};
+pub use map::{Mapping, bytes_of, bytes_of_mut, bytes_of_words, bytes_of_words_mut, signed_of, signed_of_words_mut};
 pub use memory::{Fault, InjectedFault, MemoryDisk, OperationSet, PlannedFault};
 pub use process_identity::{ProcessIdentity, ProcessState};
 pub use real::RealDisk;
@@ -122,7 +120,7 @@ pub trait Disk: Send + Sync {
     /// dies. `path` determines the file system, and names the file in errors; its parent directories are made.
     fn scratch(&self, path: &Path, bytes: u64) -> Result<Box<dyn ScratchFile>, DiskError>;
 
-    /// Opens a named file of `bytes` bytes, to be read and written in place, and to be resumed by the next process.
+    /// Opens a named file of `bytes` bytes, to be read and written in place, also by other processes.
     /// Existing content is kept, cut (to whole blocks) or extended by zeros. Name and length are durable; content is
     /// durable only after [`ScratchFile::sync`], and after a loss of power any sector written since may have its old
     /// content.

@@ -139,12 +139,6 @@ pub fn signed_of(bytes: &[u8]) -> &[i8] {
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
 }
 
-/// Bytes seen as signed bytes, to be changed, without a copy.
-pub fn signed_of_mut(bytes: &mut [u8]) -> &mut [i8] {
-    // SAFETY: as in `bytes_of`; the result keeps the exclusive borrow. It lets scores be taken from where they were read.
-    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
-}
-
 /// The bytes of words, in the order of this machine.
 pub fn bytes_of_words(words: &[u64]) -> &[u8] {
     // SAFETY: the bytes are those of the words, every bit pattern is valid for u8, and u8 has no alignment.

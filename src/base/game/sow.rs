@@ -175,11 +175,7 @@ impl SowMap {
     pub fn new(rules: &Rules, halves: &Halves, set: PositionSet, stones: u32, class: SowClass) -> SowMap {
         let all = (0..Halves::count(stones)).map(|number| halves.unrank(stones, number));
         let columns = all.filter(|half| set == PositionSet::All || half.contains(&0));
-        SowMap::of_columns(rules, set.opponent_halves(stones) as usize, columns, class)
-    }
-
-    /// The map of a class for `count` columns of a row: halves of the opponent, by number.
-    pub fn of_columns(rules: &Rules, count: usize, columns: impl Iterator<Item = Half>, class: SowClass) -> SowMap {
+        let count = set.opponent_halves(stones) as usize;
         let gain = class.gain();
         let mut map =
             SowMap { targets: Vec::with_capacity(count), quiet: vec![0; count.div_ceil(64)], ..SowMap::default() };

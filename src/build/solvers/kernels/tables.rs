@@ -186,7 +186,10 @@ impl Tables {
     /// Returns the moves of all rows of slabs whose mover has `stones` stones; each row is filled up with `NONE`.
     #[inline]
     pub(crate) fn rows(&self, stones: u32) -> &[[PackedMove; HALF_PITS]] {
-        self.rows[stones as usize].get_or_init(|| rows_of(&self.index, stones))
+        self.rows[stones as usize].get_or_init(|| {
+            let ranks = 0..Halves::count(stones);
+            ranks.map(|rank| row_of(&self.index, stones, rank)).collect()
+        })
     }
 
     /// The quiet columns of a class where the opponent has `stones` stones.
@@ -358,12 +361,7 @@ fn prepare_classes(stones: u32, prepare: impl Fn(u32, usize) + Sync) {
     needed.into_par_iter().with_max_len(1).for_each(|(opponent, class)| prepare(opponent, class));
 }
 
-/// Computes the moves of all rows whose mover has `stones` stones; each row is filled up with `NONE`.
-pub(crate) fn rows_of(index: &Index, stones: u32) -> Vec<[PackedMove; HALF_PITS]> {
-    (0..Halves::count(stones)).map(|rank| row_of(index, stones, rank)).collect()
-}
-
-/// Computes the moves of a row.
+/// Computes the moves of a row whose mover has `stones` stones, filled up with `NONE`.
 fn row_of(index: &Index, stones: u32, rank: u32) -> [PackedMove; HALF_PITS] {
     let mut moves = [PackedMove::NONE; HALF_PITS];
     let half = index.halves().unrank(stones, rank);
