@@ -71,7 +71,7 @@ pub(crate) fn run(
             None => ResumePlan::lead(context.disk(), directory)?,
             Some(_) => ResumePlan::on_local_disks(context.disk()),
         }),
-        _ => None,
+        (SolvingMethod::Counting { .. }, None) | (SolvingMethod::Sweep, _) => None,
     };
     let captures = context.input(&files::capture(stones));
     let opening_capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name), 0)?;

@@ -3,7 +3,7 @@
 use crate::cost::STAGE_SECONDS;
 use crate::file_size::{bound_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes};
 use crate::memory::KEPT_SHARES_MAX;
-use crate::{CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
+use crate::{ByMethod, CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
 use pipeline::Cost;
 use store::Codec;
 
@@ -113,7 +113,7 @@ impl DatabasePlan {
     }
 
     /// Plans a database by each method.
-    pub fn by_each_method(settings: &Settings, stones: u32) -> [DatabasePlan; 5] {
+    pub fn by_each_method(settings: &Settings, stones: u32) -> ByMethod<DatabasePlan> {
         Method::ALL.map(|method| DatabasePlan::by(settings, stones, method))
     }
 

@@ -9,7 +9,9 @@
 use crate::cost::{MISS_NANOSECONDS, STAGE_SECONDS};
 use crate::memory::rank_bytes;
 use crate::stage_traffic::StageTraffic;
-use crate::{BuildPlan, CostModel, DatabasePlan, Hardware, Load, Method, Settings, StageClass, SweepJob, Verify};
+use crate::{
+    BuildPlan, ByMethod, CostModel, DatabasePlan, Hardware, Load, Method, Settings, StageClass, SweepJob, Verify,
+};
 use solvers::Tables;
 use solvers::bounds::ranks::{PlaneShare, plane_shares};
 
@@ -207,7 +209,7 @@ impl<'a> JobPlanner<'a> {
     }
 
     /// Predicts a database by each method.
-    pub fn by_each_method(&self, stones: u32) -> [DatabaseJob; 5] {
+    pub fn by_each_method(&self, stones: u32) -> ByMethod<DatabaseJob> {
         let plans = DatabasePlan::by_each_method(self.settings, stones);
         let shares = self.shares(&plans[Method::TwoBit as usize]);
         plans.map(|plan| self.database(&plan, &shares))

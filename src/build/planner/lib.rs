@@ -33,7 +33,7 @@ pub use hardware::{Hardware, Limit, Network, SharedDisk};
 pub use job::{BusySeconds, DatabaseJob, JobLimit, JobPlanner, StageJob};
 pub use load::Load;
 pub use memory::{CaptureMemory, SEEDS_GROUP_WORDS, StageMemory};
-pub use method::{Method, PlanesInMemory};
+pub use method::{ByMethod, Method, PlanesInMemory};
 pub use ramp::Ramp;
 pub use settings::{Dual, DualIndex, EvaluationFit, Intermediates, Settings, Verify, schema};
 pub use stage_class::StageClass;

@@ -47,6 +47,9 @@ struct MethodFacts {
 const ONE_SCORE: Option<&str> =
     Some("it decides each position at one score, and a board has two bounds by these rules");
 
+/// A value for each method, in the order of [`Method::ALL`].
+pub type ByMethod<T> = [T; Method::ALL.len()];
+
 impl Method {
     /// All methods.
     pub const ALL: [Method; 5] = [Method::Counting, Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual];

@@ -7,7 +7,7 @@ use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;
 use pipeline::Budget;
-use planner::{BusySeconds, DatabaseJob, DatabasePlan, JobLimit, JobPlanner, Method, Network, Settings};
+use planner::{BusySeconds, ByMethod, DatabaseJob, DatabasePlan, JobLimit, JobPlanner, Method, Network, Settings};
 use serde::Serialize;
 use std::ops::RangeInclusive;
 
@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 struct PredictedJobs {
     stones: u32,
     chosen: Method,
-    jobs: [DatabaseJob; 5],
+    jobs: ByMethod<DatabaseJob>,
 }
 
 impl PredictedJobs {

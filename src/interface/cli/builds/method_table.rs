@@ -6,7 +6,7 @@ use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;
 use pipeline::Budget;
-use planner::{DatabasePlan, Hardware, Limit, Method, MethodPrediction, Settings, database_bytes};
+use planner::{ByMethod, DatabasePlan, Hardware, Limit, Method, MethodPrediction, Settings, database_bytes};
 use serde::Serialize;
 use std::ops::RangeInclusive;
 
@@ -121,7 +121,7 @@ struct PredictedDatabase {
     positions: u64,
     database_bytes: u64,
     chosen: Method,
-    predictions: [MethodPrediction; 5],
+    predictions: ByMethod<MethodPrediction>,
 }
 
 impl PredictedDatabase {

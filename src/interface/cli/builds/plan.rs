@@ -21,7 +21,7 @@ use disk::{Disk, RealDisk};
 use pipeline::preflight::Resources;
 use pipeline::status::status;
 use pipeline::{Budget, Exit, Orchestrator, Plan, SchedulePrediction, StageCounts, Work};
-use planner::{BuildPlan, DatabasePlan, Method, MethodPrediction};
+use planner::{BuildPlan, ByMethod, DatabasePlan, Method, MethodPrediction};
 use serde::Serialize;
 use std::path::Path;
 
@@ -149,7 +149,7 @@ impl MethodChoice {
 }
 
 /// Returns the predictions for solving a database by each method.
-fn predictions(build: &BuildPlan, stones: u32) -> [MethodPrediction; 5] {
+fn predictions(build: &BuildPlan, stones: u32) -> ByMethod<MethodPrediction> {
     DatabasePlan::by_each_method(build.settings(), stones).map(|plan| *plan.solving())
 }
 
