@@ -17,8 +17,8 @@ use game::{Index, Score};
 use messaging::Communicator;
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result, StageSpec};
 use planner::{DatabasePlan, Settings, StageClass};
-use solvers::{DatabasePart, Tables};
-use std::path::PathBuf;
+use solvers::{ChoiceCounts, DatabasePart, Tables};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
 
@@ -78,20 +78,21 @@ fn statistics_of(stones: u32) -> ArtifactName {
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let index = Index::new(stones, build.settings().set);
     let (settings, plan) = (build.settings(), build.plan(stones));
-    let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| context.input(name))?;
+    let inputs = StatsInputs::open(settings, plan, &index, context.disk(), |name| Some(context.input(name)))?;
     let opening = inputs.opening(settings, &index, context)?;
     let pairs = inputs.pairs(stones)?;
-    let job = build.job_that_shares(stones);
-    let histogram = build.stage_cache().histogram(inputs.scores.digest());
-    if let Some(choice) = inputs.kept_choice(build).filter(|_| histogram.is_some() || job.is_none()) {
+    let choice = inputs.kept_choice(build);
+    if let (Some(choice), Some(histogram)) = (choice, build.stage_cache().histogram(inputs.scores.digest())) {
         let choice = opening.add_choice(choice);
-        let histogram = histogram.map_or_else(|| inputs.histogram(&index, context), Ok)?;
         return publish(&index, CountedDatabase { choice, histogram }, pairs, context);
     }
     drop(inputs);
-    let files = StatsInputs::names(plan).iter().map(|name| context.input(name)).collect();
+    let names = StatsInputs::names(plan);
+    let names = if choice.is_some() { &names[names.len() - 1..] } else { &names };
+    let files = names.iter().map(|name| context.input(name)).collect();
     let task = ReadTask { stones, threads: context.threads(), files };
-    let (counted, loads) = team::lead(KIND, build, job, &task, context, count_part)?;
+    let (counted, loads) = team::lead(KIND, build, build.job_that_shares(stones), &task, context, count_part)?;
+    let counted = CountedDatabase { choice: choice.unwrap_or(counted.choice), ..counted };
     Ok(team::report(publish(&index, opening.add(counted), pairs, context)?, loads))
 }
 
@@ -102,12 +103,12 @@ fn count_part(member: &TeamMember<ReadTask>, communicator: &mut dyn Communicator
     let plan = member.plan();
     let names = StatsInputs::names(plan);
     let open = || {
-        if task.files.len() != names.len() {
-            return Err(StageError::failed(format!("{} files to count, found {}", names.len(), task.files.len())));
+        if ![1, names.len()].contains(&task.files.len()) {
+            return Err(StageError::failed(format!("1 or {} files to count, found {}", names.len(), task.files.len())));
         }
         let path = |name: &ArtifactName| {
-            let at = names.iter().position(|other| other == name).expect("one of the names");
-            task.files[at].clone()
+            let mut named = names.iter().rev().zip(task.files.iter().rev());
+            named.find(|(other, _)| *other == name).map(|(_, path)| path.clone())
         };
         StatsInputs::open(member.settings(), plan, index, disk, path)
     };
@@ -119,14 +120,15 @@ fn count_part(member: &TeamMember<ReadTask>, communicator: &mut dyn Communicator
     let numbers: Vec<u64> = [choice.offered, choice.declined].into_iter().chain(histogram.by_score()).collect();
     let sums = communicator.sum(&numbers)?;
     let [offered, declined, counts @ ..] = &sums[..] else { unreachable!("as many sums as numbers") };
-    let choice = solvers::ChoiceCounts { offered: *offered, declined: *declined };
+    let choice = ChoiceCounts { offered: *offered, declined: *declined };
     let histogram = Histogram::of_counts(counts.try_into().expect("as many sums as counts"));
     Ok(CountedDatabase { choice, histogram })
 }
 
 /// The files that the stage reads.
 struct StatsInputs {
-    captures: CaptureSource,
+    /// Not needed if the choices are counted.
+    captures: Option<CaptureSource>,
     scores: Scores,
 }
 
@@ -153,31 +155,36 @@ impl StatsInputs {
         captures.into_iter().chain([files::database(stones)]).collect()
     }
 
-    /// Opens the files, of which `path` returns the paths.
+    /// Opens the files, of which `path` returns the paths: that of the database, and those of captures if these are needed.
     fn open(
         settings: &Settings,
         plan: &DatabasePlan,
         index: &Index,
         disk: &dyn Disk,
-        path: impl Fn(&ArtifactName) -> PathBuf,
+        path: impl Fn(&ArtifactName) -> Option<PathBuf>,
     ) -> Result<StatsInputs> {
         let stones = index.stones();
-        let scores = |name: ArtifactName, kind: FileKind| {
-            files::open_windowed(disk, &path(&name), settings, kind, index)
-                .map_err(|error| files::unreadable(&name, error))
+        let scores = |name: &ArtifactName, path: &Path, kind: FileKind| {
+            files::open_windowed(disk, path, settings, kind, index).map_err(|error| files::unreadable(name, error))
         };
         let seeds = |plane: PlaneFile| {
             let name = plane.name(stones);
-            PlaneReader::open(disk, &path(&name), settings, index, plane)
-                .map_err(|error| files::unreadable(&name, error))
+            let open = |path: PathBuf| {
+                PlaneReader::open(disk, &path, settings, index, plane).map_err(|error| files::unreadable(&name, error))
+            };
+            path(&name).map(open).transpose()
         };
         let captures = if has_seeds(plan) {
-            CaptureSource::Seeds(Box::new([seeds(bounds::SEEDS[0])?, seeds(bounds::SEEDS[1])?]))
+            let [wins, candidates] = bounds::SEEDS.map(seeds);
+            wins?.zip(candidates?).map(|(wins, candidates)| CaptureSource::Seeds(Box::new([wins, candidates])))
         } else {
-            let captures = scores(files::capture(stones), files::capture_kind(&settings.rules))?;
-            CaptureSource::Captures(Box::new(captures))
+            let (name, kind) = (files::capture(stones), files::capture_kind(&settings.rules));
+            let captures = path(&name).map(|path| scores(&name, &path, kind)).transpose()?;
+            captures.map(|captures| CaptureSource::Captures(Box::new(captures)))
         };
-        Ok(StatsInputs { captures, scores: scores(files::database(stones), files::database_kind(&settings.rules))? })
+        let (name, kind) = (files::database(stones), files::database_kind(&settings.rules));
+        let scores = scores(&name, &path(&name).expect("the last file is the database"), kind)?;
+        Ok(StatsInputs { captures, scores })
     }
 
     /// Counts the opening position, if the index has it.
@@ -214,31 +221,17 @@ impl StatsInputs {
     }
 
     /// Returns the choices in the slabs that the stages that solved the database have counted, if they ran in this process.
-    fn kept_choice(&self, build: &BuildContext) -> Option<solvers::ChoiceCounts> {
-        let captures = match &self.captures {
+    fn kept_choice(&self, build: &BuildContext) -> Option<ChoiceCounts> {
+        let captures = match self.captures.as_ref()? {
             CaptureSource::Captures(captures) => captures.digest(),
             CaptureSource::Seeds(files) => files[1].digest(),
         };
         build.stage_cache().choice(captures, self.scores.digest())
     }
-
-    /// Counts the scores of all positions.
-    fn histogram(&self, index: &Index, context: &StageContext) -> Result<Histogram> {
-        let (mut histogram, mut scores) = (Histogram::EMPTY, Vec::new());
-        for first in (0..index.positions()).step_by(SCORES_AT_ONCE) {
-            bounds::stop(context)?;
-            let range = first..index.positions().min(first + SCORES_AT_ONCE as u64);
-            scores.resize((range.end - first) as usize, 0);
-            let read = self.scores.read_range(range, &mut scores);
-            read.map_err(|error| files::unreadable(&files::database(index.stones()), error))?;
-            histogram = histogram.plus(&Histogram::of_scores(&scores));
-        }
-        Ok(histogram)
-    }
 }
 
 /// Score and choice of the opening position, if the database has it.
-struct CountedOpening(Option<(Score, solvers::ChoiceCounts)>);
+struct CountedOpening(Option<(Score, ChoiceCounts)>);
 
 impl CountedOpening {
     /// Adds the opening to the counts of all slabs.
@@ -251,7 +244,7 @@ impl CountedOpening {
     }
 
     /// Adds the choice of the opening to those of all slabs.
-    fn add_choice(&self, slabs: solvers::ChoiceCounts) -> solvers::ChoiceCounts {
+    fn add_choice(&self, slabs: ChoiceCounts) -> ChoiceCounts {
         self.0.map_or(slabs, |(_, choice)| slabs.plus(choice))
     }
 }
@@ -277,11 +270,12 @@ fn publish(
 
 /// Counts over a database.
 struct CountedDatabase {
-    choice: solvers::ChoiceCounts,
+    choice: ChoiceCounts,
     histogram: Histogram,
 }
 
-/// Reads captures and scores of a part of the slabs, and counts them. Each score is read once. An error of `go_on` ends it.
+/// Reads the scores of a part of the slabs, and captures if they are needed, and counts them. Each score is read once. An error of
+/// `go_on` ends it.
 fn count(
     (tables, index): (&Tables, &Index),
     stripe_bytes: u64,
@@ -308,7 +302,16 @@ fn count(
         Ok(())
     };
     let choice = match inputs.captures {
-        CaptureSource::Captures(captures) => {
+        None => {
+            let cut = |number: usize| index.slab_positions() * number as u64 / part.of as u64;
+            let (end, mut out) = (cut(part.number + 1), Vec::new());
+            for first in (cut(part.number)..end).step_by(SCORES_AT_ONCE) {
+                out.resize((end - first).min(SCORES_AT_ONCE as u64) as usize, 0);
+                read_scores(first, &mut out)?;
+            }
+            ChoiceCounts::default()
+        }
+        Some(CaptureSource::Captures(captures)) => {
             let read_captures = |first: u64, out: &mut [Score]| {
                 go_on()?;
                 let read = captures.read_range(end(first, out), out);
@@ -316,7 +319,7 @@ fn count(
             };
             solvers::choice(tables, index, stripe_bytes as usize, part, &[], &read_captures, &read_scores)?
         }
-        CaptureSource::Seeds(files) => {
+        Some(CaptureSource::Seeds(files)) => {
             let groups = bounds::SEEDS[0].groups(index);
             let captures = SeedCaptures::new(index, *files, &groups);
             let read_captures = |first: u64, out: &mut [Score]| go_on().and_then(|()| captures.read(first, out));

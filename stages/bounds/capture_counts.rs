@@ -7,6 +7,7 @@
 //! * of negative scores those lost at the bound at which their capture made them candidates;
 //! * of score 0 those that are no candidates, since a capture that scores 0 prevents any loss.
 
+use messaging::Communicator;
 use solvers::ChoiceCounts;
 
 /// Counts of a database whose bounds were solved from the highest on.
@@ -31,6 +32,17 @@ impl CaptureCounts {
     /// Adds positions won or lost at a bound.
     pub(crate) fn add_decided(&mut self, positions: u64) {
         self.decided += positions;
+    }
+
+    /// Returns the sums over the ranks of a job, and of another count of each; nothing if some rank has none.
+    pub(crate) fn of_ranks(
+        own: Option<(CaptureCounts, u64)>,
+        communicator: &mut dyn Communicator,
+    ) -> messaging::Result<Option<(CaptureCounts, u64)>> {
+        let (CaptureCounts { without_capture, best_captures, decided }, other) = own.unwrap_or_default();
+        let sums = communicator.sum(&[own.is_none().into(), without_capture, best_captures, decided, other])?;
+        let [0, without_capture, best_captures, decided, other] = sums[..] else { return Ok(None) };
+        Ok(Some((CaptureCounts { without_capture, best_captures, decided }, other)))
     }
 
     /// Returns the choices when all bounds are done, or nothing if the planes cannot be those of a game. `open` of all

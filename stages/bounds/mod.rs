@@ -13,6 +13,7 @@
 mod batches;
 mod bound_solver;
 mod capture_counts;
+mod decided;
 mod declaration;
 mod merge;
 mod plane_storage;
@@ -38,4 +39,3 @@ pub(crate) use preprocess::PREPROCESS;
 pub(crate) use process::PROCESS;
 pub(crate) use seed_captures::{SEEDS, SeedCaptures};
 pub(crate) use seeds::SEEDS_OF_BOUNDS;
-pub(crate) use state::stop;

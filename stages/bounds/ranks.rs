@@ -3,6 +3,8 @@
 //! Each rank keeps its planes from bound to bound. For a resumed run, or a stage that is run alone, each loads its part from
 //! the planes, which are those of one machine. They are the checkpoint: nothing is saved within a bound.
 
+use super::capture_counts::CaptureCounts;
+use super::decided::{self, DecidedPlane, WonSoFar};
 use super::declaration;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
@@ -15,16 +17,15 @@ use crate::distributed::{JobLeader, RankResult, StageOrder, agree};
 use crate::files;
 use crate::solver_progress::SolverProgress;
 use crate::team::{self, FollowerRank};
-use disk::ScratchFile;
 use game::Index;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
 use solvers::bounds::BitKernel;
-use solvers::bounds::ranks::{Decided, DistributedBoundReport, PlaneRun};
+use solvers::bounds::ranks::DistributedBoundReport;
 use solvers::ranks::JobError;
 use solvers::{DriverObserver, Tables};
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -41,6 +42,14 @@ pub(super) fn job(build: &BuildContext, stones: u32) -> Option<&JobLeader> {
 pub(super) struct KeptBound {
     planes: Mutex<Option<PlanesAt>>,
     won: Mutex<Option<WonSoFar>>,
+    captures: Mutex<Option<CapturesAt>>,
+}
+
+/// Captures that a rank has counted in all bounds down to some bound: of what it owns and of what it writes.
+struct CapturesAt {
+    stones: u32,
+    bound: u32,
+    counts: CaptureCounts,
 }
 
 /// Planes of a rank after some bound.
@@ -92,7 +101,14 @@ pub(super) fn process(
     let solved =
         team::lead(kind, build, Some(job), &task, context, |member, communicator| solve(member, communicator, &watch));
     watch.end();
-    let (SolvedBound { report, won, lost }, loads) = solved?;
+    let (SolvedBound { report, won, lost, captures }, loads) = solved?;
+    if let Some((captures, not_won)) = captures
+        && let Some(choice) =
+            captures.choice(index.slab_positions(), not_won, solvers::offered_choices(&build.tables(), &index))
+    {
+        let seeds = PlaneReader::input(context, build.settings(), &index, PlaneFile::CandidateSeeds)?;
+        slot(build).put_choice(stones, seeds.digest(), choice);
+    }
     slot(build).note(stones, bound, 1, start.elapsed());
     let stage = team::report(StageReport::new(index.positions()), loads);
     Ok(stage
@@ -132,6 +148,9 @@ struct SolvedBound {
     report: DistributedBoundReport,
     won: u64,
     lost: u64,
+    /// After the last bound, the captures of all ranks and the candidates that are not won, if all bounds were solved in this
+    /// job.
+    captures: Option<(CaptureCounts, u64)>,
 }
 
 /// Solves a bound with the other ranks, and writes its planes.
@@ -147,7 +166,16 @@ fn solve(
         Some(before) => Ok(before.planes),
         None => load(member, member.build.tables(), communicator),
     };
-    let prepared = prepared.and_then(|planes| seed(member, &*planes).map(|()| planes));
+    let captures = take(&kept.captures).filter(|it| (it.stones, it.bound) == (stones, bound + 1));
+    let mut captures = captures.map(|it| it.counts);
+    let prepared = prepared.and_then(|planes| {
+        let candidates = seed(member, &*planes)?;
+        if bound == stones {
+            let counts = captures.insert(CaptureCounts::default());
+            counts.add_without_capture(candidates);
+        }
+        Ok(planes)
+    });
     let mut planes = agree(communicator, prepared)?;
     let report = match planes.solve(communicator, progress) {
         // All ranks were asked to stop, or the storage of one failed.
@@ -165,93 +193,37 @@ fn solve(
         started.elapsed().as_secs_f64()
     );
     let won_so_far = take(&kept.won).filter(|won| (won.stones, won.bound) == (stones, bound + 1));
-    let by_capture = agree(communicator, member.open(PlaneFile::Seed(bound)))?;
-    let won = (PlaneFile::Won(bound), Decided::Won);
-    let (won, won_so_far) = write(member, won, Some(by_capture), &mut planes, won_so_far, communicator)?;
-    let lost = (PlaneFile::Lost(bound), Decided::Lost);
-    let (lost, _) = write(member, lost, None, &mut planes, None, communicator)?;
-    let counts = communicator.sum(&[won, lost])?;
-    if !member.task.is_last() {
-        put(&kept.planes, PlanesAt { stones, bound, planes });
-        if let Some(won) = won_so_far {
-            put(&kept.won, WonSoFar { bound, ..won });
-        }
+    let groups = PlaneFile::CandidateSeeds.groups(&member.index);
+    let opened = member.open(PlaneFile::Seed(bound));
+    let opened = opened.and_then(|won| Ok((won, member.open_seeds(PlaneFile::CandidateSeeds, &groups)?)));
+    let (by_capture, candidates) = agree(communicator, opened)?;
+    let won = DecidedPlane::Won { by_capture, so_far: won_so_far };
+    let won = decided::write(member, won, &mut *planes, communicator)?;
+    // Of the highest bound they are positions without captures.
+    let candidates = captures.and_then(|_| (bound < stones).then_some(candidates));
+    let lost = decided::write(member, DecidedPlane::Lost { candidates }, &mut *planes, communicator)?;
+    let captures = captures.and_then(|mut counts: CaptureCounts| {
+        counts.add_best_captures(won.best_captures? + lost.best_captures?);
+        // Those lost are among the candidates that are not won.
+        counts.add_decided(won.count);
+        Some(counts)
+    });
+    let sums = communicator.sum(&[won.count, lost.count])?;
+    let mut solved = SolvedBound { report, won: sums[0], lost: sums[1], captures: None };
+    if member.task.is_last() {
+        // A failure is no reason to lose the bound, nor is a request to stop: the choices are then counted from the files.
+        let not_won = won.so_far.and_then(|so_far| so_far.count_other_candidates(member, won.words).ok());
+        solved.captures = CaptureCounts::of_ranks(captures.zip(not_won), communicator)?;
+        return Ok(solved);
     }
-    Ok(SolvedBound { report, won: counts[0], lost: counts[1] })
-}
-
-/// Writes the words of this rank of a plane: what was decided, and the bits of `known`. Adds them to the wins so far. Returns the
-/// number of their positions.
-fn write(
-    member: &PlaneMember,
-    (plane, decided): (PlaneFile, Decided),
-    mut known: Option<PlaneReader>,
-    planes: &mut Box<dyn RankSolver>,
-    mut won: Option<WonSoFar>,
-    communicator: &mut dyn Communicator,
-) -> RankResult<(u64, Option<WonSoFar>)> {
-    let mut writer = member.create(plane, communicator)?;
-    let (ranges, kernel) = (writer.words_of_all(), BitKernel::detect());
-    let (mut at, mut count) = (writer.words().start, 0);
-    let mut read = |words: Range<usize>, into: &mut Vec<u64>| match &mut known {
-        Some(reader) => {
-            into.resize(words.len(), 0);
-            let name = || PlaneFile::Seed(member.task.bound).name(member.task.stones);
-            reader.read(words, into).map_err(|error| files::unreadable(&name(), error))
-        }
-        None => Ok(false),
-    };
-    let mut append = |portion: PlanePortion| {
-        match &portion {
-            PlanePortion::Zeros(words) => at += words,
-            PlanePortion::Words(words) => {
-                if let Some(won) = &mut won {
-                    won.add(at, words)?;
-                }
-                at += words.len();
-            }
-        }
-        count += writer.append_and_count(portion, kernel)?;
-        Ok::<_, StageError>(())
-    };
-    let (mut next, mut bits) = (ranges[communicator.rank()].start, Vec::new());
-    let mut take = |run: PlaneRun| {
-        match run {
-            PlaneRun::Zeros(words) => {
-                let end = next + words;
-                while next < end {
-                    let piece = next..end.min(next + UNION_WORDS);
-                    next = piece.end;
-                    let portion = if read(piece.clone(), &mut bits)? {
-                        PlanePortion::Words(&mut bits)
-                    } else {
-                        PlanePortion::Zeros(piece.len())
-                    };
-                    append(portion)?;
-                }
-            }
-            PlaneRun::Words(words) => {
-                let piece = next..next + words.len();
-                next = piece.end;
-                if read(piece, &mut bits)? {
-                    words.iter_mut().zip(&bits).for_each(|(word, known)| *word |= known);
-                }
-                append(PlanePortion::Words(words))?;
-            }
-        }
-        Ok(())
-    };
-    let mut taken = Ok(());
-    let mut sink = |run: PlaneRun| {
-        taken = take(run);
-        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    };
-    if !planes.collect(decided, &ranges, communicator, &mut sink)? && taken.is_ok() {
-        // The rank whose sink broke reports the error.
-        taken = Err(StageError::Stopped);
+    put(&kept.planes, PlanesAt { stones, bound, planes });
+    if let Some(so_far) = won.so_far {
+        put(&kept.won, so_far);
     }
-    writer.finish_with(taken, communicator)?;
-    Ok((count, won))
+    if let Some(counts) = captures {
+        put(&kept.captures, CapturesAt { stones, bound, counts });
+    }
+    Ok(solved)
 }
 
 /// Loads this rank's part of the planes of the bounds above.
@@ -279,8 +251,8 @@ fn load(member: &PlaneMember, tables: Arc<Tables>, communicator: &dyn Communicat
     Ok(planes)
 }
 
-/// Adds the captures of the bound.
-fn seed(member: &PlaneMember, planes: &dyn RankSolver) -> Result<()> {
+/// Adds the captures of the bound, and returns how many candidates of this rank they make.
+fn seed(member: &PlaneMember, planes: &dyn RankSolver) -> Result<u64> {
     let PlaneTask { stones, bound, .. } = *member.task;
     let (plane, mut words) = (PlaneFile::Seed(bound), Vec::new());
     let mut reader = member.open(plane)?.with_long_reads();
@@ -293,13 +265,15 @@ fn seed(member: &PlaneMember, planes: &dyn RankSolver) -> Result<()> {
     }
     let groups = PlaneFile::CandidateSeeds.groups(&member.index);
     let mut seeds = member.open_seeds(PlaneFile::CandidateSeeds, &groups)?;
+    let (mut candidates, kernel) = (0, BitKernel::detect());
     for (number, unit) in planes.units().iter().enumerate() {
         words.resize(unit.words.len(), 0);
         if seeds.read(bound, unit.words.clone(), &mut words)? {
+            candidates += kernel.count(&words);
             planes.add_candidates(number, &words)?;
         }
     }
-    Ok(())
+    Ok(candidates)
 }
 
 /// Progress of a rank other than 0: only requests to stop.
@@ -310,62 +284,6 @@ impl DriverObserver for StopsOnly<'_> {
         if self.0.stop().is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
-
-/// Wins at a bound and those above, in the words of this rank of a plane, in a scratch file.
-struct WonSoFar {
-    stones: u32,
-    bound: u32,
-    words: Range<usize>,
-    file: Box<dyn ScratchFile>,
-    buffer: Vec<u64>,
-}
-
-impl WonSoFar {
-    /// Loads the planes of the bounds above that of the task.
-    fn load(member: &PlaneMember, words: Range<usize>) -> Result<WonSoFar> {
-        let PlaneTask { stones, bound, .. } = *member.task;
-        let planes = member.path(&PlaneFile::Seed(bound).name(stones))?;
-        let path = member.settings().scratch.as_deref().or(planes.parent()).unwrap_or(planes).join("won-so-far");
-        let file = member.disk.scratch(&path, words.len() as u64 * 8)?;
-        let mut won = WonSoFar { stones, bound: bound + 1, words: words.clone(), file, buffer: Vec::new() };
-        let mut planes =
-            UnionReader::open(stones, (bound + 1..=stones).map(PlaneFile::Won), |plane| member.open(plane))?;
-        let mut read = Vec::new();
-        for first in words.clone().step_by(UNION_WORDS) {
-            member.stop()?;
-            if planes.read(first..words.end.min(first + UNION_WORDS), &mut read)? {
-                won.add(first, &read)?;
-            }
-        }
-        Ok(won)
-    }
-
-    /// Whether it has these words, at this bound.
-    fn is_at(&self, stones: u32, bound: u32, words: &Range<usize>) -> bool {
-        (self.stones, self.bound, &self.words) == (stones, bound, words)
-    }
-
-    /// Reads words, from word `first` on.
-    fn read(&self, first: usize, into: &mut [u64]) -> Result<()> {
-        let place = (first - self.words.start) as u64 * 8;
-        Ok(self.file.read_at(place, disk::bytes_of_words_mut(into))?)
-    }
-
-    /// Adds words of a plane, from word `first` on.
-    fn add(&mut self, first: usize, words: &[u64]) -> Result<()> {
-        let mut all = std::mem::take(&mut self.buffer);
-        all.resize(words.len(), 0);
-        self.read(first, &mut all)?;
-        all.iter_mut().zip(words).for_each(|(all, new)| *all |= new);
-        let place = (first - self.words.start) as u64 * 8;
-        self.file.write_at(place, disk::bytes_of_words(&all))?;
-        self.buffer = all;
-        Ok(())
-    }
-}
-
-/// Words of planes that are read at a time.
-const UNION_WORDS: usize = 64 << 10;
 
 fn take<T>(kept: &Mutex<Option<T>>) -> Option<T> {
     kept.lock().unwrap_or_else(PoisonError::into_inner).take()

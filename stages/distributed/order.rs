@@ -80,7 +80,7 @@ pub(crate) struct ReadTask {
     pub(crate) stones: u32,
     /// Threads of the leader.
     pub(crate) threads: usize,
-    /// Databases in ascending order of stones; for `stats`, captures or seeds, and scores.
+    /// Databases in ascending order of stones; for `stats`, captures or seeds where they are needed, and scores.
     pub(crate) files: Vec<PathBuf>,
 }
 
