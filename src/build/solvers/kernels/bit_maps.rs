@@ -10,6 +10,7 @@ use crate::layout::plane::WORD;
 use game::sow::{self, SowClass, SowMap};
 use game::{Halves, Index};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Map from the columns of a row to those of a child row, for all classes with the same number of crossing stones.
@@ -99,11 +100,11 @@ impl Pull {
 /// Moves of one class, not yet compiled.
 pub(crate) struct PushClass {
     columns: usize,
-    moves: Vec<PushedMove>,
+    moves: MovesByPit,
 }
 
-/// Word of columns, pit and stones sown (each is monotone), rank of the parent, column in its word.
-type PushedMove = (u32, u16, u32, u8);
+/// By pit and stones sown, the columns and the ranks of the parents: both ascend.
+type MovesByPit = BTreeMap<(u8, u8), Vec<(u32, u32)>>;
 
 /// Halves whose moves a thread finds at a time.
 const RANKS_AT_ONCE: usize = 4 << 10;
@@ -115,19 +116,20 @@ impl PushClass {
             let crossing = u32::from(SowClass::from_number(number).crossing);
             mover.checked_sub(crossing).map_or(0, |stones| index.set().opponent_halves(stones)) as usize
         };
-        let classes = || vec![Vec::new(); SowClass::COUNT];
-        let find = |mut classes: Vec<Vec<PushedMove>>, rank| {
+        let classes = || vec![MovesByPit::new(); SowClass::COUNT];
+        let find = |mut classes: Vec<MovesByPit>, rank| {
             let half = index.halves().unrank(mover, rank);
             for from in sow::row_moves(&half) {
                 let column = index.rank_opponent(&from.half).expect("a half with an empty pit has a rank");
-                let sown = u16::from(from.pit) << 8 | u16::from(half[usize::from(from.pit)]);
-                let (word, bit) = (column / WORD as u32, (column % WORD as u32) as u8);
-                classes[from.class.number()].push((word, sown, rank, bit));
+                let sown = half[usize::from(from.pit)];
+                classes[from.class.number()].entry((from.pit, sown)).or_default().push((column, rank));
             }
             classes
         };
-        let join = |mut all: Vec<Vec<PushedMove>>, more: Vec<Vec<PushedMove>>| {
-            all.iter_mut().zip(more).for_each(|(all, more)| all.extend(more));
+        let join = |mut all: Vec<MovesByPit>, more: Vec<MovesByPit>| {
+            for (all, more) in all.iter_mut().zip(more) {
+                more.into_iter().for_each(|(pit, moves)| all.entry(pit).or_default().extend(moves));
+            }
             all
         };
         let ranks = (0..Halves::count(mover)).into_par_iter().with_min_len(RANKS_AT_ONCE);
@@ -139,28 +141,22 @@ impl PushClass {
 impl Push {
     /// Compiles a class.
     pub(crate) fn new(class: PushClass) -> Push {
-        let PushClass { columns, mut moves } = class;
-        moves.par_sort_unstable();
-        let mut push = Push { first: vec![0; columns.div_ceil(WORD) + 1], from: Vec::new(), to: Vec::new() };
-        let mut last = None;
-        for (word, sown, rank, bit) in moves {
-            let (from, to_word, to) = (1 << bit, rank / WORD as u32, 1 << (rank % WORD as u32));
-            let this = Some((word, sown, to_word));
-            match (push.from.last_mut(), push.to.last_mut()) {
-                (Some(columns), Some(given)) if last == this => {
-                    *columns |= from;
-                    given.mask |= to;
-                }
-                _ => {
-                    push.from.push(from);
-                    push.to.push(PushedBits { mask: to, word: to_word });
-                    push.first[word as usize + 1] += 1;
+        let words = class.columns.div_ceil(WORD);
+        let mut push = Push { first: vec![0; words + 1], from: Vec::new(), to: Vec::new() };
+        let mut left: Vec<&[(u32, u32)]> = class.moves.values().map(Vec::as_slice).collect();
+        for word in 0..words {
+            for left in &mut left {
+                let inside = left.iter().take_while(|(column, _)| *column as usize / WORD == word).count();
+                let (moves, rest) = left.split_at(inside);
+                *left = rest;
+                for moves in moves.chunk_by(|(_, one), (_, next)| one / WORD as u32 == next / WORD as u32) {
+                    let bits = |bits: u64, number: u32| bits | 1 << (number % WORD as u32);
+                    push.from.push(moves.iter().fold(0, |from, &(column, _)| bits(from, column)));
+                    let mask = moves.iter().fold(0, |to, &(_, rank)| bits(to, rank));
+                    push.to.push(PushedBits { mask, word: moves[0].1 / WORD as u32 });
                 }
             }
-            last = this;
-        }
-        for word in 1..push.first.len() {
-            push.first[word] += push.first[word - 1];
+            push.first[word + 1] = push.from.len() as u32;
         }
         push.from.shrink_to_fit();
         push.to.shrink_to_fit();
