@@ -13,9 +13,7 @@
 use crate::codec::CodecRates;
 use crate::file_size::{captures_bits, expected_bits, seeds_bytes};
 use crate::ramp::Saturation;
-use crate::{
-    CaptureMemory, Intermediates, Load, Method, PlanesInMemory, Ramp, Settings, StageClass, StageMemory, Verify,
-};
+use crate::{CaptureMemory, Intermediates, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
 use check::{Extent, Sample};
 
 /// Work of a stage for each position.
@@ -267,12 +265,10 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             (each * checked + VERIFY_READS * decode * positions, read_bytes, 0.0, 0.0)
         }
         // The bounds have counted the choices, and verification counts the scores, unless the run was resumed between.
-        StageClass::Stats if method.planes_in_memory().is_some_and(PlanesInMemory::has_wins) && settings.ranks == 1 => {
-            match settings.verify {
-                Verify::None => ((SCORES_NANOSECONDS + decode) * positions, scores(stones), 0.0, 0.0),
-                Verify::Sample | Verify::Full => (0.0, 0.0, 0.0, 0.0),
-            }
-        }
+        StageClass::Stats if method.counts_choices(settings.ranks) => match settings.verify {
+            Verify::None => ((SCORES_NANOSECONDS + decode) * positions, scores(stones), 0.0, 0.0),
+            Verify::Sample | Verify::Full => (0.0, 0.0, 0.0, 0.0),
+        },
         StageClass::Stats if method != Method::Sweep => {
             // Of the captures, or of the seeds that a bound method has made from them.
             let (decode_captures, captures) = if method.has_bounds() {

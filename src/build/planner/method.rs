@@ -79,6 +79,11 @@ impl Method {
         self.facts().planes
     }
 
+    /// Whether the stages of bounds count choices on the way: ranks in all storages, one machine only with all wins in memory.
+    pub(crate) fn counts_choices(self, ranks: usize) -> bool {
+        self.planes_in_memory().is_some_and(|planes| ranks > 1 || planes.has_wins())
+    }
+
     /// Returns the classes of the stages from captures to scores.
     pub fn stages(self) -> &'static [StageClass] {
         self.facts().stages

@@ -40,9 +40,9 @@ const SUPERSTEPS: Ramp = Ramp::growing(77.0, 14, 10.5);
 const MORE_SUPERSTEPS: f64 = 0.23;
 
 /// Planes of which ranks need rows of the other orientation are read as many times as the number of ranks to this power. Of
-/// seeds, while a bound is solved, more than all.
+/// seeds, while a bound is solved, more than all, those of candidates again to count the captures of positions lost.
 const MORE_READS: f64 = 0.5;
-const PROCESS_READS: f64 = 1.6;
+const PROCESS_READS: f64 = 2.65;
 
 /// Times that statistics read the database besides once, with 4 ranks, and its growth with the number of ranks, as a power.
 const STATS_READS: f64 = 1.0;
@@ -178,10 +178,12 @@ impl StageTraffic {
                 }
                 StageClass::Merge => StageTraffic { read_bytes: planes * MERGE_READS, ..StageTraffic::default() }
                     .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
+                StageClass::Stats if method.counts_choices(settings.ranks) => {
+                    StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
+                }
                 StageClass::Stats => {
                     let reads = 1.0 + STATS_READS * (ranks / 4.0).powf(MORE_STATS_READS);
-                    let of_captures = if method.has_bounds() { seeds } else { captures };
-                    StageTraffic { read_bytes: database * reads + of_captures, ..StageTraffic::default() }
+                    StageTraffic { read_bytes: database * reads + captures, ..StageTraffic::default() }
                 }
                 StageClass::Verify | StageClass::Evaluation => {
                     StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
