@@ -1,6 +1,6 @@
 //! The page on databases of awari, wari and oware: what it says of the rules, and that its moves and ends follow them.
 
-use crate::browser::browse_by;
+use crate::browser::{Browser, browse_by};
 use crate::layout;
 use crate::views::worth;
 use game::Rules;
@@ -40,6 +40,53 @@ fn repeated_game() -> Game {
             }
         }
     }
+}
+
+#[test]
+fn the_script_follows_all_rules() {
+    for rules in &Rules::KNOWN {
+        browse_by(rules, 1, follows_the_rules);
+    }
+}
+
+/// Compares random games, played by the script of the page, with the answers of the server.
+async fn follows_the_rules(browser: &Browser<'_>) {
+    let mut random = Random::new(3);
+    let seats = Seats { south_store: 0, north_store: 0, side: Side::South };
+    let starts: Vec<String> = (0..60)
+        .map(|number| PositionText::of_game(random.board(1 + number % 48), seats).to_string())
+        .chain(["0-0-0-0-0-14-1-1-0-0-0-0-16-16-S".to_owned(), "1-2-3-4-5-24-0-0-0-0-0-9-0-0-N".to_owned()])
+        // Some of them are over where the players keep their rows, since no move feeds North.
+        .chain(["1-2-0-0-1-0", "1-0-0-0-0-0", "0-1-2-0-0-1"].map(|row| format!("{row}-0-0-0-0-0-0-20-20-S")))
+        .collect();
+    browser.visit("/").await;
+    let found = browser
+        .script_later(&format!(
+            "(async () => {{
+                const rules = await import('/game.js');
+                const odd = [];
+                let seed = 1, ended = 0;
+                for (const start of {}) {{
+                    let letters = '', game;
+                    while (!(game = rules.replay(rules.read(start), letters)).outcome && letters.length < 80) {{
+                        const all = rules.moves(game.positions.at(-1));
+                        seed = (seed * 48271) % 2147483647;
+                        letters += rules.pitName(all[seed % all.length].pit);
+                    }}
+                    const body = `[FEN \"${{start}}\"] ${{letters}}`;
+                    const read = await (await fetch('/v1/transcript', {{ method: 'POST', body }})).json();
+                    const ours = [rules.written(game.positions.at(-1)), game.outcome?.lead, game.outcome && letters.length];
+                    const theirs = [read.position, read.over?.lead, read.over && read.over.after];
+                    if (String(ours) !== String(theirs)) odd.push([body, ours, theirs, read.message]);
+                    if (game.outcome) ended += 1;
+                }}
+                return [odd, ended];
+            }})().then(done)",
+            json!(starts)
+        ))
+        .await;
+    assert_eq!(found[0], json!([]));
+    assert!(found[1].as_u64().unwrap() > 20, "{found}");
 }
 
 fn check_page(rules: &Rules) {

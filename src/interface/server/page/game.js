@@ -78,7 +78,8 @@ export function moves(position) {
   const all = ownPits(position.side).filter((pit) => position.pits[pit] > 0).map((pit) => sown(position, pit));
   const legal = all.filter((move) => !(move.isSlam && parameters.slam === "illegal"));
   const feeding = legal.filter((move) => !starved(move.next) || (move.isSlam && parameters.slam === "capture"));
-  return feeding.length > 0 ? feeding : legal;
+  // Where each player keeps the own row, a game ends when no move feeds the opponent.
+  return feeding.length > 0 || parameters.rest === "own-side" ? feeding : legal;
 }
 
 /** Returns the positions of a game, and its outcome if it is over. Throws an error at an illegal move. */
