@@ -1,7 +1,9 @@
 //! Plans of databases: method, memory layout and predicted cost of each.
 
 use crate::cost::STAGE_SECONDS;
-use crate::file_size::{bound_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes};
+use crate::file_size::{
+    bound_bytes, bound_snapshot_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes,
+};
 use crate::memory::KEPT_SHARES_MAX;
 use crate::{ByMethod, CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
 use pipeline::Cost;
@@ -15,6 +17,10 @@ const SCRATCH_PLANES: u64 = 4;
 
 /// Margin of the expected sizes of compressed files.
 const COMPRESSED_MARGIN: f64 = 1.05;
+
+/// Predicted time of a mean bound from which on some bounds are saved: the longest take five times as long, and a stage that is
+/// asked to stop after less than ten seconds saves nothing.
+const SAVED_BOUND_SECONDS: f64 = 2.0;
 
 /// Bytes of a file of statistics, at most.
 const STATS_FILE_BYTES: u64 = 4096;
@@ -246,7 +252,7 @@ impl Estimate<'_> {
         let database =
             if codec.is_compressed() { expected(database_bytes(self.settings, stones)) } else { file(codec) };
         let captures = expected(captures_bytes(self.settings, stones));
-        let planes = expected(planes_bytes(self.settings, stones));
+        let [planes, seeds] = [planes_bytes, seeds_bytes].map(|bytes| expected(bytes(self.settings, stones)));
         // Several ranks keep compressed parts in the run directory until the offset of each part in the file is known.
         let parts =
             |codec: Codec, bytes| if ranks > 1 && codec.is_compressed() && scratch.is_none() { bytes } else { 0 };
@@ -266,11 +272,9 @@ impl Estimate<'_> {
                 let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Raw) };
                 (beside_snapshots(database, snapshots) + parts(codec, database), database)
             }
-            StageClass::Seeds => {
-                let seeds = expected(seeds_bytes(self.settings, stones));
-                (seeds + parts_of_planes(seeds), 0)
-            }
-            StageClass::Merge => (planes + with_parts, database),
+            StageClass::Seeds => (seeds + parts_of_planes(seeds), 0),
+            // The seeds are there until the statistics are.
+            StageClass::Merge => (seeds + planes + with_parts, database),
             StageClass::Verify => (0, 0),
             StageClass::Stats => (STATS_FILE_BYTES, STATS_FILE_BYTES),
             StageClass::Evaluation => (EVALUATION_FILES_BYTES, EVALUATION_FILES_BYTES),
@@ -280,11 +284,21 @@ impl Estimate<'_> {
             | StageClass::ProcessOneBit
             | StageClass::ProcessOneBitDual
             | StageClass::Postprocess => {
-                let of_bound = bound_bytes(self.settings, stones);
-                let files = expected(seeds_bytes(self.settings, stones) + of_bound);
-                (planes + files + parts_of_planes(expected(of_bound)) + self.scratch_bytes(), 0)
+                let of_bound = expected(bound_bytes(self.settings, stones));
+                let files = seeds + planes + of_bound + parts_of_planes(of_bound);
+                (files + self.scratch_bytes() + self.bound_snapshot_bytes(class), 0)
             }
         }
+    }
+
+    /// The disk space of snapshots of a bound, if its stage is of a class that saves them and long enough. Ranks save none.
+    fn bound_snapshot_bytes(&self, class: StageClass) -> u64 {
+        let Settings { ref hardware, threads, ranks, .. } = *self.settings;
+        let stones = self.memory.stones;
+        let of_mean_bound = self.load(class).share(1.0 / f64::from(stones.max(1)));
+        let saves =
+            class.is_process() && ranks == 1 && hardware.seconds(&of_mean_bound, threads) >= SAVED_BOUND_SECONDS;
+        if saves { bound_snapshot_bytes(self.settings, stones) } else { 0 }
     }
 
     /// The disk space in the run directory of scratch files while a bound is solved.

@@ -57,11 +57,15 @@ pub(crate) fn planes_bytes(settings: &Settings, stones: u32) -> u64 {
         + 2 * PLANE_OVERHEAD_BYTES * u64::from(stones)
 }
 
-/// Returns the expected size in bytes of the other files of planes while a bound of `stones` is solved, scratch files left
-/// out.
+/// Returns the expected size in bytes of the other files of planes while a bound of `stones` is solved, snapshots and scratch
+/// files left out.
 pub(crate) fn bound_bytes(settings: &Settings, stones: u32) -> u64 {
-    bytes_of_bits(settings, stones, BOUND_BITS * of_small(settings, SMALL_PLANES) + BOUND_SNAPSHOT_BITS)
-        + 6 * PLANE_OVERHEAD_BYTES
+    bytes_of_bits(settings, stones, BOUND_BITS * of_small(settings, SMALL_PLANES)) + 6 * PLANE_OVERHEAD_BYTES
+}
+
+/// Returns the expected size in bytes of snapshots of the state of a bound of `stones`.
+pub(crate) fn bound_snapshot_bytes(settings: &Settings, stones: u32) -> u64 {
+    bytes_of_bits(settings, stones, BOUND_SNAPSHOT_BITS)
 }
 
 /// Returns the length of planes compared with fast ones, given that of small ones.

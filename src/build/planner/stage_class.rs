@@ -37,16 +37,14 @@ impl StageClass {
     /// All classes.
     pub const ALL: &[StageClass] = <StageClass as strum::VariantArray>::VARIANTS;
 
+    /// Whether its stages are `process:n:b`.
+    pub(crate) const fn is_process(self) -> bool {
+        matches!(self, StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual)
+    }
+
     /// Whether nearly all of its traffic is with scratch files.
     pub(crate) const fn is_scratch(self) -> bool {
-        matches!(
-            self,
-            StageClass::PreprocessTwoBit
-                | StageClass::PreprocessOneBit
-                | StageClass::ProcessTwoBit
-                | StageClass::ProcessOneBit
-                | StageClass::ProcessOneBitDual
-        )
+        self.is_process() || matches!(self, StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit)
     }
 
     /// Whether a database has one stage of the class for each bound.
