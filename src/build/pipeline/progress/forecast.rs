@@ -66,10 +66,10 @@ impl Forecast {
         self.done += self.current.extract_if(.., is_it).map(|step| step.predicted).sum::<f64>();
     }
 
-    /// Estimates the seconds left, after `elapsed` seconds. `None` if a step has unknown progress and exceeds its
-    /// prediction.
+    /// Estimates the seconds left, after `elapsed` seconds: no fewer than any current step has left by its own progress. `None`
+    /// if a step has unknown progress and exceeds its prediction.
     pub fn left(&self, elapsed: f64) -> Option<f64> {
-        match &self.current[..] {
+        let left = match &self.current[..] {
             [] => Some(self.left_at(self.done, elapsed)),
             [step] => self.left_with(step, elapsed),
             steps => {
@@ -77,7 +77,8 @@ impl Forecast {
                 let done = self.done + shares.sum::<Option<f64>>()?;
                 Some(self.left_at(done, elapsed))
             }
-        }
+        };
+        Some(self.current.iter().filter_map(CurrentStep::left).fold(left?, f64::max))
     }
 
     /// Returns the seconds left if steps of `done` predicted seconds took `elapsed` seconds.
@@ -106,6 +107,17 @@ impl Forecast {
 }
 
 impl CurrentStep {
+    /// Returns the seconds left by its progress, if that says something.
+    fn left(&self) -> Option<f64> {
+        match self.progress {
+            StepProgress::Share(share) if share > 0.0 && self.elapsed >= SECONDS_MIN => {
+                Some(self.elapsed * (1.0 - share.min(1.0)) / share)
+            }
+            StepProgress::Left(left) => Some(left),
+            StepProgress::Share(_) | StepProgress::Unknown => None,
+        }
+    }
+
     /// Returns the completed share, if it can be estimated.
     fn share(&self) -> Option<f64> {
         match self.progress {
@@ -162,6 +174,18 @@ mod tests {
         assert_eq!(left(&mut forecast, &second, StepProgress::Unknown, 0.0, 60.0), Some(240.0));
         assert_eq!(left(&mut forecast, &second, StepProgress::Left(1.0), 7.0, 67.0), Some(151.0));
         assert_eq!(left(&mut forecast, &second, StepProgress::Unknown, 90.0, 150.0), None);
+    }
+
+    #[test]
+    fn a_slow_step_has_time_left() {
+        let mut forecast = Forecast::new(100.0, 100.0);
+        let [first, last] = [stage("sweep:1"), stage("verify:1")];
+        forecast.begin(&first, 96.0);
+        forecast.end(&first);
+        forecast.begin(&last, 4.0);
+        // Ten times as slow as predicted, after many steps that were not.
+        forecast.advance(&last, StepProgress::Share(0.25), 10.0);
+        assert_eq!(forecast.left(106.0), Some(30.0));
     }
 
     #[test]
