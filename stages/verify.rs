@@ -242,8 +242,9 @@ impl VerifyInputs {
             }
         }
         let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
-        // Sorted look-ups take half of the cache, or all but what reads of blocks in order need.
-        let is_streamed = settings.codec.is_compressed() && settings.verify != Verify::Full;
+        // Look-ups in any order are cheap in maps of scores that are not compressed. Sorted ones take half of the cache, or all but
+        // what reads of blocks in order need.
+        let is_streamed = (settings.codec.is_compressed() || !maps) && settings.verify != Verify::Full;
         let is_ordered = !maps && !settings.codec.has_bands();
         let sorted_bytes = if is_ordered { cache_bytes - cache_bytes / ORDERED_SHARE } else { cache_bytes / 2 };
         let cache = BlockCache::new(if is_streamed { cache_bytes - sorted_bytes } else { cache_bytes });

@@ -351,6 +351,30 @@ fn the_manual_lists_the_fields_of_json() {
     }
 }
 
+/// Returns what a stage has read, by the journal.
+fn read_bytes(directory: &Path, stage: &str) -> u64 {
+    let journal = fs::read(directory.join("journal")).unwrap();
+    let journal = String::from_utf8_lossy(&journal);
+    let (_, record) = journal.rsplit_once(&format!("\"stage\":\"{stage}\",\"artifacts\"")).unwrap();
+    let (_, number) = record.split_once("\"read_bytes\":").unwrap();
+    number[..number.find(|it: char| !it.is_ascii_digit()).unwrap()].parse().unwrap()
+}
+
+/// Where databases do not fit the memory, verification by sample reads each of them about once, not a block for each position.
+#[test]
+fn verification_reads_in_the_order_of_the_files() {
+    let place = TestDirectory::new(16);
+    for codec in ["packed", "zstd"] {
+        let run = format!("run m.toml --dir {codec} --set store.codec={codec}");
+        place.awari(&format!("{run} --set check.verify=none")).is(0);
+        place.awari(&format!("{run} --memory 49MiB --set check.verify=sample")).is(0);
+        let databases = fs::read_dir(place.path(codec).join("databases")).unwrap();
+        let bytes: u64 = databases.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+        let read = read_bytes(&place.path(codec), "verify:16");
+        assert!(read < 2 * bytes, "{codec}: {read} of {bytes} bytes");
+    }
+}
+
 /// The stages of a solver count choices on the way, a run without them reads the files.
 #[test]
 fn statistics_do_not_depend_on_who_counts() {
@@ -370,14 +394,7 @@ fn statistics_do_not_depend_on_who_counts() {
                 format!("--set build.method={method} --set game.positions={positions} --set game.rules={rules}");
             let run = format!("run m.toml --dir {directory} --set check.verify={verify} {build}");
             let statistics = || fs::read_to_string(place.path(&directory).join("stats/09.json")).unwrap();
-            // What the stage has read, by the journal.
-            let read_bytes = || -> u64 {
-                let journal = fs::read(place.path(&directory).join("journal")).unwrap();
-                let journal = String::from_utf8_lossy(&journal);
-                let (_, record) = journal.rsplit_once("\"stage\":\"stats:9\",\"artifacts\"").unwrap();
-                let (_, number) = record.split_once("\"read_bytes\":").unwrap();
-                number[..number.find(|it: char| !it.is_ascii_digit()).unwrap()].parse().unwrap()
-            };
+            let read_bytes = || read_bytes(&place.path(&directory), "stats:9");
             place.awari(&run).is(0);
             let (on_the_way, read_on_the_way) = (statistics(), read_bytes());
             assert!(!on_the_way.contains("\"declined\":0}"), "{on_the_way}");

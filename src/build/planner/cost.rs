@@ -251,16 +251,18 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             (MISS_NANOSECONDS * misses, 0.0, 0.0, misses)
         }
         StageClass::Verify => {
+            // Scores that are neither in place nor decoded in a cache are looked up in the order of their files.
+            let is_sorted = settings.codec.is_compressed() || memory.mapped_bytes(settings) == 0;
             let (extent, each) = match settings.verify {
                 Verify::Full => (Extent::Full, CHECK_NANOSECONDS),
-                Verify::Sample | Verify::None if settings.codec.is_compressed() => {
+                Verify::Sample | Verify::None if is_sorted => {
                     (Extent::Tiles(Sample::default()), CHECK_SORTED_NANOSECONDS)
                 }
                 Verify::Sample | Verify::None => (Extent::Tiles(Sample::default()), CHECK_TILES_NANOSECONDS),
             };
             let checked = extent.count(settings.set.positions(stones)) as f64;
             // A sample has positions with children in almost every block of the smaller databases.
-            let smaller = settings.smaller(stones).filter(|_| settings.codec.is_compressed());
+            let smaller = settings.smaller(stones).filter(|_| is_sorted);
             let read_bytes = scores(stones) + smaller.map(scores).sum::<f64>();
             (each * checked + VERIFY_READS * decode * positions, read_bytes, 0.0, 0.0)
         }
@@ -288,7 +290,13 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let read_bytes = share * settings.stones().map(scores).sum::<f64>();
             (nanoseconds + share * all * decode, read_bytes, 0.0, 0.0)
         }
-        _ => (0.0, 0.0, 0.0, 0.0),
+        // The solver of sweep counts the choices, and others read and write planes, by their rates.
+        StageClass::Stats
+        | StageClass::PreprocessTwoBit
+        | StageClass::PreprocessOneBit
+        | StageClass::ProcessTwoBit
+        | StageClass::ProcessOneBit
+        | StageClass::Postprocess => (0.0, 0.0, 0.0, 0.0),
     };
     // Both bounds are encoded, written, read, decoded and verified.
     let values = settings.values() as f64;

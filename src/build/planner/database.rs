@@ -237,10 +237,7 @@ impl Estimate<'_> {
         if class != StageClass::Verify {
             return cost;
         }
-        let databases = self.settings.smaller(stones).chain([stones]);
-        let files = databases.map(|stones| file_bytes_max(self.settings, self.settings.codec, stones)).sum();
-        let mapped_bytes = if self.memory.map_bytes_max.is_some_and(|most| files <= most) { files } else { 0 };
-        Cost { memory_bytes: cost.memory_bytes + mapped_bytes, ..cost }
+        Cost { memory_bytes: cost.memory_bytes + self.memory.mapped_bytes(self.settings), ..cost }
     }
 
     /// The peak disk space of a stage, and the part of it that its outputs keep.

@@ -3,6 +3,7 @@
 //! All allocations that depend on `build.memory` go through this module: a stage allocates the sizes in its
 //! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
 
+use crate::file_size::file_bytes_max;
 use crate::{Method, PlanesInMemory, Settings, StageClass};
 use game::Orientation;
 use solvers::bounds::ranks::{PlaneShare, keepers_bytes};
@@ -172,6 +173,14 @@ impl StageMemory {
             },
             fixed_bytes,
         }
+    }
+
+    /// Returns the most bytes of files that `verify` maps: those of the database and of the smaller ones that its captures lead to,
+    /// or none.
+    pub(crate) fn mapped_bytes(&self, settings: &Settings) -> u64 {
+        let databases = settings.smaller(self.stones).chain([self.stones]);
+        let files = databases.map(|stones| file_bytes_max(settings, settings.codec, stones)).sum();
+        if self.map_bytes_max.is_some_and(|most| files <= most) { files } else { 0 }
     }
 
     /// Returns an upper bound on the memory of the process in a stage, files that `verify` maps left out.
