@@ -212,7 +212,8 @@ fn solve(
     let mut solved = SolvedBound { report, won: sums[0], lost: sums[1], captures: None };
     if member.task.is_last() {
         // A failure is no reason to lose the bound, nor is a request to stop: the choices are then counted from the files.
-        let not_won = won.so_far.and_then(|so_far| so_far.count_other_candidates(member, won.words).ok());
+        let so_far = won.so_far.filter(|_| captures.is_some());
+        let not_won = so_far.and_then(|so_far| so_far.count_other_candidates(member, won.words).ok());
         solved.captures = CaptureCounts::of_ranks(captures.zip(not_won), communicator)?;
         return Ok(solved);
     }
