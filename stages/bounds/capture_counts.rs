@@ -29,7 +29,7 @@ impl CaptureCounts {
         self.best_captures += positions;
     }
 
-    /// Adds positions won or lost at a bound.
+    /// Adds positions won or lost at a bound. Those lost may instead be left among the open ones of [`choice`](Self::choice).
     pub(crate) fn add_decided(&mut self, positions: u64) {
         self.decided += positions;
     }
@@ -52,5 +52,29 @@ impl CaptureCounts {
         let with_capture = positions.checked_sub(self.without_capture)?;
         let declined = with_capture.checked_sub(self.best_captures)?.checked_sub(drawn_by_capture)?;
         Some(ChoiceCounts { offered, declined })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use messaging::{NetworkFaults, ThreadCommunicator};
+    use std::thread;
+
+    #[test]
+    fn counts_are_known_only_if_all_ranks_have_them() {
+        let counts = CaptureCounts { without_capture: 5, best_captures: 3, decided: 2 };
+        for (has_none, expected) in [(3, Some((15, 9, 6, 21))), (1, None), (0, None)] {
+            let rank = |(number, mut end): (usize, ThreadCommunicator)| {
+                let own = (number != has_none).then_some((counts, 7));
+                let sum = CaptureCounts::of_ranks(own, &mut end).unwrap();
+                sum.map(|(of, other)| (of.without_capture, of.best_captures, of.decided, other))
+            };
+            thread::scope(|scope| {
+                let ends = ThreadCommunicator::job(3, NetworkFaults::none()).into_iter().enumerate();
+                let running: Vec<_> = ends.map(|end| scope.spawn(|| rank(end))).collect();
+                running.into_iter().for_each(|rank| assert_eq!(rank.join().unwrap(), expected));
+            });
+        }
     }
 }

@@ -51,8 +51,8 @@ pub(super) fn write(
     let writer = member.create(file, communicator)?;
     let (words, ranges) = (writer.words(), writer.words_of_all());
     let (next, best_captures, kernel) = (words.start, Some(0), BitKernel::detect());
-    let at = (stones, bound);
-    let mut part = PlanePart { at, plane, writer, next, count: 0, best_captures, captures: Vec::new(), kernel };
+    let mut part =
+        PlanePart { stones, bound, plane, writer, next, count: 0, best_captures, captures: Vec::new(), kernel };
     let mut taken = Ok(());
     let mut sink = |run: PlaneRun| {
         taken = part.take(run);
@@ -73,8 +73,8 @@ pub(super) fn write(
 
 /// The words of this rank of a plane while it is written.
 struct PlanePart<'d, 'a> {
-    /// Stones and bound.
-    at: (u32, u32),
+    stones: u32,
+    bound: u32,
     plane: DecidedPlane<'a>,
     writer: PlaneWriter<'d>,
     /// The word that comes next.
@@ -100,16 +100,16 @@ impl PlanePart<'_, '_> {
         }
     }
 
-    /// Appends so many words: those found, which are none or zero, and wins by captures.
+    /// Appends the next words: those that the ranks found, `None` if all are zero, with wins by captures.
     fn append(&mut self, words: usize, found: Option<&mut [u64]>) -> Result<()> {
         let words = self.next..self.next + words;
         self.next = words.end;
         let has_captures = self.read_captures(words.clone(), found.is_some())?;
-        if let (DecidedPlane::Lost { .. }, Some(found)) = (&self.plane, &found) {
-            self.captures.iter_mut().zip(&**found).for_each(|(captures, found)| *captures &= found);
-        }
-        if let Some(best) = self.best_captures.as_mut().filter(|_| has_captures) {
-            *best += self.kernel.count(&self.captures);
+        if has_captures {
+            if let (DecidedPlane::Lost { .. }, Some(found)) = (&self.plane, &found) {
+                self.captures.iter_mut().zip(&**found).for_each(|(captures, found)| *captures &= found);
+            }
+            self.best_captures = self.best_captures.map(|best| best + self.kernel.count(&self.captures));
         }
         let portion = match (&mut self.plane, found) {
             (DecidedPlane::Won { so_far, .. }, found) if has_captures || found.is_some() => {
@@ -134,10 +134,10 @@ impl PlanePart<'_, '_> {
         Ok(())
     }
 
-    /// Reads the captures in some words, and returns whether there may be any. Those of positions lost matter where
+    /// Reads the captures in some words, and returns whether there may be any. Candidates are read only where positions lost
     /// `are_found`.
     fn read_captures(&mut self, words: Range<usize>, are_found: bool) -> Result<bool> {
-        let (stones, bound) = self.at;
+        let (stones, bound) = (self.stones, self.bound);
         self.captures.resize(words.len(), 0);
         match &mut self.plane {
             DecidedPlane::Won { by_capture, .. } => {

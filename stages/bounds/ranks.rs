@@ -42,11 +42,12 @@ pub(super) fn job(build: &BuildContext, stones: u32) -> Option<&JobLeader> {
 pub(super) struct KeptBound {
     planes: Mutex<Option<PlanesAt>>,
     won: Mutex<Option<WonSoFar>>,
-    captures: Mutex<Option<CapturesAt>>,
+    captures: Mutex<Option<CountsAt>>,
 }
 
-/// Captures that a rank has counted in all bounds down to some bound: of what it owns and of what it writes.
-struct CapturesAt {
+/// What a rank has counted in all bounds down to some bound: positions without a capture in the rows that it owns, others in the
+/// words that it writes.
+struct CountsAt {
     stones: u32,
     bound: u32,
     counts: CaptureCounts,
@@ -105,8 +106,8 @@ pub(super) fn process(
     if let Some((captures, not_won)) = captures
         && let Some(choice) =
             captures.choice(index.slab_positions(), not_won, solvers::offered_choices(&build.tables(), &index))
+        && let Ok(seeds) = PlaneReader::input(context, build.settings(), &index, PlaneFile::CandidateSeeds)
     {
-        let seeds = PlaneReader::input(context, build.settings(), &index, PlaneFile::CandidateSeeds)?;
         slot(build).put_choice(stones, seeds.digest(), choice);
     }
     slot(build).note(stones, bound, 1, start.elapsed());
@@ -193,14 +194,16 @@ fn solve(
         started.elapsed().as_secs_f64()
     );
     let won_so_far = take(&kept.won).filter(|won| (won.stones, won.bound) == (stones, bound + 1));
-    let groups = PlaneFile::CandidateSeeds.groups(&member.index);
-    let opened = member.open(PlaneFile::Seed(bound));
-    let opened = opened.and_then(|won| Ok((won, member.open_seeds(PlaneFile::CandidateSeeds, &groups)?)));
-    let (by_capture, candidates) = agree(communicator, opened)?;
+    let by_capture = agree(communicator, member.open(PlaneFile::Seed(bound)))?;
     let won = DecidedPlane::Won { by_capture, so_far: won_so_far };
     let won = decided::write(member, won, &mut *planes, communicator)?;
+    let groups = PlaneFile::CandidateSeeds.groups(&member.index);
+    let mut candidates = None;
     // Of the highest bound they are positions without captures.
-    let candidates = captures.and_then(|_| (bound < stones).then_some(candidates));
+    if captures.is_some() && bound < stones {
+        candidates = member.open_seeds(PlaneFile::CandidateSeeds, &groups).ok();
+        captures = captures.filter(|_| candidates.is_some());
+    }
     let lost = decided::write(member, DecidedPlane::Lost { candidates }, &mut *planes, communicator)?;
     let captures = captures.and_then(|mut counts: CaptureCounts| {
         counts.add_best_captures(won.best_captures? + lost.best_captures?);
@@ -222,7 +225,7 @@ fn solve(
         put(&kept.won, so_far);
     }
     if let Some(counts) = captures {
-        put(&kept.captures, CapturesAt { stones, bound, counts });
+        put(&kept.captures, CountsAt { stones, bound, counts });
     }
     Ok(solved)
 }

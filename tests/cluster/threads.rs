@@ -220,14 +220,14 @@ fn ranks_write_shared_files() {
 
 #[test]
 fn ranks_build_the_bounds_of_one_machine() {
-    for (positions, method, all_ranks) in [
-        ("all", "two-bit", [2, 3]),
-        ("reachable", "two-bit", [2, 5]),
-        ("all", "one-bit", [3, 4]),
-        ("reachable", "one-bit-dual", [2, 3]),
+    for (positions, method, verify, all_ranks) in [
+        ("all", "two-bit", "sample", [2, 3]),
+        ("reachable", "two-bit", "none", [2, 5]),
+        ("all", "one-bit", "none", [3, 4]),
+        ("reachable", "one-bit-dual", "sample", [2, 3]),
     ] {
         let stones = 8;
-        let settings = settings(positions, stones, method);
+        let settings = settings_with(positions, stones, method, &format!("[check]\nverify = \"{verify}\"\n"));
         let expected = alone(&settings);
         assert!(expected.keys().any(|path| path.ends_with("planes/08/03.won")));
         for ranks in all_ranks {
@@ -237,9 +237,9 @@ fn ranks_build_the_bounds_of_one_machine() {
             let counters = &solved.measured.report.counters;
             assert_eq!(counters["ranks"].as_f64(), ranks as f64);
             assert!(counters["bytes_sent"].as_f64() > 0.0 && counters["work_most_by_mean"].as_f64() >= 1.0);
-            // Choices are counted while the bounds are solved, and scores while they are verified: no rank reads files for them.
+            // Choices are counted while the bounds are solved, and scores while they are verified, else by all ranks.
             let counted = ran.iter().find(|ran| ran.stage.to_string() == format!("stats:{stones}")).unwrap();
-            assert!(!counted.measured.report.counters.contains_key("ranks"));
+            assert_eq!(counted.measured.report.counters.contains_key("ranks"), verify == "none");
             same(&files(&disk), &expected, &format!("{method}, {positions}, {ranks} ranks"));
         }
     }

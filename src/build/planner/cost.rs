@@ -290,7 +290,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let read_bytes = share * settings.stones().map(scores).sum::<f64>();
             (nanoseconds + share * all * decode, read_bytes, 0.0, 0.0)
         }
-        // The solver of sweep counts the choices, and others read and write planes, by their rates.
+        // A sweep counts the choices. Stages of planes have only work by rates.
         StageClass::Stats
         | StageClass::PreprocessTwoBit
         | StageClass::PreprocessOneBit

@@ -18,9 +18,10 @@ const SCRATCH_PLANES: u64 = 4;
 /// Margin of the expected sizes of compressed files.
 const COMPRESSED_MARGIN: f64 = 1.05;
 
-/// Predicted time of a mean bound from which on some bounds are saved: the longest take five times as long, and a stage that is
-/// asked to stop after less than ten seconds saves nothing.
-const SAVED_BOUND_SECONDS: f64 = 2.0;
+/// The least time of a stage that saves its state when it is asked to stop, and how many times as long as the mean the longest bounds
+/// take.
+const SAVED_AT_STOP_SECONDS: f64 = 10.0;
+const LONGEST_BOUND: f64 = 5.0;
 
 /// Bytes of a file of statistics, at most.
 const STATS_FILE_BYTES: u64 = 4096;
@@ -290,11 +291,11 @@ impl Estimate<'_> {
 
     /// The disk space of snapshots of a bound, if its stage is of a class that saves them and long enough. Ranks save none.
     fn bound_snapshot_bytes(&self, class: StageClass) -> u64 {
-        let Settings { ref hardware, threads, ranks, .. } = *self.settings;
+        let Settings { ref hardware, threads, ranks, snapshot, .. } = *self.settings;
         let stones = self.memory.stones;
-        let of_mean_bound = self.load(class).share(1.0 / f64::from(stones.max(1)));
-        let saves =
-            class.is_process() && ranks == 1 && hardware.seconds(&of_mean_bound, threads) >= SAVED_BOUND_SECONDS;
+        let of_longest = self.load(class).share(LONGEST_BOUND / f64::from(stones.max(1)));
+        let least = snapshot.as_secs_f64().min(SAVED_AT_STOP_SECONDS);
+        let saves = class.is_process() && ranks == 1 && hardware.seconds(&of_longest, threads) >= least;
         if saves { bound_snapshot_bytes(self.settings, stones) } else { 0 }
     }
 

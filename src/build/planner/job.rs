@@ -426,8 +426,8 @@ mod tests {
         planner.database(&plan, &planner.shares(&plan))
     }
 
-    /// The counters of jobs by MPICH, two-bit without verification, one thread a rank: bytes sent and bytes of files in MB by stage, of all bounds, and
-    /// memory of the fullest rank.
+    /// The counters of jobs by MPICH, two-bit without verification, one thread a rank: bytes sent and bytes of files in MB by stage, of
+    /// all bounds, and memory of the fullest rank.
     #[test]
     fn jobs_take_what_was_measured() {
         const CLASSES: [StageClass; 7] = [

@@ -39,8 +39,9 @@ const MERGE_READS: f64 = 1.25;
 const SUPERSTEPS: Ramp = Ramp::growing(77.0, 14, 10.5);
 const MORE_SUPERSTEPS: f64 = 0.23;
 
-/// Planes of which ranks need rows of the other orientation are read as many times as the number of ranks to this power. Of
-/// seeds, while a bound is solved, more than all, those of candidates again to count the captures of positions lost.
+/// Planes of which ranks need rows of the other orientation are read as many times as the number of ranks to this power. While
+/// bounds are solved, those of seeds are read so many times besides: candidates to add them, then to count captures of positions lost,
+/// and at the last bound to count what is open.
 const MORE_READS: f64 = 0.5;
 const PROCESS_READS: f64 = 2.65;
 

@@ -158,6 +158,7 @@ impl Push {
             }
             push.first[word + 1] = push.from.len() as u32;
         }
+        debug_assert!(left.iter().all(|left| left.is_empty()), "columns ascend");
         push.from.shrink_to_fit();
         push.to.shrink_to_fit();
         push
