@@ -39,10 +39,11 @@ const MERGE_READS: f64 = 1.25;
 const SUPERSTEPS: Ramp = Ramp::growing(77.0, 14, 10.5);
 const MORE_SUPERSTEPS: f64 = 0.23;
 
-/// Planes of which ranks need rows of the other orientation are read as many times as the number of ranks to this power. While
-/// bounds are solved, those of seeds are read so many times besides: candidates to add them, then to count captures of positions lost,
-/// and at the last bound to count what is open.
+/// Ranks that need rows of the other orientation read a plane several times: as often as the number of ranks to this power.
 const MORE_READS: f64 = 0.5;
+
+/// Further factor for the seeds while bounds are solved. Candidates are read three times: when they are added, when the lost ones
+/// among them are counted, and after the last bound, when the open ones are counted.
 const PROCESS_READS: f64 = 2.65;
 
 /// Times that statistics read the database besides once, with 4 ranks, and its growth with the number of ranks, as a power.
