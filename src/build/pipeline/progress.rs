@@ -188,11 +188,7 @@ impl ProgressReading {
 
     /// Estimates the seconds left for a stage that has run for `seconds`.
     pub fn left_seconds(&self, seconds: f64) -> Option<f64> {
-        match self.at_hand() {
-            StepProgress::Left(left) => Some(left),
-            StepProgress::Share(share) if share > 0.0 => Some(seconds * (1.0 - share) / share),
-            StepProgress::Share(_) | StepProgress::Unknown => None,
-        }
+        self.at_hand().left_seconds(seconds)
     }
 }
 

@@ -40,6 +40,17 @@ pub enum StepProgress {
     Unknown,
 }
 
+impl StepProgress {
+    /// Estimates the seconds left for a step that has run for `elapsed` seconds, if its progress says something.
+    pub(super) fn left_seconds(self, elapsed: f64) -> Option<f64> {
+        match self {
+            StepProgress::Left(left) => Some(left),
+            StepProgress::Share(share) if share > 0.0 => Some(elapsed * (1.0 - share.min(1.0)) / share),
+            StepProgress::Share(_) | StepProgress::Unknown => None,
+        }
+    }
+}
+
 impl Forecast {
     /// Makes the forecast of a run that is predicted to take `run` seconds, and its steps `total`.
     pub fn new(total: f64, run: f64) -> Forecast {
@@ -78,7 +89,10 @@ impl Forecast {
                 Some(self.left_at(done, elapsed))
             }
         };
-        Some(self.current.iter().filter_map(CurrentStep::left).fold(left?, f64::max))
+        let says_something =
+            |step: &&CurrentStep| step.elapsed >= SECONDS_MIN || matches!(step.progress, StepProgress::Left(_));
+        let of_steps = self.current.iter().filter(says_something);
+        Some(of_steps.filter_map(|step| step.progress.left_seconds(step.elapsed)).fold(left?, f64::max))
     }
 
     /// Returns the seconds left if steps of `done` predicted seconds took `elapsed` seconds.
@@ -107,17 +121,6 @@ impl Forecast {
 }
 
 impl CurrentStep {
-    /// Returns the seconds left by its progress, if that says something.
-    fn left(&self) -> Option<f64> {
-        match self.progress {
-            StepProgress::Share(share) if share > 0.0 && self.elapsed >= SECONDS_MIN => {
-                Some(self.elapsed * (1.0 - share.min(1.0)) / share)
-            }
-            StepProgress::Left(left) => Some(left),
-            StepProgress::Share(_) | StepProgress::Unknown => None,
-        }
-    }
-
     /// Returns the completed share, if it can be estimated.
     fn share(&self) -> Option<f64> {
         match self.progress {
