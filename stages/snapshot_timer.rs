@@ -3,11 +3,9 @@
 use disk::Stopwatch;
 use pipeline::StageContext;
 use pipeline::StageResult as Result;
+use planner::WORTH_A_SNAPSHOT;
 use std::fmt;
 use std::time::Duration;
-
-/// On a stop request, a stage that has run for less than this saves nothing: repeating it is cheaper.
-const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
 
 /// Decides when a stage saves its state.
 pub(crate) struct SnapshotTimer<'a> {

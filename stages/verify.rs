@@ -138,7 +138,7 @@ fn verify_pairs(build: &BuildContext, stones: u32, context: &StageContext) -> Re
     let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
     let cache = BlockCache::new(build.stage_cache().cache_bytes(plan));
     let bytes = paths.iter().map(|path| Ok(context.disk().bytes(path)?.unwrap_or(0))).sum::<Result<u64>>()?;
-    let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
+    let maps = plan.memory().maps(bytes);
     let open = if maps { files::open } else { files::open_windowed };
     let [mut low, mut high] = [(); 2].map(|()| Databases::new(settings.rules, settings.set));
     for (smaller, path) in with_smaller(settings, stones).zip(&paths) {
@@ -241,7 +241,7 @@ impl VerifyInputs {
                 bytes += disk.bytes(path)?.unwrap_or(0);
             }
         }
-        let maps = plan.memory().map_bytes_max.is_some_and(|most| bytes <= most);
+        let maps = plan.memory().maps(bytes);
         // Look-ups in any order are cheap in maps of scores that are not compressed. Sorted ones take half of the cache, or all but
         // what reads of blocks in order need.
         let is_streamed = (settings.codec.is_compressed() || !maps) && settings.verify != Verify::Full;

@@ -7,6 +7,7 @@ use crate::file_size::{
 use crate::memory::KEPT_SHARES_MAX;
 use crate::{ByMethod, CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
 use pipeline::Cost;
+use std::time::Duration;
 use store::Codec;
 
 /// Snapshots on disk at a time: one stays until the next is durable.
@@ -18,9 +19,10 @@ const SCRATCH_PLANES: u64 = 4;
 /// Margin of the expected sizes of compressed files.
 const COMPRESSED_MARGIN: f64 = 1.05;
 
-/// The least time of a stage that saves its state when it is asked to stop, and how many times as long as the mean the longest bounds
-/// take.
-const SAVED_AT_STOP_SECONDS: f64 = 10.0;
+/// A stage that is asked to stop and has run for less than this saves nothing: repeating it is cheaper.
+pub const WORTH_A_SNAPSHOT: Duration = Duration::from_secs(10);
+
+/// Time of the longest bounds, as a multiple of the mean.
 const LONGEST_BOUND: f64 = 5.0;
 
 /// Bytes of a file of statistics, at most.
@@ -294,7 +296,7 @@ impl Estimate<'_> {
         let Settings { ref hardware, threads, ranks, snapshot, .. } = *self.settings;
         let stones = self.memory.stones;
         let of_longest = self.load(class).share(LONGEST_BOUND / f64::from(stones.max(1)));
-        let least = snapshot.as_secs_f64().min(SAVED_AT_STOP_SECONDS);
+        let least = snapshot.min(WORTH_A_SNAPSHOT).as_secs_f64();
         let saves = class.is_process() && ranks == 1 && hardware.seconds(&of_longest, threads) >= least;
         if saves { bound_snapshot_bytes(self.settings, stones) } else { 0 }
     }

@@ -27,7 +27,7 @@ mod sweep_job;
 
 pub use book::BookRequest;
 pub use cost::{CostModel, Rates};
-pub use database::{BuildPlan, DatabasePlan, MethodPrediction};
+pub use database::{BuildPlan, DatabasePlan, MethodPrediction, WORTH_A_SNAPSHOT};
 pub use file_size::database_bytes;
 pub use hardware::{Hardware, Limit, Network, SharedDisk};
 pub use job::{BusySeconds, DatabaseJob, JobLimit, JobPlanner, StageJob};

@@ -180,7 +180,12 @@ impl StageMemory {
     pub(crate) fn mapped_bytes(&self, settings: &Settings) -> u64 {
         let databases = settings.smaller(self.stones).chain([self.stones]);
         let files = databases.map(|stones| file_bytes_max(settings, settings.codec, stones)).sum();
-        if self.map_bytes_max.is_some_and(|most| files <= most) { files } else { 0 }
+        if self.maps(files) { files } else { 0 }
+    }
+
+    /// Whether `verify` maps files of these bytes.
+    pub fn maps(&self, bytes: u64) -> bool {
+        self.map_bytes_max.is_some_and(|most| bytes <= most)
     }
 
     /// Returns an upper bound on the memory of the process in a stage, files that `verify` maps left out.
