@@ -10,8 +10,8 @@ use crate::files;
 use disk::ScratchFile;
 use messaging::Communicator;
 use pipeline::{StageError, StageResult as Result};
+use solvers::bounds::BitKernel;
 use solvers::bounds::ranks::{Decided, PlaneRun};
-use solvers::bounds::{BitKernel, PlaneLayout};
 use std::ops::{ControlFlow, Range};
 
 /// Words of planes that are read at a time.
@@ -111,25 +111,19 @@ impl PlanePart<'_, '_> {
             }
             self.best_captures = self.best_captures.map(|best| best + self.kernel.count(&self.captures));
         }
-        let portion = match (&mut self.plane, found) {
-            (DecidedPlane::Won { so_far, .. }, found) if has_captures || found.is_some() => {
-                let won = match found {
-                    Some(found) => {
-                        if has_captures {
-                            found.iter_mut().zip(&self.captures).for_each(|(found, captures)| *found |= captures);
-                        }
-                        found
-                    }
-                    None => &mut self.captures,
-                };
-                if let Some(so_far) = so_far {
-                    so_far.add(words.start, won)?;
-                }
-                PlanePortion::Words(won)
+        let portion = match (&self.plane, found) {
+            (DecidedPlane::Won { .. }, found) if has_captures => {
+                let found = found.unwrap_or_default();
+                self.captures.iter_mut().zip(found).for_each(|(won, found)| *won |= *found);
+                PlanePortion::Words(&mut self.captures)
             }
             (_, Some(found)) => PlanePortion::Words(found),
             (_, None) => PlanePortion::Zeros(words.len()),
         };
+        if let (DecidedPlane::Won { so_far: Some(so_far), .. }, PlanePortion::Words(won)) = (&mut self.plane, &portion)
+        {
+            so_far.add(words.start, won)?;
+        }
         self.count += self.writer.append_and_count(portion, self.kernel)?;
         Ok(())
     }
@@ -212,30 +206,18 @@ impl WonSoFar {
     /// Counts the positions in some of the words that a capture makes candidates at any bound, and that are not won.
     pub(super) fn count_other_candidates(&self, member: &PlaneMember, words: Range<usize>) -> Result<u64> {
         let (index, stones) = (&member.index, self.stones);
-        let [from, to] =
-            [PlaneFile::CandidateSeeds, PlaneFile::Won(1)].map(|plane| PlaneLayout::new(index, plane.orientation()));
         let groups = PlaneFile::Won(1).groups(index);
         let groups = UnitGroup::overlapping(&groups, &words, 1);
         let end = groups.last().map_or(0, |group| group.words.end);
-        let mut transposed = TransposedReader::new(from, to, end, member.plan().memory().transposed_bytes as usize);
+        let bytes = member.plan().memory().transposed_bytes as usize;
+        let mut transposed = TransposedReader::new(index, PlaneFile::Won(1).orientation(), bytes).until(end);
         let groups_of_seeds = PlaneFile::CandidateSeeds.groups(index);
         let mut seeds = member.open_seeds(PlaneFile::CandidateSeeds, &groups_of_seeds)?;
         let (mut of_bound, mut candidates, mut won) = (Vec::new(), Vec::new(), Vec::new());
         let (mut count, kernel) = (0, BitKernel::detect());
         for group in groups {
             candidates.resize(group.words.len(), 0);
-            let read = |words: Range<usize>, into: &mut [u64]| {
-                into.fill(0);
-                of_bound.resize(words.len(), 0);
-                let mut any = false;
-                for bound in (1..=stones).rev() {
-                    if seeds.read(bound, words.clone(), &mut of_bound)? {
-                        into.iter_mut().zip(&of_bound).for_each(|(all, new)| *all |= new);
-                        any = true;
-                    }
-                }
-                Ok(any)
-            };
+            let read = |words, into: &mut [u64]| seeds.read_union(1..=stones, words, into, &mut of_bound);
             if !transposed.read(group.slab, group.rows.clone(), &mut candidates, || member.stop(), read)? {
                 continue;
             }

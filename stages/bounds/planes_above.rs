@@ -5,7 +5,6 @@ use super::transpose::TransposedReader;
 use crate::files;
 use game::{Index, Orientation};
 use pipeline::StageResult as Result;
-use solvers::bounds::PlaneLayout;
 use std::ops::{Range, RangeInclusive};
 
 /// Reader of the union of the planes of several bounds.
@@ -67,10 +66,7 @@ impl<'a> CandidatesReader<'a> {
         open: impl Fn(PlaneFile) -> Result<PlaneReader>,
     ) -> Result<CandidatesReader<'a>> {
         let lost = UnionReader::open(index.stones(), bounds.clone().map(PlaneFile::Decided), open)?;
-        let layout = |orientation| PlaneLayout::new(index, orientation);
-        let (from, to) = (layout(Orientation::OpponentMajor), layout(Orientation::MoverMajor));
-        let end = to.words();
-        let transposed = TransposedReader::new(from, to, end, bytes);
+        let transposed = TransposedReader::new(index, Orientation::MoverMajor, bytes);
         Ok(CandidatesReader { bounds, seeds, lost, transposed, buffer: Vec::new() })
     }
 
@@ -83,13 +79,8 @@ impl<'a> CandidatesReader<'a> {
         into: &mut Vec<u64>,
         stop: impl Fn() -> Result<()>,
     ) -> Result<()> {
-        clear(into, words.len());
-        clear(&mut self.buffer, words.len());
-        for bound in self.bounds.clone() {
-            if self.seeds.read(bound, words.clone(), &mut self.buffer)? {
-                into.iter_mut().zip(&self.buffer).for_each(|(all, new)| *all |= new);
-            }
-        }
+        into.resize(words.len(), 0);
+        self.seeds.read_union(self.bounds.clone(), words, into, &mut self.buffer)?;
         let lost = |words, into: &mut [u64]| self.lost.read_into(words, into);
         if self.transposed.read(slab, rows, &mut self.buffer, stop, lost)? {
             into.iter_mut().zip(&self.buffer).for_each(|(all, lost)| *all &= !lost);

@@ -347,16 +347,14 @@ impl BoundState {
     fn count_open_candidates(&self, build: &BuildContext, index: &Index) -> Result<u64> {
         let solver = &*self.solver;
         let from = PlaneLayout::new(index, Orientation::OpponentMajor);
-        let to = PlaneLayout::new(index, Orientation::MoverMajor);
-        let (slabs, end) = (from.slabs().to_vec(), to.words());
         let read = |words: Range<usize>, into: &mut [u64]| {
-            let slab = slabs.partition_point(|slab| slab.first_word <= words.start) - 1;
-            let rows = slabs[slab].rows_with(&words);
+            let slab = from.slabs().partition_point(|slab| slab.first_word <= words.start) - 1;
+            let rows = from.slabs()[slab].rows_with(&words);
             solver.read_wins(&PlaneUnit { slab, rows, words }, into);
             Ok(true)
         };
         let bytes = build.plan(self.stones).memory().transposed_bytes as usize;
-        let mut transposed = TransposedReader::new(from, to, end, bytes);
+        let mut transposed = TransposedReader::new(index, Orientation::MoverMajor, bytes);
         let (mut won, mut open, kernel) = (Vec::new(), 0, BitKernel::detect());
         for group in &self.groups {
             won.resize(group.words.len(), 0);

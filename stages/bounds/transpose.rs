@@ -1,6 +1,7 @@
 //! Transposition of planes from one orientation into the other, some rows at a time.
 
 use super::planes::PlanePortion;
+use game::{Index, Orientation};
 use pipeline::StageResult as Result;
 use rayon::prelude::*;
 use solvers::WordArray;
@@ -26,10 +27,20 @@ pub(super) struct TransposedReader {
 }
 
 impl TransposedReader {
-    /// Creates a reader of planes of the layout `from` in the layout `to` that keeps rows of this many bytes, of those before
-    /// the word `end`.
-    pub(super) fn new(from: PlaneLayout, to: PlaneLayout, end: usize, bytes: usize) -> TransposedReader {
+    /// Creates a reader, in the orientation `to`, of planes of the other one, which keeps rows of this many bytes.
+    pub(super) fn new(index: &Index, to: Orientation, bytes: usize) -> TransposedReader {
+        let from = match to {
+            Orientation::MoverMajor => Orientation::OpponentMajor,
+            Orientation::OpponentMajor => Orientation::MoverMajor,
+        };
+        let [from, to] = [from, to].map(|orientation| PlaneLayout::new(index, orientation));
+        let end = to.words();
         TransposedReader { from, to, end, slab: None, rows: TransposedRows::new(bytes) }
+    }
+
+    /// Returns the reader, for rows before the word `end`.
+    pub(super) fn until(self, end: usize) -> TransposedReader {
+        TransposedReader { end, ..self }
     }
 
     /// Reads rows of a slab, and returns whether any may have a bit. `read` reads words of the plane, always the same one,

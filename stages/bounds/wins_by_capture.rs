@@ -7,7 +7,7 @@ use crate::distributed::{RankResult, agree};
 use crate::team::TeamMember;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
-use solvers::bounds::{BitKernel, PlaneLayout};
+use solvers::bounds::BitKernel;
 
 /// Reads the winning captures of a group of units, and returns whether there may be any.
 pub(crate) type ReadGroup<'a> = &'a mut (dyn FnMut(&UnitGroup, &mut [u64]) -> Result<bool> + Send);
@@ -31,10 +31,8 @@ pub(crate) fn find_wins(
     if let Some(first) = groups.first() {
         writer.begin_at(first.words.start);
     }
-    let layout = PlaneLayout::new(index, PlaneFile::WinSeeds.orientation());
-    let transposed_layout = PlaneLayout::new(index, plane.orientation());
     let transposed_bytes = member.plan().memory().transposed_bytes as usize;
-    let mut transposed = TransposedReader::new(layout, transposed_layout, end, transposed_bytes);
+    let mut transposed = TransposedReader::new(index, plane.orientation(), transposed_bytes).until(end);
     let groups_of_seeds = PlaneFile::WinSeeds.groups(index);
     let seeds = agree(communicator, member.open_seeds(PlaneFile::WinSeeds, &groups_of_seeds))?;
     let (mut seeded, kernel) = (0u64, BitKernel::detect());

@@ -10,7 +10,7 @@ use pipeline::{ArtifactName, StageContext};
 use planner::Settings;
 use rayon::prelude::*;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::{Mutex, PoisonError};
 use store::PendingRun;
 
@@ -75,6 +75,27 @@ impl<'a> SeedsReader<'a> {
                 Ok(self.read_parts(parts.collect())?.contains(&true))
             }
         }
+    }
+
+    /// Reads words of the union of the planes of some bounds, and returns whether any may have a bit. `of_bound` is a buffer.
+    pub(crate) fn read_union(
+        &mut self,
+        bounds: RangeInclusive<u32>,
+        words: Range<usize>,
+        into: &mut [u64],
+        of_bound: &mut Vec<u64>,
+    ) -> Result<bool> {
+        into.fill(0);
+        of_bound.resize(words.len(), 0);
+        let mut any = false;
+        // In the order of the file.
+        for bound in bounds.rev() {
+            if self.read(bound, words.clone(), of_bound)? {
+                into.iter_mut().zip(&*of_bound).for_each(|(all, new)| *all |= new);
+                any = true;
+            }
+        }
+        Ok(any)
     }
 
     /// As [`read`](Self::read), but returns whether there may be a bit for each group in which some of the words are.
