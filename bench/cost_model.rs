@@ -548,7 +548,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
     );
     let (mut predicted, mut measured) = (0.0, 0.0);
     let (mut known, mut unknown, mut lines) = (FitTally::default(), FitTally::default(), Vec::new());
-    for &part in StageClass::ALL {
+    for part in StageClass::ALL {
         let points = run.iter().filter(|((of, stones), _)| *of == part && is_large(*stones));
         let points: Vec<(u32, &PartUsage)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
         // Costs outside the line are those of the model.

@@ -1,12 +1,9 @@
-//! The stages `sweep:n` and `counting:n`, with all scores in memory: the ranks of a team read the captures of their
-//! positions, solve them, and write the database together.
+//! What the stages share that solve a database in one stage, with all scores in memory, by a [`OneStageSolver`]: the ranks of a
+//! team read the captures of their positions, solve them, and write the database together.
 //!
-//! Between passes or bounds the stage saves snapshots at the interval of the manifest, and when it is asked to stop. One of
-//! `sweep` is a file per rank, written at any time, since any mixture of passes converges to the same scores; those of
-//! `counting` must be taken at the same time, see [`counting_snapshots`]. Any number of ranks resumes from either, a machine
-//! alone too.
+//! Between passes or bounds a stage saves snapshots at the interval of the manifest, and when it is asked to stop. Any number
+//! of ranks resumes from them, a machine alone too.
 
-mod counting_snapshots;
 mod rank;
 mod task;
 
@@ -14,45 +11,62 @@ use crate::build_context::BuildContext;
 use crate::distributed::{LocalScratch, RankResult, StageOrder, agree};
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver_progress::{PassLimit, SolverProgress};
-use crate::team::{self, FollowerRank, TeamMember};
+use crate::team::{self, FollowerRank};
 use crate::{files, opening};
-use counting_snapshots::ResumePlan;
 use game::Index;
 use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
-use rank::{Checkpoint, SolveRank};
-use solvers::counting::{CountingReport, UPDATE_BYTES, counting};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use solvers::ranks::{JobError, JobObserver};
-use solvers::sweep::{self, RankScores};
-use solvers::{DriverObserver, EndedPass, Kernel};
+use solvers::{DriverObserver, EndedPass};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use task::SolveTask;
 
-pub(crate) use task::SolvingMethod;
+pub(crate) use rank::SolveRank;
 
 /// Positions of a database below which several ranks solve it again faster than they save it.
 const WORTH_A_SNAPSHOT_POSITIONS: u64 = 50_000_000;
 
+/// A solver that makes the scores of a database in one stage. Its value is what rank 0 tells all ranks of it.
+pub(crate) trait OneStageSolver: Serialize + DeserializeOwned {
+    /// The kind of its stages.
+    const KIND: &str;
+
+    /// Returns the solver of a stage, on rank 0. `snapshots` says where ranks save what they have, if they do.
+    fn new(context: &StageContext, snapshots: Option<SnapshotPlace>) -> Result<Self>;
+
+    /// Whether all numbers are possible.
+    fn is_valid(&self) -> bool;
+
+    /// Solves and writes the database with the other ranks.
+    fn solve(&self, rank: &SolveRank<Self>, communicator: &mut dyn Communicator) -> RankResult<StageReport>;
+}
+
+/// Where the ranks of a stage save snapshots.
+pub(crate) enum SnapshotPlace<'a> {
+    /// In a directory that all of them see.
+    Shared(&'a Path),
+    /// Each in a directory of its own.
+    OfRanks,
+}
+
 /// Runs the stage on a rank other than 0.
-pub(crate) fn follow(
+pub(crate) fn follow<S: OneStageSolver>(
     follower: &FollowerRank,
     order: &StageOrder,
     communicator: &mut dyn Communicator,
 ) -> RankResult<()> {
-    team::follow(follower, order, communicator, |member, communicator| solve(member, None, communicator))
+    team::follow(follower, order, communicator, |member, communicator| {
+        SolveRank::<S>::new(member, None, communicator)?.solve(communicator)
+    })
 }
 
-/// Runs a stage of the kind, alone or on rank 0.
-pub(crate) fn run(
-    kind: &str,
-    by: SolvingMethod,
-    build: &BuildContext,
-    stones: u32,
-    context: &StageContext,
-) -> Result<StageReport> {
+/// Runs a stage that solves the database of some stones, alone or on rank 0.
+pub(crate) fn run<S: OneStageSolver>(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let (settings, job) = (build.settings(), build.job());
     let index = Index::new(stones, settings.set);
     let database = context.output(&files::database(stones));
@@ -66,136 +80,40 @@ pub(crate) fn run(
         (Some(_), Some(scratch)) if is_worth => Some(PathBuf::from(scratch.name())),
         (Some(_), _) => None,
     };
-    let counts = match (by, &snapshots) {
-        (SolvingMethod::Counting { .. }, Some(directory)) => Some(match &scratch {
-            None => ResumePlan::lead(context.disk(), directory)?,
-            Some(_) => ResumePlan::on_local_disks(context.disk()),
-        }),
-        (SolvingMethod::Counting { .. }, None) | (SolvingMethod::Sweep, _) => None,
-    };
+    let place = snapshots.as_deref().map(|directory| match &scratch {
+        None => SnapshotPlace::Shared(directory),
+        Some(_) => SnapshotPlace::OfRanks,
+    });
+    let solver = S::new(context, place)?;
     let captures = context.input(&files::capture(stones));
     let opening_capture = opening::best_capture(settings, stones, context.disk(), |name| context.input(name), 0)?;
-    let task = SolveTask { by, stones, captures, database, snapshots, counts, scratch, opening_capture };
-    let (report, loads) = team::lead(kind, build, job, &task, context, |member, communicator| {
-        solve(member, Some(context), communicator)
+    let task = SolveTask { solver, stones, captures, database, snapshots, scratch, opening_capture };
+    let (report, loads) = team::lead(S::KIND, build, job, &task, context, |member, communicator| {
+        SolveRank::new(member, Some(context), communicator)?.solve(communicator)
     })?;
     Ok(team::report(report, loads))
 }
 
-/// Solves and writes the database with the other ranks. Rank 0 has the context of the stage.
-fn solve(
-    member: &TeamMember<SolveTask>,
-    leader: Option<&StageContext>,
-    communicator: &mut dyn Communicator,
-) -> RankResult<StageReport> {
-    let rank = SolveRank::new(member, leader, communicator)?;
-    let report = match member.task.by {
-        SolvingMethod::Sweep => swept(&rank, communicator)?,
-        SolvingMethod::Counting { processors } => counted(&rank, processors, communicator)?,
-    };
-    rank.remove_local_snapshots();
-    Ok(report)
-}
-
-/// Solves the database by sweep.
-fn swept(rank: &SolveRank, communicator: &mut dyn Communicator) -> RankResult<StageReport> {
-    let (member, tables) = (rank.member, &rank.tables);
-    let index = &member.index;
-    let prepared = rank.scores(communicator);
-    let (mut scores, captures) = agree(communicator, prepared)?;
-    let mut resumed = communicator.sum(&[u64::from(!scores.is_fresh())])? != [0];
-    let progress = |context| SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
-    let observer = SolveObserver::new(rank, progress, PassLimit::new(resumed));
-    let solve = |scores: &mut RankScores, communicator: &mut dyn Communicator| {
-        sweep::sweep(tables, index, &captures.values, scores, Kernel::detect(), communicator, &observer)
-    };
-    let mut solved = solve(&mut scores, communicator);
-    if observer.limit.is_over() && matches!(solved, Err(JobError::Stopped)) {
-        tracing::warn!("ignoring the snapshot of sweep:{}, which does not converge", index.stones());
-        resumed = false;
-        scores.clear();
-        observer.limit.lift();
-        solved = solve(&mut scores, communicator);
-    }
-    let report = observer.end(solved, communicator)?;
-    match rank.alone() {
-        Some((build, _)) => {
-            let choice = solvers::choice_of(tables, index, &captures.values, scores.rows());
-            build.stage_cache().give_back(captures.values);
-            let rows = scores.into_rows();
-            let digest = rank.write_rows(&rows, communicator)?;
-            build.stage_cache().keep_choice(captures.digest, digest, choice);
-            build.stage_cache().keep_database(build.plans(), index.stones(), digest, &rows);
-            build.stage_cache().give_back(rows.into_bytes());
-        }
-        None => {
-            drop(captures);
-            rank.write(&scores, communicator)?;
-        }
-    }
-    Ok(StageReport::new(index.positions())
-        .with("passes", report.passes)
-        .with("recomputed", report.recomputed)
-        .with("changed", report.changed)
-        .with("resumed", u64::from(resumed)))
-}
-
-/// Solves the database by counting, with some logical processors on each rank.
-fn counted(rank: &SolveRank, processors: usize, communicator: &mut dyn Communicator) -> RankResult<StageReport> {
-    let (member, tables) = (rank.member, &rank.tables);
-    let index = &member.index;
-    let prepared = rank.values(processors, communicator);
-    let (mut values, captures, mut resumed) = agree(communicator, prepared)?;
-    // All ranks resume, or none does.
-    if communicator.sum(&[u64::from(!resumed)])? != [0] && resumed {
-        resumed = false;
-        values.values_mut().fill(0);
-    }
-    let observer =
-        SolveObserver::new(rank, |context| SolverProgress::new(context, index.slab_positions()), PassLimit::new(false));
-    let mut solved = counting(tables, index, &captures, &mut values, communicator, &observer);
-    if resumed && matches!(solved, Err(JobError::Inconsistent)) {
-        tracing::warn!("ignoring the snapshot of counting:{}, which does not hold its counts", index.stones());
-        resumed = false;
-        values.values_mut().fill(0);
-        solved = counting(tables, index, &captures, &mut values, communicator, &observer);
-    }
-    let CountingReport { processors, supersteps, total, sent, messages, .. } = observer.end(solved, communicator)?;
-    match rank.alone() {
-        Some((build, _)) => build.stage_cache().give_back(captures),
-        None => drop(captures),
-    }
-    rank.write(&values, communicator)?;
-    // Messages with updates: on a machine alone between its processors, else between ranks.
-    let (sent, messages) = if communicator.size() == 1 { (total.sent, total.messages) } else { (sent, messages) };
-    Ok(StageReport::new(index.positions())
-        .with("processors", processors)
-        .with("supersteps", supersteps)
-        .with("updates", total.updates())
-        .with("messages", messages)
-        .with("combining", if messages > 0 { sent as f64 / messages as f64 } else { 0.0 })
-        .with("volume", sent * UPDATE_BYTES)
-        .with("resumed", u64::from(resumed)))
-}
-
-/// Observer of the solver on one rank.
-struct SolveObserver<'a> {
-    rank: &'a SolveRank<'a>,
+/// Observer of the solver on one rank, which saves its values by a function of a directory.
+pub(crate) struct SolveObserver<'a, S, F> {
+    rank: &'a SolveRank<'a, S>,
+    save: F,
     /// On rank 0, which reports progress and decides when snapshots are due.
     leader: Option<(SolverProgress<'a>, Mutex<SnapshotTimer<'a>>)>,
-    limit: PassLimit,
+    pub(crate) limit: PassLimit,
     /// The error of the last snapshot.
     unsaved: Mutex<Option<StageError>>,
 }
 
-impl<'a> SolveObserver<'a> {
-    fn new(
-        rank: &'a SolveRank,
+impl<'a, S: OneStageSolver, F> SolveObserver<'a, S, F> {
+    pub(crate) fn new(
+        rank: &'a SolveRank<'a, S>,
         progress: impl FnOnce(&'a StageContext<'a>) -> SolverProgress<'a>,
         limit: PassLimit,
-    ) -> SolveObserver<'a> {
+        save: F,
+    ) -> SolveObserver<'a, S, F> {
         let leader = rank.leader.map(|context| (progress(context), Mutex::new(SnapshotTimer::start(context))));
-        SolveObserver { rank, leader, limit, unsaved: Mutex::default() }
+        SolveObserver { rank, save, leader, limit, unsaved: Mutex::default() }
     }
 
     fn timer(&self) -> Option<MutexGuard<'_, SnapshotTimer<'a>>> {
@@ -207,7 +125,7 @@ impl<'a> SolveObserver<'a> {
     }
 
     /// Ends the progress of the solver. If it was stopped, all ranks have saved what they had, or the error says why not.
-    fn end<R>(self, solved: Result<R, JobError>, communicator: &mut dyn Communicator) -> RankResult<R> {
+    pub(crate) fn end<R>(self, solved: Result<R, JobError>, communicator: &mut dyn Communicator) -> RankResult<R> {
         if let Err(JobError::Stopped) = solved {
             let unsaved = self.unsaved.into_inner().unwrap_or_else(PoisonError::into_inner);
             agree(communicator, unsaved.map_or(Ok(()), Err))?;
@@ -222,7 +140,7 @@ impl<'a> SolveObserver<'a> {
     }
 }
 
-impl DriverObserver for SolveObserver<'_> {
+impl<S: OneStageSolver + Sync, F: Sync> DriverObserver for SolveObserver<'_, S, F> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         let is_stopped = match &self.leader {
             Some((progress, _)) => progress.advance(done, total).is_break(),
@@ -245,7 +163,11 @@ impl DriverObserver for SolveObserver<'_> {
     }
 }
 
-impl<P: Checkpoint> JobObserver<P> for SolveObserver<'_> {
+impl<P, S, F> JobObserver<P> for SolveObserver<'_, S, F>
+where
+    S: OneStageSolver + Sync,
+    F: Fn(&Path, &P) -> store::Result<()> + Sync,
+{
     fn is_due(&self) -> bool {
         self.rank.has_snapshots() && self.timer().is_some_and(|mut timer| timer.is_due())
     }
@@ -254,7 +176,8 @@ impl<P: Checkpoint> JobObserver<P> for SolveObserver<'_> {
         let is_stopped = self.rank.member.stop().is_err();
         // Ranks of several cannot tell whether the others save.
         let is_needless = is_stopped && self.rank.alone().is_some() && !self.is_worth_a_snapshot();
-        let saved = if is_needless || self.limit.is_over() { Ok(()) } else { self.rank.save(part) };
+        let save = |directory: &Path| (self.save)(directory, part);
+        let saved = if is_needless || self.limit.is_over() { Ok(()) } else { self.rank.save(save) };
         if let Err(error) = &saved {
             // Without a snapshot a crash costs more time, which is no reason to lose the work.
             tracing::warn!("cannot save a snapshot: {error}");

@@ -1,22 +1,39 @@
-//! The stage `sweep:n`: the scores of all n-stone positions from their best captures.
+//! The stage `sweep:n`: the scores of all n-stone positions from their best captures, see [`solving`].
 //!
-//! Alone or on many ranks, [`solving`] runs it; the bounds of rules whose positions have no score have a module of their own.
+//! A snapshot is a file for each rank, written at any time, since any mixture of passes converges to the same scores. The
+//! bounds of rules whose positions have no score have a module of their own.
 
 mod guarantees;
+mod snapshots;
 
+use crate::distributed::{RankResult, agree};
+use crate::files;
 use crate::kind::{Phase, StageKind};
-use crate::solver::{self, DATABASES};
-use crate::solving::{self, SolvingMethod};
+use crate::solver::{self, DATABASES, read_captures};
+use crate::solver_progress::{PassLimit, SolverProgress};
+use crate::solving::{self, OneStageSolver, SnapshotPlace, SolveObserver, SolveRank};
 use crate::stage_cache::CacheUse;
-use planner::StageClass;
-
-const KIND: &str = "sweep";
+use disk::Digest;
+use messaging::Communicator;
+use pipeline::StageResult as Result;
+use pipeline::{StageContext, StageError, StageReport};
+use planner::{OneStage, StageClass};
+use serde::{Deserialize, Serialize};
+use snapshots::PartSnapshots;
+use solvers::ranks::JobError;
+use solvers::sweep::ranks::ScorePartition;
+use solvers::sweep::{self, RankScores};
+use solvers::{Bytes, Kernel};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use store::StoreError;
 
 /// The kind `sweep:n`.
 pub(crate) static SWEEP: StageKind = StageKind {
-    word: KIND,
+    word: Sweep::KIND,
     phase: Phase::Solving,
-    classes: &[StageClass::Sweep],
+    classes: &[StageClass::OneStage(OneStage::Sweep)],
     cache_use: CacheUse::ALL,
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),
@@ -24,9 +41,115 @@ pub(crate) static SWEEP: StageKind = StageKind {
         let stones = parameters[0];
         match build.job() {
             None if !build.settings().rules.has_scores() => guarantees::run(build, stones, context),
-            _ => solving::run(KIND, SolvingMethod::Sweep, build, stones, context),
+            _ => solving::run::<Sweep>(build, stones, context),
         }
     },
-    follow: solving::follow,
+    follow: solving::follow::<Sweep>,
     ..StageKind::OF_DATABASES
 };
+
+/// The method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sweep;
+
+/// The best captures of a rank, and their digest in the file.
+struct RankCaptures {
+    values: Bytes,
+    digest: Digest,
+}
+
+impl OneStageSolver for Sweep {
+    const KIND: &str = "sweep";
+
+    fn new(_: &StageContext, _: Option<SnapshotPlace>) -> Result<Sweep> {
+        Ok(Sweep)
+    }
+
+    fn is_valid(&self) -> bool {
+        true
+    }
+
+    fn solve(&self, rank: &SolveRank<Sweep>, communicator: &mut dyn Communicator) -> RankResult<StageReport> {
+        let (tables, index) = (&rank.tables, &rank.member.index);
+        let prepared = scores(rank, communicator);
+        let (mut scores, captures) = agree(communicator, prepared)?;
+        let mut resumed = communicator.sum(&[u64::from(!scores.is_fresh())])? != [0];
+        let progress = |context| SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
+        let snapshots = PartSnapshots::new(rank);
+        let save = |directory: &Path, scores: &RankScores| snapshots.save(directory, scores);
+        let observer = SolveObserver::new(rank, progress, PassLimit::new(resumed), save);
+        let solve = |scores: &mut RankScores, communicator: &mut dyn Communicator| {
+            sweep::sweep(tables, index, &captures.values, scores, Kernel::detect(), communicator, &observer)
+        };
+        let mut solved = solve(&mut scores, communicator);
+        if observer.limit.is_over() && matches!(solved, Err(JobError::Stopped)) {
+            tracing::warn!("ignoring the snapshot of sweep:{}, which does not converge", index.stones());
+            resumed = false;
+            scores.clear();
+            observer.limit.lift();
+            solved = solve(&mut scores, communicator);
+        }
+        let report = observer.end(solved, communicator)?;
+        match rank.alone() {
+            Some((build, _)) => {
+                let choice = solvers::choice_of(tables, index, &captures.values, scores.rows());
+                build.stage_cache().give_back(captures.values);
+                let rows = scores.into_rows();
+                let digest = rank.write_rows(&rows, communicator)?;
+                build.stage_cache().keep_choice(captures.digest, digest, choice);
+                build.stage_cache().keep_database(build.plans(), index.stones(), digest, &rows);
+                build.stage_cache().give_back(rows.into_bytes());
+            }
+            None => {
+                drop(captures);
+                rank.write(&scores, communicator)?;
+            }
+        }
+        Ok(StageReport::new(index.positions())
+            .with("passes", report.passes)
+            .with("recomputed", report.recomputed)
+            .with("changed", report.changed)
+            .with("resumed", u64::from(resumed)))
+    }
+}
+
+/// Returns the scores of a rank, from a snapshot or all zeros, and its captures.
+fn scores(rank: &SolveRank<Sweep>, communicator: &dyn Communicator) -> Result<(RankScores, RankCaptures)> {
+    let index = &rank.member.index;
+    let restore = |scores: &mut RankScores| match rank.snapshots() {
+        Some(directory) => PartSnapshots::new(rank).restore(directory, scores),
+        None => Ok(()),
+    };
+    if let Some((build, context)) = rank.alone() {
+        let (captures, digest) = read_captures(build, index, context)?;
+        let rows = build.stage_cache().rows(build.plans(), index)?;
+        let mut scores = RankScores::alone(&rank.tables, index, rows);
+        if context.snapshots().saved().is_some() {
+            restore(&mut scores)?;
+        }
+        return Ok((scores, RankCaptures { values: captures, digest }));
+    }
+    let partition = Arc::new(ScorePartition::new(&rank.tables, index.slabs(), communicator.size()));
+    let scores = RankScores::zeroed(&rank.tables, partition, communicator.rank());
+    let mut scores = scores.map_err(StageError::failed)?;
+    restore(&mut scores)?;
+    let file = rank.captures()?;
+    let read = |positions, to: &mut [i8]| file.read_range(positions, to).map_err(Unprepared::Captures);
+    match scores.captures(read) {
+        Ok(values) => Ok((scores, RankCaptures { values, digest: file.digest() })),
+        Err(Unprepared::Memory(error)) => Err(StageError::failed(error)),
+        Err(Unprepared::Captures(error)) => Err(files::unreadable(&files::capture(index.stones()), error)),
+    }
+}
+
+/// Error while preparing the part of a rank.
+enum Unprepared {
+    Memory(io::Error),
+    Captures(StoreError),
+}
+
+impl From<io::Error> for Unprepared {
+    fn from(error: io::Error) -> Unprepared {
+        Unprepared::Memory(error)
+    }
+}

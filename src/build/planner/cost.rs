@@ -13,19 +13,8 @@
 use crate::codec::CodecRates;
 use crate::file_size::{captures_bits, expected_bits, seeds_bytes};
 use crate::ramp::Saturation;
-use crate::{CaptureMemory, Intermediates, Load, Method, Ramp, Settings, StageClass, StageMemory, Verify};
+use crate::{CaptureMemory, Intermediates, Load, OneStage, Ramp, Rates, Settings, StageClass, StageMemory, Verify};
 use check::{Extent, Sample};
-
-/// Work of a stage for each position.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rates {
-    /// Nanoseconds of one core, including waits for memory.
-    pub cpu: Ramp,
-    /// Bytes read, except files of known length.
-    pub read: Ramp,
-    /// Bytes written, except files of known length.
-    pub written: Ramp,
-}
 
 /// Seconds of the smallest stage: syncing files and directories.
 pub(crate) const STAGE_SECONDS: f64 = 0.01;
@@ -106,10 +95,7 @@ const fn measured(class: StageClass) -> Rates {
     match class {
         // 2.0 to 2.8 with codec packed at 20 to 22 stones if the smaller databases are in the stage cache.
         StageClass::Capture => Rates { cpu: Ramp::constant(2.6), read: NONE, written: NONE },
-        // Updates wait for memory: 121 at 14 stones, 166 at 18, 200 at 20.
-        StageClass::Counting => Rates { cpu: Ramp::growing(115.0, 14, 14.0), read: NONE, written: NONE },
-        // 17 at 20 and 21 stones, 19.3 at 22 with codec packed, 34 at 30 with zstd.
-        StageClass::Sweep => Rates { cpu: Ramp::growing(17.0, 20, 1.3), read: NONE, written: NONE },
+        StageClass::OneStage(solver) => solver.model().rates,
         StageClass::Seeds => Rates { cpu: Ramp::constant(2.1), read: NONE, written: Ramp::growing(0.49, 14, 0.022) },
         // 4.3 to 5.2 at 18 to 22 stones; more at 14, where stages are many and small.
         StageClass::PreprocessTwoBit => {
@@ -145,23 +131,22 @@ const fn measured(class: StageClass) -> Rates {
         StageClass::Merge => Rates { cpu: Ramp::constant(2.8), read: Ramp::constant(0.87), written: NONE },
         // 1.9 to 2.7 at 19 to 22 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
         StageClass::Verify => Rates { cpu: Ramp::constant(1.7), read: NONE, written: NONE },
-        // The stage `sweep` counts these.
+        // For the scores of a sweep, which counts the choices.
         StageClass::Stats => Rates { cpu: Ramp::constant(0.03), read: NONE, written: NONE },
         // Not by the positions of a database: see `fixed_load`.
         StageClass::Evaluation => Rates { cpu: NONE, read: NONE, written: NONE },
     }
 }
 
-/// Returns the nanoseconds a position where a board has two bounds, whose passes are dense: each of about 100 derives both bounds
-/// of every position. `None` for classes that no such build has.
+/// Returns the nanoseconds a position where a board has two bounds. `None` for classes that no such build has.
 ///
 /// Of the run of 0 to 22 stones by oware (codec packed, one thread, machine Z beside other work, which takes a tenth more than
-/// alone): sweep 116 to 130 at 14 to 22 stones, without a trend; captures 10.3 to 13; verification 6.1 to 7.7 and statistics 4.7
+/// alone): captures 10.3 to 13; verification 6.1 to 7.7 and statistics 4.7
 /// to 5.9 at 18 to 22 stones.
 const fn of_bounds(class: StageClass) -> Option<f64> {
     match class {
         StageClass::Capture => Some(10.0),
-        StageClass::Sweep => Some(115.0),
+        StageClass::OneStage(solver) => solver.model().nanoseconds_of_bounds,
         StageClass::Verify => Some(5.5),
         StageClass::Stats => Some(5.0),
         _ => None,
@@ -171,13 +156,13 @@ const fn of_bounds(class: StageClass) -> Option<f64> {
 impl CostModel {
     /// Returns the rates of a class.
     pub fn rates(&self, class: StageClass) -> Rates {
-        self.rates[class as usize]
+        self.rates[class.number()]
     }
 
     /// Returns the model with other rates for a class.
     #[must_use]
     pub fn with(mut self, class: StageClass, rates: Rates) -> CostModel {
-        self.rates[class as usize] = rates;
+        self.rates[class.number()] = rates;
         self
     }
 
@@ -190,7 +175,8 @@ impl CostModel {
             cpu = Ramp::constant(nanoseconds);
         }
         let nanoseconds = cpu.at(stones);
-        let waited = if class.waits_for_memory() { nanoseconds - cpu.level } else { 0.0 };
+        let waits_for_memory = matches!(class, StageClass::OneStage(solver) if solver.model().waits_for_memory);
+        let waited = if waits_for_memory { nanoseconds - cpu.level } else { 0.0 };
         let [cpu_seconds, memory_seconds] = [nanoseconds - waited, waited].map(|each| each * positions * 1e-9);
         let (read_bytes, written_bytes) = (read.at(stones) * positions, written.at(stones) * positions);
         let by_rates = if class.is_scratch() {
@@ -213,6 +199,7 @@ impl CostModel {
 fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> Load {
     let of = |stones| settings.set.positions(stones) as f64;
     let StageMemory { stones, method, .. } = *memory;
+    let solver = method.one_stage().map(OneStage::model);
     let positions = of(stones);
     let CodecRates { encode, decode, decode_runs, capture_reads, .. } = CodecRates::of(settings.codec);
     let captures = positions * captures_bits(settings, stones) / 8.0;
@@ -223,17 +210,17 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
         StageClass::Capture => {
             let smaller = settings.smaller(stones);
             let decoded = smaller.clone().map(of).sum::<f64>();
-            let (reads, each) = match (memory.captures, method) {
+            let (reads, each) = match memory.captures {
                 // Blocks that fit the cache are hits; the remainder is read sequentially.
-                (CaptureMemory::Whole, Method::Sweep) => {
+                CaptureMemory::Whole if solver.is_some_and(|solver| solver.keeps_databases) => {
                     ((1.0 - memory.cache_bytes as f64 / decoded.max(1.0)).max(0.0), decode)
                 }
-                (CaptureMemory::Whole, _) => (1.0, decode),
-                (CaptureMemory::Stripes(stripe), _) => {
+                CaptureMemory::Whole => (1.0, decode),
+                CaptureMemory::Stripes(stripe) => {
                     let stripes = (positions / stripe as f64).max(settings.ranks as f64);
                     (stripes.powf(STRIPES_READ.at(stones)), decode_runs + STRIPES_NANOSECONDS)
                 }
-                (CaptureMemory::Streamed, _) => (capture_reads, decode),
+                CaptureMemory::Streamed => (capture_reads, decode),
             };
             (
                 reads * each * decoded + encode_captures * positions,
@@ -243,7 +230,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             )
         }
         // Captures are taken over in memory.
-        StageClass::Counting | StageClass::Sweep => (encode * positions, 0.0, scores(stones), 0.0),
+        StageClass::OneStage(_) => (encode * positions, 0.0, scores(stones), 0.0),
         StageClass::Seeds => (decode_captures * positions, captures, 0.0, 0.0),
         StageClass::Merge => (encode * positions, 0.0, scores(stones), 0.0),
         StageClass::ProcessOneBitDual => {
@@ -271,7 +258,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             Verify::None => ((SCORES_NANOSECONDS + decode) * positions, scores(stones), 0.0, 0.0),
             Verify::Sample | Verify::Full => (0.0, 0.0, 0.0, 0.0),
         },
-        StageClass::Stats if method != Method::Sweep => {
+        StageClass::Stats if solver.is_none_or(|solver| !solver.counts_choices) => {
             // Of the captures, or of the seeds that a bound method has made from them.
             let (decode_captures, captures) = if method.has_bounds() {
                 (0.0, seeds_bytes(settings, stones) as f64)
@@ -290,7 +277,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let read_bytes = share * settings.stones().map(scores).sum::<f64>();
             (nanoseconds + share * all * decode, read_bytes, 0.0, 0.0)
         }
-        // A sweep counts the choices. Stages of planes have only work by rates.
+        // The solver counts the choices. Stages of planes have only work by rates.
         StageClass::Stats
         | StageClass::PreprocessTwoBit
         | StageClass::PreprocessOneBit
@@ -329,6 +316,7 @@ fn misses(settings: &Settings, memory: &StageMemory) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Method;
     use pipeline::Manifest;
 
     fn settings(more: &str) -> Settings {
@@ -351,7 +339,8 @@ mod tests {
         assert_eq!(seeds.written_bytes, positions * 3.0);
         // Captures of 20 stones have six bits.
         assert_eq!(seeds.read_bytes, positions * (2.0 + 0.75));
-        let sweep = |model: &CostModel| load(model, &settings, StageClass::Sweep, 20, Method::Sweep);
+        let sweep =
+            |model: &CostModel| load(model, &settings, StageClass::OneStage(OneStage::Sweep), 20, Method::Sweep);
         assert_eq!(sweep(&model), sweep(&CostModel::default()));
     }
 
@@ -360,7 +349,8 @@ mod tests {
     fn oware_takes_the_passes_of_two_bounds() {
         for (stones_max, codec, measured) in [(20, "packed", 31.0), (24, "zstd", 165.0)] {
             let settings = settings(&format!("[game]\nrules = \"oware\"\n[store]\ncodec = \"{codec}\"\n"));
-            let classes = [StageClass::Capture, StageClass::Sweep, StageClass::Verify, StageClass::Stats];
+            let classes =
+                [StageClass::Capture, StageClass::OneStage(OneStage::Sweep), StageClass::Verify, StageClass::Stats];
             let of = |stones| classes.map(|class| load(&CostModel::default(), &settings, class, stones, Method::Sweep));
             let all: f64 = (0..=stones_max).flat_map(of).map(|load| load.cpu_seconds + load.memory_seconds).sum();
             assert!((0.8..1.25).contains(&(all / measured)), "0..{stones_max}: {all} s, measured {measured} s");

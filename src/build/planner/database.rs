@@ -172,7 +172,7 @@ impl DatabasePlan {
 
     /// Returns the predicted cost of one stage of a class.
     pub fn cost(&self, class: StageClass) -> Cost {
-        self.stages[class as usize]
+        self.stages[class.number()]
     }
 
     /// Returns the predicted resources of the stages from captures to scores.
@@ -261,15 +261,9 @@ impl Estimate<'_> {
         let parts_of_planes = |bytes| parts(intermediates.planes_codec(), bytes);
         match class {
             StageClass::Capture => (captures + parts(intermediates.captures_codec(), captures), captures),
-            StageClass::Sweep => {
+            StageClass::OneStage(solver) => {
                 let is_elsewhere = ranks > 1 && scratch.is_some();
-                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Packed) };
-                (beside_snapshots(database, snapshots) + parts(codec, database), database)
-            }
-            // A snapshot has more values than scores: up to a byte a position.
-            StageClass::Counting => {
-                let is_elsewhere = ranks > 1 && scratch.is_some();
-                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(Codec::Raw) };
+                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(solver.model().snapshots) };
                 (beside_snapshots(database, snapshots) + parts(codec, database), database)
             }
             StageClass::Seeds => (seeds + parts_of_planes(seeds), 0),

@@ -7,6 +7,7 @@
 //! solvers; nothing is allocated.
 
 use crate::cost::{MISS_NANOSECONDS, STAGE_SECONDS};
+use crate::load::Sharing;
 use crate::memory::rank_bytes;
 use crate::stage_traffic::StageTraffic;
 use crate::{
@@ -223,7 +224,8 @@ impl<'a> JobPlanner<'a> {
 
     fn database(&self, plan: &DatabasePlan, shares: &[PlaneShare]) -> DatabaseJob {
         let (settings, stones, method) = (self.settings, plan.stones(), plan.method());
-        let sweep = (method == Method::Sweep).then(|| self.sweep(stones, settings.ranks));
+        let shares_rows = method.one_stage().is_some_and(|solver| solver.model().shares_rows);
+        let sweep = shares_rows.then(|| self.sweep(stones, settings.ranks));
         let database = DatabaseStages { settings, plan, shares, sweep };
         let mut classes = vec![StageClass::Capture];
         classes.extend(method.stages());
@@ -260,7 +262,7 @@ struct DatabaseStages<'a> {
     plan: &'a DatabasePlan,
     /// By rank; none if the method has no bounds.
     shares: &'a [PlaneShare],
-    /// Its sweep, if the method is that.
+    /// Its sweep, if the method shares rows as one.
     sweep: Option<SweepJob>,
 }
 
@@ -268,7 +270,7 @@ impl DatabaseStages<'_> {
     /// Whether all ranks share a stage.
     fn is_shared(&self, class: StageClass) -> bool {
         let Settings { ranks, set, .. } = *self.settings;
-        let has_ranks = matches!(class, StageClass::Sweep | StageClass::Counting);
+        let has_ranks = matches!(class, StageClass::OneStage(_));
         let is_of_rank_0 = class == StageClass::Evaluation;
         ranks > 1 && !is_of_rank_0 && (has_ranks || set.positions(self.plan.stones()) >= SHARED_POSITIONS_MIN)
     }
@@ -293,7 +295,7 @@ impl DatabaseStages<'_> {
         } else {
             StageTraffic::of_one(&load)
         };
-        let sharing = Sharing::of(class);
+        let sharing = sharing_of(class);
         let messages = traffic.supersteps * ranks * (ranks - 1.0);
         // Of each rank.
         let misses = load.random_reads + load.random_writes;
@@ -347,7 +349,7 @@ impl DatabaseStages<'_> {
             let fullest = shares.iter().map(|share| rank_bytes(self.settings, memory, class, share)).max();
             job.memory_bytes = fullest.expect("a job has a rank");
         }
-        if let Some(sweep) = self.sweep.filter(|_| class == StageClass::Sweep && is_shared) {
+        if let Some(sweep) = self.sweep.filter(|_| matches!(class, StageClass::OneStage(_)) && is_shared) {
             // The scores are collected and written when they are known.
             let solving = BusySeconds {
                 cores: sweep.busy_seconds,
@@ -373,40 +375,21 @@ impl DatabaseStages<'_> {
     }
 }
 
-/// How the work of a class of stages is shared.
-#[derive(Clone, Copy)]
-struct Sharing {
-    /// Additional work with each doubling of the ranks, as a share of that of one machine.
-    more_work: f64,
-    /// Nanoseconds for a byte sent, of sender and receiver together.
-    byte_nanoseconds: f64,
-    /// Excess of the busiest rank over the mean, if there are several, in a stage: a vote ends each.
-    uneven: f64,
-    /// The same of the rank that sends the most.
-    unevenly_sent: f64,
-}
-
-impl Sharing {
-    /// Returns what was measured with 4 ranks at 20 stones and 8 ranks at 20, 23, 24 and 28, by two-bit; for `counting`, with ranks that were
-    /// threads.
-    const fn of(class: StageClass) -> Sharing {
-        let (more_work, byte_nanoseconds, uneven, unevenly_sent) = match class {
-            // Smaller databases are read more often the more stripes there are, which the load of one machine has already.
-            StageClass::Capture => (0.0, 4.0, 0.18, 0.9),
-            StageClass::Counting => (0.05, 2.0, 0.03, 0.04),
-            // See `SweepJob`.
-            StageClass::Sweep => (0.0, 0.0, 0.0, 0.0),
-            StageClass::Seeds => (0.2, 4.0, 0.15, 0.5),
-            StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => (0.0, 4.0, 0.33, 1.0),
-            StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => {
-                (0.4, 5.0, 0.22, 0.46)
-            }
-            StageClass::Postprocess => (0.4, 4.0, 0.45, 1.0),
-            StageClass::Merge => (0.12, 4.0, 0.08, 0.7),
-            StageClass::Verify | StageClass::Stats | StageClass::Evaluation => (0.0, 4.0, 0.08, 0.5),
-        };
-        Sharing { more_work, byte_nanoseconds, uneven, unevenly_sent }
-    }
+/// Returns how the work of a class is shared: what was measured with 4 ranks at 20 stones and 8 ranks at 20, 23, 24 and 28, by
+/// two-bit.
+const fn sharing_of(class: StageClass) -> Sharing {
+    let (more_work, byte_nanoseconds, uneven, unevenly_sent) = match class {
+        // Smaller databases are read more often the more stripes there are, which the load of one machine has already.
+        StageClass::Capture => (0.0, 4.0, 0.18, 0.9),
+        StageClass::OneStage(solver) => return solver.model().sharing,
+        StageClass::Seeds => (0.2, 4.0, 0.15, 0.5),
+        StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => (0.0, 4.0, 0.33, 1.0),
+        StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => (0.4, 5.0, 0.22, 0.46),
+        StageClass::Postprocess => (0.4, 4.0, 0.45, 1.0),
+        StageClass::Merge => (0.12, 4.0, 0.08, 0.7),
+        StageClass::Verify | StageClass::Stats | StageClass::Evaluation => (0.0, 4.0, 0.08, 0.5),
+    };
+    Sharing { more_work, byte_nanoseconds, uneven, unevenly_sent }
 }
 
 #[cfg(test)]

@@ -52,10 +52,6 @@ const SAMPLE_BYTES: u64 = 72;
 /// Memory of a thread that plays the games: its transposition table.
 const SAMPLER_BYTES: u64 = 5 << 20;
 
-/// Upper bound on the rows that a rank holds, in shares of a database times the root of the number of ranks: of 16
-/// stones 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
-const HELD_SHARES_MAX: f64 = 2.1;
-
 /// Memory of the bound methods besides planes: groups of planes, and tables of subscriptions.
 const BOUNDS_BYTES: u64 = 6 << 20;
 /// Words of a plane in a group of units of a file of seeds, unless one unit has more. A group is held in memory, all
@@ -163,10 +159,9 @@ impl StageMemory {
             previous_in_memory: planes.previous_bytes(settings, in_memory) > 0,
             wins_plane_bytes: planes.wins_bytes,
             planes_bytes: planes.memory_bytes(settings, in_memory),
-            solving_bytes: match method {
-                Method::Counting => fixed_bytes + counting_bytes(settings, stones, cache_bytes),
-                Method::Sweep => fixed_bytes + cache_bytes + sweep_bytes(settings, stones),
-                Method::TwoBit | Method::OneBit | Method::OneBitDual => {
+            solving_bytes: match method.one_stage() {
+                Some(solver) => fixed_bytes + (solver.model().memory_bytes)(settings, stones, cache_bytes),
+                None => {
                     let seeds = fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones);
                     seeds.max(planes.memory_bytes(settings, in_memory))
                 }
@@ -205,8 +200,7 @@ impl StageMemory {
                 let sampled = games * u64::from(self.stones) * SAMPLES_A_STONE * SAMPLE_BYTES;
                 cached + settings.threads as u64 * SAMPLER_BYTES + sampled
             }
-            StageClass::Counting
-            | StageClass::Sweep
+            StageClass::OneStage(_)
             | StageClass::Seeds
             | StageClass::PreprocessTwoBit
             | StageClass::PreprocessOneBit
@@ -288,30 +282,6 @@ pub(crate) fn fixed_bytes(settings: &Settings) -> u64 {
     let block = if settings.codec.has_bands() { band } else { 0 };
     let messages = if settings.ranks > 1 { MESSAGE_BYTES } else { 0 };
     tables + WORKSPACE_BYTES + BANDS * block + settings.threads as u64 * THREAD_BYTES + messages
-}
-
-/// Arrays of a sweep; on one of several ranks its part of the database and the captures, the rows that it
-/// holds of others, and messages.
-fn sweep_bytes(settings: &Settings, stones: u32) -> u64 {
-    let positions = settings.set.positions(stones);
-    let scores = solvers::sweep::memory_bytes(&settings.set.slabs(stones));
-    if settings.ranks == 1 || !settings.rules.has_scores() {
-        return (positions + scores) * settings.values();
-    }
-    let ranks = settings.ranks as u64;
-    // Each score is held at most twice.
-    let shares = (HELD_SHARES_MAX * (ranks as f64).sqrt()).min(2.0 * ranks as f64);
-    positions / ranks * 3 + (scores as f64 / ranks as f64 * shares) as u64
-}
-
-/// Arrays of counting. Without other ranks, it reads no smaller databases.
-fn counting_bytes(settings: &Settings, stones: u32, cache_bytes: u64) -> u64 {
-    let Settings { set, ranks, threads, .. } = *settings;
-    let positions = set.positions(stones);
-    match ranks {
-        1 => 2 * positions + solvers::counting::memory_bytes(stones, set, threads),
-        _ => cache_bytes + solvers::counting::ranks::memory_bytes(positions, ranks, threads),
-    }
 }
 
 /// Memory of the planes of a bound method.

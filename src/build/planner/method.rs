@@ -1,6 +1,5 @@
-//! The methods that solve a database.
+//! The methods that solve a database, and the classes of stages with a common cost model.
 
-use crate::StageClass;
 use game::Rules;
 use std::str::FromStr;
 
@@ -79,6 +78,14 @@ impl Method {
         self.facts().planes
     }
 
+    /// Returns the method as one that makes all scores in one stage; `None` if it solves bound after bound.
+    pub fn one_stage(self) -> Option<OneStage> {
+        match *self.stages() {
+            [StageClass::OneStage(solver)] => Some(solver),
+            _ => None,
+        }
+    }
+
     /// Whether the stages of bounds count choices on the way: ranks in all storages, one machine only with all wins in memory.
     pub(crate) fn counts_choices(self, ranks: usize) -> bool {
         self.planes_in_memory().is_some_and(|planes| ranks > 1 || planes.has_wins())
@@ -90,7 +97,10 @@ impl Method {
     }
 
     fn facts(self) -> MethodFacts {
-        use StageClass::*;
+        use StageClass::{
+            Merge, Postprocess, PreprocessOneBit, PreprocessTwoBit, ProcessOneBit, ProcessOneBitDual, ProcessTwoBit,
+            Seeds,
+        };
         match self {
             Method::Counting => MethodFacts {
                 // It needs as much memory as sweep, and more time.
@@ -98,10 +108,15 @@ impl Method {
                 refusal: Some(
                     "a count of undecided moves ends at one score, and a board has two bounds by these rules",
                 ),
-                stages: &[Counting],
+                stages: &[StageClass::OneStage(OneStage::Counting)],
                 planes: None,
             },
-            Method::Sweep => MethodFacts { is_chosen: true, refusal: None, stages: &[Sweep], planes: None },
+            Method::Sweep => MethodFacts {
+                is_chosen: true,
+                refusal: None,
+                stages: &[StageClass::OneStage(OneStage::Sweep)],
+                planes: None,
+            },
             Method::TwoBit => MethodFacts {
                 is_chosen: true,
                 refusal: ONE_SCORE,
@@ -153,5 +168,112 @@ impl FromStr for Method {
 
     fn from_str(text: &str) -> Result<Method, String> {
         Method::ALL.into_iter().find(|method| method.word() == text).ok_or_else(|| format!("`{text}` is not a method"))
+    }
+}
+
+/// A method that makes the scores of a database in one stage, with all captures and scores in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
+pub enum OneStage {
+    /// `counting:n`.
+    Counting,
+    /// `sweep:n`.
+    Sweep,
+}
+
+impl OneStage {
+    /// All of them.
+    pub const ALL: &[OneStage] = <OneStage as strum::VariantArray>::VARIANTS;
+}
+
+/// Stages of one kind of one database, for the bound methods of all bounds together. Costs differ by class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StageClass {
+    /// `capture:n`.
+    Capture,
+    /// Those of a method that makes all scores in one stage.
+    OneStage(OneStage),
+    /// `seeds:n`.
+    Seeds,
+    /// `preprocess:n:b`, candidates in memory.
+    PreprocessTwoBit,
+    /// `preprocess:n:b`, candidates on disk.
+    PreprocessOneBit,
+    /// `process:n:b`, two-bit.
+    ProcessTwoBit,
+    /// `process:n:b`, one-bit.
+    ProcessOneBit,
+    /// `process:n:b`, one-bit-dual, but for its misses.
+    ProcessOneBitDual,
+    /// `postprocess:n:b`.
+    Postprocess,
+    /// `merge:n`.
+    Merge,
+    /// `verify:n`.
+    Verify,
+    /// `stats:n`.
+    Stats,
+    /// `evaluation:n`.
+    Evaluation,
+}
+
+/// All classes but those of methods with one stage.
+const OTHERS: [StageClass; 12] = [
+    StageClass::Capture,
+    StageClass::Seeds,
+    StageClass::PreprocessTwoBit,
+    StageClass::PreprocessOneBit,
+    StageClass::ProcessTwoBit,
+    StageClass::ProcessOneBit,
+    StageClass::ProcessOneBitDual,
+    StageClass::Postprocess,
+    StageClass::Merge,
+    StageClass::Verify,
+    StageClass::Stats,
+    StageClass::Evaluation,
+];
+
+impl StageClass {
+    /// All classes.
+    pub const ALL: [StageClass; OTHERS.len() + OneStage::ALL.len()] = {
+        let mut all = [StageClass::Capture; OTHERS.len() + OneStage::ALL.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] =
+                if at < OTHERS.len() { OTHERS[at] } else { StageClass::OneStage(OneStage::ALL[at - OTHERS.len()]) };
+            at += 1;
+        }
+        all
+    };
+
+    /// Whether its stages are `process:n:b`.
+    pub(crate) const fn is_process(self) -> bool {
+        matches!(self, StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual)
+    }
+
+    /// Whether nearly all of its traffic is with scratch files.
+    pub(crate) const fn is_scratch(self) -> bool {
+        self.is_process() || matches!(self, StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit)
+    }
+
+    /// Whether a database has one stage of the class for each bound.
+    pub(crate) const fn is_repeated(self) -> bool {
+        self.is_scratch() || matches!(self, StageClass::Postprocess)
+    }
+
+    /// Returns its place among all classes.
+    pub(crate) fn number(self) -> usize {
+        StageClass::ALL.iter().position(|&class| class == self).expect("ALL has every class")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_a_number() {
+        for &class in Method::ALL.iter().flat_map(|method| method.stages()) {
+            assert_eq!(StageClass::ALL[class.number()], class);
+        }
     }
 }

@@ -28,6 +28,17 @@ impl Ramp {
     }
 }
 
+/// Work of a stage for each position.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Nanoseconds of one core, including waits for memory.
+    pub cpu: Ramp,
+    /// Bytes read, except files of known length.
+    pub read: Ramp,
+    /// Bytes written, except files of known length.
+    pub written: Ramp,
+}
+
 /// A quantity that approaches a limit as the number of stones grows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Saturation {

@@ -8,11 +8,6 @@ use crate::memory::BLOCK_POSITIONS;
 use crate::{DatabasePlan, Load, Ramp, Settings, StageClass};
 use store::Codec;
 
-/// Updates that counting sends, if there are very many ranks, and bytes of each: 2.44 a position at 13 stones, 2.7 to 2.85 at
-/// 15 to 18.
-const UPDATES: f64 = 2.75;
-const UPDATE_BYTES: f64 = 4.0;
-
 /// Bytes sent while bounds are solved: for each position and each rank that keeps its row besides one.
 const WIN_BYTES: f64 = 1.15;
 
@@ -56,9 +51,6 @@ const SEGMENT_BYTES: f64 = (64 << 20) as f64;
 
 /// Snapshots at a time, if a stage takes longer than their interval: one stays until the next is durable.
 const SNAPSHOTS: f64 = 2.0;
-
-/// Supersteps of counting for each bound.
-const COUNTING_SUPERSTEPS: f64 = 40.0;
 
 /// Bytes that all stages of a class exchange, read and write, of all ranks together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -115,82 +107,84 @@ impl StageTraffic {
         let plane = positions / 8.0;
         let bounds = f64::from(stones);
         let share = SharedFiles { ranks, bytes: 0.0, values: 0.0, files: 1.0, codec: planes_codec };
-        let traffic =
-            match class {
-                StageClass::Capture => {
-                    let codec = settings.intermediates.captures_codec();
-                    StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }.with_files(&SharedFiles {
-                        bytes: captures,
-                        values: positions,
-                        codec,
-                        ..share
-                    })
-                }
-                StageClass::Counting => StageTraffic {
-                    sent_bytes: positions * far * (UPDATES * UPDATE_BYTES + 1.0),
-                    supersteps: COUNTING_SUPERSTEPS * bounds,
+        let traffic = match class {
+            StageClass::Capture => {
+                let codec = settings.intermediates.captures_codec();
+                StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }.with_files(&SharedFiles {
+                    bytes: captures,
+                    values: positions,
+                    codec,
+                    ..share
+                })
+            }
+            StageClass::OneStage(solver) => {
+                let model = solver.model();
+                let snapshot_bits = f64::from(model.snapshots.bits_max(packed_bits(stones)));
+                StageTraffic {
+                    sent_bytes: positions * far * model.sent_bytes,
+                    supersteps: model.supersteps * bounds,
                     read_bytes: captures,
-                    own_bytes: SNAPSHOTS * positions / ranks,
+                    own_bytes: SNAPSHOTS * positions * snapshot_bits / 8.0 / ranks,
                     ..StageTraffic::default()
                 }
+                .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share })
+            }
+            StageClass::Seeds => StageTraffic { read_bytes: captures, ..StageTraffic::default() }
+                .with_files(&SharedFiles { bytes: seeds, values: 2.0 * bounds * plane, files: 2.0, ..share }),
+            // Half of the seeds are wins.
+            StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => StageTraffic {
+                read_bytes: seeds / 2.0 * more_reads,
+                own_read_bytes: bounds * plane,
+                own_bytes: plane / ranks,
+                ..StageTraffic::default()
+            }
+            .with_files(&SharedFiles {
+                bytes: seeds / 2.0,
+                values: bounds * plane,
+                files: bounds,
+                ..share
+            }),
+            StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => {
+                let in_memory = method.planes_in_memory().expect("only bound methods process bounds");
+                let [read_in_passes, written_in_passes] = if in_memory.has_candidates() {
+                    [0.0; 2]
+                } else {
+                    [load.scratch_read_bytes, load.scratch_written_bytes]
+                };
+                StageTraffic {
+                    sent_bytes: positions * (WIN_BYTES * (kept_shares - 1.0) + DECISION_BYTES * far),
+                    supersteps: SUPERSTEPS.at(stones) * (1.0 + MORE_SUPERSTEPS * doublings),
+                    read_bytes: seeds * PROCESS_READS * more_reads,
+                    own_read_bytes: bounds * plane + read_in_passes,
+                    own_written_bytes: bounds * plane + written_in_passes,
+                    own_bytes: in_memory.on_disks_of_ranks(kept_shares) * plane / ranks,
+                    ..StageTraffic::default()
+                }
+                .with_files(&SharedFiles {
+                    bytes: planes,
+                    values: 2.0 * bounds * plane,
+                    files: 2.0 * bounds,
+                    ..share
+                })
+            }
+            StageClass::Postprocess => {
+                let bytes = planes * LOST_SHARE;
+                StageTraffic { read_bytes: bytes * more_reads, own_bytes: plane / ranks, ..StageTraffic::default() }
+                    .with_files(&SharedFiles { bytes, values: bounds * plane, files: bounds, ..share })
+            }
+            StageClass::Merge => StageTraffic { read_bytes: planes * MERGE_READS, ..StageTraffic::default() }
                 .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
-                StageClass::Sweep => StageTraffic {
-                    read_bytes: captures,
-                    own_bytes: SNAPSHOTS * positions * f64::from(packed_bits(stones)) / 8.0 / ranks,
-                    ..StageTraffic::default()
-                }
-                .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
-                StageClass::Seeds => StageTraffic { read_bytes: captures, ..StageTraffic::default() }
-                    .with_files(&SharedFiles { bytes: seeds, values: 2.0 * bounds * plane, files: 2.0, ..share }),
-                // Half of the seeds are wins.
-                StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => StageTraffic {
-                    read_bytes: seeds / 2.0 * more_reads,
-                    own_read_bytes: bounds * plane,
-                    own_bytes: plane / ranks,
-                    ..StageTraffic::default()
-                }
-                .with_files(&SharedFiles { bytes: seeds / 2.0, values: bounds * plane, files: bounds, ..share }),
-                StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => {
-                    let in_memory = method.planes_in_memory().expect("only bound methods process bounds");
-                    let [read_in_passes, written_in_passes] = if in_memory.has_candidates() {
-                        [0.0; 2]
-                    } else {
-                        [load.scratch_read_bytes, load.scratch_written_bytes]
-                    };
-                    StageTraffic {
-                        sent_bytes: positions * (WIN_BYTES * (kept_shares - 1.0) + DECISION_BYTES * far),
-                        supersteps: SUPERSTEPS.at(stones) * (1.0 + MORE_SUPERSTEPS * doublings),
-                        read_bytes: seeds * PROCESS_READS * more_reads,
-                        own_read_bytes: bounds * plane + read_in_passes,
-                        own_written_bytes: bounds * plane + written_in_passes,
-                        own_bytes: in_memory.on_disks_of_ranks(kept_shares) * plane / ranks,
-                        ..StageTraffic::default()
-                    }
-                    .with_files(&SharedFiles {
-                        bytes: planes,
-                        values: 2.0 * bounds * plane,
-                        files: 2.0 * bounds,
-                        ..share
-                    })
-                }
-                StageClass::Postprocess => {
-                    let bytes = planes * LOST_SHARE;
-                    StageTraffic { read_bytes: bytes * more_reads, own_bytes: plane / ranks, ..StageTraffic::default() }
-                        .with_files(&SharedFiles { bytes, values: bounds * plane, files: bounds, ..share })
-                }
-                StageClass::Merge => StageTraffic { read_bytes: planes * MERGE_READS, ..StageTraffic::default() }
-                    .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
-                StageClass::Stats if method.counts_choices(settings.ranks) => {
-                    StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
-                }
-                StageClass::Stats => {
-                    let reads = 1.0 + STATS_READS * (ranks / 4.0).powf(MORE_STATS_READS);
-                    StageTraffic { read_bytes: database * reads + captures, ..StageTraffic::default() }
-                }
-                StageClass::Verify | StageClass::Evaluation => {
-                    StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
-                }
-            };
+            StageClass::Stats if method.counts_choices(settings.ranks) => {
+                StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
+            }
+            StageClass::Stats => {
+                let reads = 1.0 + STATS_READS * (ranks / 4.0).powf(MORE_STATS_READS);
+                StageTraffic { read_bytes: database * reads + captures, ..StageTraffic::default() }
+            }
+            StageClass::Verify | StageClass::Evaluation => {
+                StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
+            }
+        };
         let stages = if class.is_repeated() { bounds } else { 1.0 };
         StageTraffic { sent_bytes: traffic.sent_bytes + stages * (ranks - 1.0) * ORDER_BYTES, ..traffic }
     }

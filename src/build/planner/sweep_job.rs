@@ -7,7 +7,7 @@
 //! cost_model` compares them with larger jobs.
 
 use crate::memory::fixed_bytes;
-use crate::{CostModel, Hardware, Load, Settings, StageClass};
+use crate::{CostModel, Hardware, Load, OneStage, Settings, StageClass};
 use solvers::Tables;
 use solvers::sweep::ranks::{MemoryLayout, SLACK, memory_layouts, phases};
 
@@ -89,7 +89,8 @@ impl SweepJob {
         let ranks = layouts.len();
         let positions = set.positions(stones);
         let doublings = (ranks as f64).log2();
-        let nanoseconds = CostModel::default().rates(StageClass::Sweep).cpu.at(stones) * (1.0 + MORE_WORK * doublings);
+        let nanoseconds = CostModel::default().rates(StageClass::OneStage(OneStage::Sweep)).cpu.at(stones)
+            * (1.0 + MORE_WORK * doublings);
         let phases = phases(positions, ranks) as f64;
         let others = (ranks - 1) as f64;
         // Each rank sends to all others in each phase, and votes.
@@ -164,7 +165,9 @@ mod tests {
             assert!(pair[1].collected_bytes_max < pair[0].collected_bytes_max || pair[0].ranks == 1);
         }
         // One rank works as long as one machine.
-        let alone = CostModel::default().rates(StageClass::Sweep).cpu.at(30) * settings.set.positions(30) as f64 * 1e-9;
+        let alone = CostModel::default().rates(StageClass::OneStage(OneStage::Sweep)).cpu.at(30)
+            * settings.set.positions(30) as f64
+            * 1e-9;
         assert!((all[0].cpu_seconds / alone - 1.0).abs() < 1e-9);
         // All ranks hold at least 1.7 times the database, and all captures.
         assert!(all[1].held_bytes > 2 * settings.set.positions(30));
