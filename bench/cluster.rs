@@ -1,13 +1,15 @@
 //! One database solved by 1 to 8 ranks that are threads of this process, and by a sweep in one process.
 //!
-//! Printed for each number of ranks: time and processor time of the sweep; time to collect the scores in canonical order
-//! (each rank receives the same number of positions); supersteps; recomputations and changes a position; bytes sent a
-//! position, messages, and bytes a message; bytes sent by the busiest rank relative to the mean; share of the time spent
-//! waiting; memory of all ranks, in bytes a position. The table follows table 1 of Bal & Allis 1995, whose algorithm sends
-//! an update for every move. Scores are compared with those of the sweep.
+//! Printed for each number of ranks: time and processor time of the sweep; time to collect the scores in
+//! canonical order (each rank receives the same number of positions); supersteps; recomputations and changes
+//! a position; bytes sent a position, messages, and bytes a message; bytes sent by the busiest rank relative
+//! to the mean; share of the time spent waiting; memory of all ranks, in bytes a position. The table follows
+//! table 1 of Bal & Allis 1995, whose algorithm sends an update for every move. Scores are compared with
+//! those of the sweep.
 //!
-//! A second table shows counting, the algorithm of the paper: updates a position, those sent between ranks, and updates a
-//! message, votes not counted. A third shows two-bit: supersteps of all bounds, and traffic including votes.
+//! A second table shows counting, the algorithm of the paper: updates a position, those sent between ranks,
+//! and updates a message, votes not counted. A third shows two-bit: supersteps of all bounds, and traffic
+//! including votes.
 
 use bench::{Largest, pool, ratio, swept, timed};
 use clap::Parser;

@@ -1,13 +1,14 @@
 //! Measurements of builds, compared with the predictions of the cost model of `planner`.
 //!
-//! Builds by each method in its predicted memory, and fits two numbers to all databases but the largest: the speed of a core,
-//! and, if counting is among the methods, that of memory. With these it predicts time, memory and disk space of the largest
-//! databases, which are left out of the fit. Jobs of several ranks, run as threads, are fitted to two smaller databases and
-//! predicted for a larger one. The bench fails if such a prediction is wrong by more than 25 %.
+//! Builds by each method in its predicted memory, and fits two numbers to all databases but the largest: the
+//! speed of a core, and, if counting is among the methods, that of memory. With these it predicts time,
+//! memory and disk space of the largest databases, which are left out of the fit. Jobs of several ranks, run
+//! as threads, are fitted to two smaller databases and predicted for a larger one. The bench fails if such a
+//! prediction is wrong by more than 25 %.
 //!
-//! It also prints predicted and measured figures a position for each part of each build, and the cost line of the part
-//! scaled to the measurements. With `--dir` it reads measurements from the journal of a run directory. The fitted speeds
-//! belong into a file for `awari plan --hardware`.
+//! It also prints predicted and measured figures a position for each part of each build, and the cost line of
+//! the part scaled to the measurements. With `--dir` it reads measurements from the journal of a run
+//! directory. The fitted speeds belong into a file for `awari plan --hardware`.
 
 use bench::room::most_taken;
 use bench::{AWARI, Solved, build, captures, is_awari, manifest, solve};
@@ -224,8 +225,8 @@ impl MeasuredBuild {
         }
     }
 
-    /// Builds once more, and measures the peak disk usage. Snapshots are written at every opportunity, for the prediction
-    /// includes their space.
+    /// Builds once more, and measures the peak disk usage. Snapshots are written at every opportunity, for
+    /// the prediction includes their space.
     fn look_at_room(&mut self) {
         let directory = tempfile::tempdir().expect("there is a temporary directory");
         let snapshots = ("build.snapshot", "\"0 s\"".to_owned());

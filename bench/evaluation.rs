@@ -6,8 +6,8 @@
 //! cargo bench -p bench --bench evaluation -- --dir DIR --stones 33 --beyond 12000 --out src/play/search/evaluation.bin
 //! ```
 //!
-//! from the databases of all positions of 0 to 33 stones. An evaluation that is fitted to scores alone plays the games whose positions
-//! beyond the databases are fitted as well. The same databases give the same bytes.
+//! from the databases of all positions of 0 to 33 stones. An evaluation that is fitted to scores alone plays
+//! the games whose positions beyond the databases are fitted as well. The same databases give the same bytes.
 
 use clap::Parser;
 use disk::RealDisk;
@@ -28,7 +28,8 @@ struct EvaluationArguments {
     /// Games to take positions from; a twentieth of them besides, and 200 more, are left out of the fit.
     #[arg(long, default_value_t = 40_000)]
     games: u64,
-    /// Games of the engine down to the databases, whose positions are fitted by estimates; a twentieth of them besides is left out.
+    /// Games of the engine down to the databases, whose positions are fitted by estimates; a twentieth of
+    /// them besides is left out.
     #[arg(long, default_value_t = 0)]
     beyond: u64,
     /// How many times the fit goes over all positions.

@@ -33,7 +33,8 @@ pub fn is_awari() -> bool {
     std::env::args_os().next().is_some_and(|name| name == AWARI)
 }
 
-/// Parses the arguments of a bench. `cargo test` runs it without `--bench`, on a tiny input: `shrink` then changes them.
+/// Parses the arguments of a bench. `cargo test` runs it without `--bench`, on a tiny input: `shrink` then
+/// changes them.
 pub fn arguments<T: Parser>(shrink: impl FnOnce(&mut T)) -> T {
     let mut words: Vec<_> = std::env::args_os().collect();
     let all = words.len();

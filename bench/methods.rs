@@ -1,7 +1,7 @@
 //! Comparison of methods: each solves one database in turn, from its capture database to its scores on disk.
 //!
-//! Prints for each method the seconds by the clock and of processors that its stages took, each kind of stage on a line,
-//! and the ratio to sweep, the best of some repetitions. All must make the same bytes.
+//! Prints for each method the seconds by the clock and of processors that its stages took, each kind of stage
+//! on a line, and the ratio to sweep, the best of some repetitions. All must make the same bytes.
 
 use bench::build;
 use clap::Parser;

@@ -1,9 +1,10 @@
 //! The oracle: random probes and answers a second by codec, and stones lost by level in games against itself.
 //!
-//! Probes choose positions uniformly from all databases, so nearly all from the largest, on one thread. *Cold* has a cache of
-//! one block, so that nearly every probe decodes one; *warm* measures after every block was read. A probe is one score; an
-//! answer, as of `awari probe` and the server, is the score of a position and the value of each move. Games start at random
-//! positions of the largest database, both sides at the same level; the databases give the loss of each move.
+//! Probes choose positions uniformly from all databases, so nearly all from the largest, on one thread.
+//! *Cold* has a cache of one block, so that nearly every probe decodes one; *warm* measures after every block
+//! was read. A probe is one score; an answer, as of `awari probe` and the server, is the score of a position
+//! and the value of each move. Games start at random positions of the largest database, both sides at the
+//! same level; the databases give the loss of each move.
 
 use bench::build;
 use clap::Parser;

@@ -1,8 +1,8 @@
 //! This build side by side with its portable kernels and with other builds of `awari`: whole commands, in turn.
 //!
-//! Each is a child process that builds the same databases from nothing, for each method and number of threads; the least
-//! seconds of some rounds count. All must make the same scores. What is measured as this build is the program linked into
-//! this bench, so it is never an older one; others are given as binaries:
+//! Each is a child process that builds the same databases from nothing, for each method and number of
+//! threads; the least seconds of some rounds count. All must make the same scores. What is measured as this
+//! build is the program linked into this bench, so it is never an older one; others are given as binaries:
 //!
 //! ```sh
 //! cargo bench -p bench --bench releases -- --against 0.1=/path/of/awari

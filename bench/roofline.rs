@@ -1,10 +1,11 @@
 //! The limits of the machine, and the stages of a build as shares of them.
 //!
-//! Limits: memory bandwidth for reads and writes, of one core and of all; rate at which a core computes minima of scores in
-//! windows at any offset in its first and second cache, as row kernels do; sequential disk bandwidth by each back end, and
-//! by a plain loop of direct requests.
+//! Limits: memory bandwidth for reads and writes, of one core and of all; rate at which a core computes
+//! minima of scores in windows at any offset in its first and second cache, as row kernels do; sequential
+//! disk bandwidth by each back end, and by a plain loop of direct requests.
 //!
-//! Shares: time of a stage at the limit, given the bytes that it must move (see [`unavoidable`]), over its processor time.
+//! Shares: time of a stage at the limit, given the bytes that it must move (see [`unavoidable`]), over its
+//! processor time.
 
 use bench::{build, keys};
 use clap::Parser;
@@ -99,8 +100,8 @@ impl MachineLimits {
     }
 }
 
-/// Measures the minimum of a row and a shifted row, as a row kernel computes it for one move, until about `all` scores are
-/// processed.
+/// Measures the minimum of a row and a shifted row, as a row kernel computes it for one move, until about
+/// `all` scores are processed.
 fn windows(bytes: usize, all: usize) -> f64 {
     let scores: Vec<i8> = (0..bytes + 64).map(|at| (at % 23) as i8).collect();
     let mut least = vec![i8::MAX; bytes];
@@ -183,8 +184,8 @@ fn plain_loop(path: &Path, bytes: u64) -> std::io::Result<[f64; 2]> {
     Ok([write, read])
 }
 
-/// Bytes of memory a position that a stage must move: in a sweep, the best capture, the score and the children's scores of
-/// each recomputation; in the others, input and output.
+/// Bytes of memory a position that a stage must move: in a sweep, the best capture, the score and the
+/// children's scores of each recomputation; in the others, input and output.
 fn unavoidable(kind: &str, recomputed: f64) -> f64 {
     match kind {
         "sweep" => 3.0 * recomputed + 1.0,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Calls `run` with a disk, and returns the peak of the bytes in a folder, measured every few milliseconds and before a file
-/// is removed or replaced.
+/// Calls `run` with a disk, and returns the peak of the bytes in a folder, measured every few milliseconds
+/// and before a file is removed or replaced.
 pub fn most_taken<T>(disk: &dyn Disk, folder: &Path, run: impl FnOnce(&dyn Disk) -> T) -> (T, u64) {
     let watched = Watched { folder, most: AtomicU64::new(0) };
     let is_over = AtomicBool::new(false);

@@ -1,11 +1,11 @@
 //! The engine against the truth: stones lost a move, right moves, and the error of the estimate.
 //!
-//! Positions come from games from the opening (a search of 2,000 nodes, every eighth move at random). The engine sees only the
-//! databases of up to `--known` stones; those of a run directory are the truth. Proved bounds that exclude the truth end the
-//! bench with an error.
+//! Positions come from games from the opening (a search of 2,000 nodes, every eighth move at random). The
+//! engine sees only the databases of up to `--known` stones; those of a run directory are the truth. Proved
+//! bounds that exclude the truth end the bench with an error.
 //!
-//! Another search plays other games. `--list` writes the positions to a file, with the losses, and `--boards` reads one, so that
-//! two versions of the engine are compared on the same positions.
+//! Another search plays other games. `--list` writes the positions to a file, with the losses, and `--boards`
+//! reads one, so that two versions of the engine are compared on the same positions.
 
 use clap::Parser;
 use disk::RealDisk;
@@ -49,11 +49,13 @@ struct StrengthArguments {
     /// Size of the cache of decoded blocks in MiB.
     #[arg(long, default_value_t = 1024)]
     cache: u64,
-    /// Positions to take instead of those of games: the first twelve numbers of each line of a file, as `--list` writes it.
+    /// Positions to take instead of those of games: the first twelve numbers of each line of a file, as
+    /// `--list` writes it.
     #[arg(long, conflicts_with = "uniform")]
     boards: Option<PathBuf>,
-    /// A file to write: pits of each position, its score, and for each evaluation and limit the stones lost and the estimate in
-    /// hundredths of a stone. Two versions of the engine differ by less than their losses do, so compare position by position.
+    /// A file to write: pits of each position, its score, and for each evaluation and limit the stones lost
+    /// and the estimate in hundredths of a stone. Two versions of the engine differ by less than their losses
+    /// do, so compare position by position.
     #[arg(long)]
     list: Option<PathBuf>,
     /// The file of an evaluation to take instead of the one of the program.

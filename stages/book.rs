@@ -1,9 +1,9 @@
 //! The stage `book:K`: expands the opening book of the manifest until it has K positions.
 //!
-//! The book is the file `books/NAME.sqlite`, which grows from stage to stage: each expansion is durable, so a stage that
-//! was killed goes on where it was. The output of the stage is a report, `books/K.json`, with what the book of K
-//! positions knows and a digest of it. It depends on the databases and the settings of the book alone, unless searches
-//! are limited by time or the book was begun with fewer databases.
+//! The book is the file `books/NAME.sqlite`, which grows from stage to stage: each expansion is durable, so a
+//! stage that was killed goes on where it was. The output of the stage is a report, `books/K.json`, with what
+//! the book of K positions knows and a digest of it. It depends on the databases and the settings of the book
+//! alone, unless searches are limited by time or the book was begun with fewer databases.
 
 mod databases;
 mod ranks;

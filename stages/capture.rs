@@ -1,8 +1,9 @@
 //! The stage `capture:n`: the best captures of all n-stone positions, from the smaller databases.
 //!
-//! Smaller databases are read through a cache of decoded blocks, and captures are written as they are computed, so memory
-//! does not depend on n except for the tables. If the solver keeps the captures, they stay in memory. If the cache is too
-//! small, smaller databases are read sequentially, for all captures or for one stripe at a time.
+//! Smaller databases are read through a cache of decoded blocks, and captures are written as they are
+//! computed, so memory does not depend on n except for the tables. If the solver keeps the captures, they
+//! stay in memory. If the cache is too small, smaller databases are read sequentially, for all captures or
+//! for one stripe at a time.
 
 mod ranks;
 
@@ -138,8 +139,8 @@ fn ended(error: CaptureError<StageError>) -> StageError {
     }
 }
 
-/// Returns the sections of smaller databases that captures are computed from, in the order of those of captures. A lower bound
-/// follows from the upper one of the child, and an upper one from the lower.
+/// Returns the sections of smaller databases that captures are computed from, in the order of those of
+/// captures. A lower bound follows from the upper one of the child, and an upper one from the lower.
 fn sections(settings: &Settings) -> &'static [usize] {
     if settings.rules.has_scores() { &[0] } else { &[1, 0] }
 }
@@ -160,8 +161,8 @@ struct SmallerDatabase {
 }
 
 impl SmallerFiles {
-    /// Opens a section of the databases, in ascending order of stones; `cached` returns the scores of those in the stage cache,
-    /// by digest.
+    /// Opens a section of the databases, in ascending order of stones; `cached` returns the scores of those
+    /// in the stage cache, by digest.
     pub(crate) fn open(
         settings: &Settings,
         disk: &dyn Disk,

@@ -1,7 +1,8 @@
 //! The stage `evaluation:n`: fits the evaluation of the engine to the databases of up to n stones.
 //!
-//! Positions come from games of the engine. All of them but one in [`LEFT_OUT`] are fitted to; the others give the error by
-//! number of stones. The files depend on the databases and on the settings alone, not on threads.
+//! Positions come from games of the engine. All of them but one in [`LEFT_OUT`] are fitted to; the others
+//! give the error by number of stones. The files depend on the databases and on the settings alone, not on
+//! threads.
 
 use crate::build_context::BuildContext;
 use crate::declaration;

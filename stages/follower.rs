@@ -9,8 +9,8 @@ use pipeline::StageError;
 use planner::{BuildPlan, Settings};
 use std::sync::atomic::AtomicBool;
 
-/// Executes the orders of rank 0 until the last one. `settings` are those of the manifest, or an error of reading it; `note`
-/// gets the stage that the rank begins, and `None` when it waits for an order.
+/// Executes the orders of rank 0 until the last one. `settings` are those of the manifest, or an error of
+/// reading it; `note` gets the stage that the rank begins, and `None` when it waits for an order.
 ///
 /// # Errors
 /// If communication with the other ranks fails.

@@ -1,8 +1,8 @@
 //! The graph of a build: the stages that all kinds declare, in the order in which they run.
 //!
-//! A stage runs after those that make its inputs, and those that it names. Of the stages that may run next, the one of the
-//! fewest stones comes first, and for one database the kind that stands first in the table. What does not belong to a
-//! database comes after all of them.
+//! A stage runs after those that make its inputs, and those that it names. Of the stages that may run next,
+//! the one of the fewest stones comes first, and for one database the kind that stands first in the table.
+//! What does not belong to a database comes after all of them.
 
 use crate::kind::Declaration;
 use crate::kinds::KINDS;
@@ -32,8 +32,8 @@ pub(crate) fn graph(build: &BuildPlan) -> Graph {
     Graph::new(stages, artifacts).expect("stages read what other stages make")
 }
 
-/// Returns the numbers of the declared stages, those that others wait for first; of those that may run next, the one of the
-/// lowest rank, which is its stones and its kind.
+/// Returns the numbers of the declared stages, those that others wait for first; of those that may run next,
+/// the one of the lowest rank, which is its stones and its kind.
 fn order(declared: &[Declaration], ranks: &[(u32, usize)]) -> Vec<usize> {
     let stages = || declared.iter().map(|declaration| &declaration.stage).enumerate();
     let by_name: HashMap<&StageName, usize> = stages().map(|(number, stage)| (&stage.name, number)).collect();

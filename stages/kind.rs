@@ -22,8 +22,9 @@ pub(crate) struct StageKind {
     pub(crate) parameters: &'static [&'static str],
     /// The part of a build that its stages belong to.
     pub(crate) phase: Phase,
-    /// The classes by which the planner predicts its stages; none if their cost does not depend on one database. A stage that
-    /// solves is of the class that is among the [stages of its method](Method::stages).
+    /// The classes by which the planner predicts its stages; none if their cost does not depend on one
+    /// database. A stage that solves is of the class that is among the [stages of its
+    /// method](Method::stages).
     pub(crate) classes: &'static [StageClass],
     /// Returns the number of stones of the database whose plan its stages follow, from their parameters.
     pub(crate) stones: fn(&Settings, &[u32]) -> u32,
@@ -35,7 +36,8 @@ pub(crate) struct StageKind {
     pub(crate) is_kept: fn(&ArtifactName) -> bool,
     /// Declares its stages of a build, each with the artifacts that it makes.
     pub(crate) declare: fn(&StageKind, &BuildPlan) -> Vec<Declaration>,
-    /// Runs a stage of these parameters: on this machine, or as rank 0 of a job. Errors are those of [`pipeline::Work::run`].
+    /// Runs a stage of these parameters: on this machine, or as rank 0 of a job. Errors are those of
+    /// [`pipeline::Work::run`].
     pub(crate) run: fn(&BuildContext, &[u32], &StageContext<'_>) -> StageResult<StageReport>,
     /// Runs the share of a rank other than 0 in a stage that rank 0 has ordered.
     pub(crate) follow: fn(&FollowerRank<'_>, &StageOrder, &mut dyn Communicator) -> RankResult<()>,

@@ -45,8 +45,8 @@ pub(crate) fn inputs(settings: &Settings, stones: u32) -> Vec<ArtifactName> {
     inputs
 }
 
-/// Returns the best score of a capture of the opening, from the smaller databases at `path`; of pairs, by the values of a
-/// section.
+/// Returns the best score of a capture of the opening, from the smaller databases at `path`; of pairs, by the
+/// values of a section.
 pub(crate) fn best_capture(
     settings: &Settings,
     stones: u32,

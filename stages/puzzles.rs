@@ -1,8 +1,9 @@
 //! The stage `puzzles:n`: positions of a database for people to solve, each with its solution.
 //!
-//! In a *puzzle* one move alone keeps the best result, and another move captures more at once: a player who looks one move
-//! ahead takes the wrong one. The positions of the database are divided into as many equal ranges as puzzles are wanted. Each
-//! range gives the first puzzle among positions that are spread evenly over it, or none.
+//! In a *puzzle* one move alone keeps the best result, and another move captures more at once: a player who
+//! looks one move ahead takes the wrong one. The positions of the database are divided into as many equal
+//! ranges as puzzles are wanted. Each range gives the first puzzle among positions that are spread evenly
+//! over it, or none.
 
 use crate::build_context::BuildContext;
 use crate::declaration;

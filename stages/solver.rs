@@ -50,8 +50,8 @@ pub(crate) fn declare_database(settings: &Settings, stones: u32) -> ArtifactSpec
     }
 }
 
-/// Returns the captures of an index and their digest, from the stage cache or from the file, with every block checked. The
-/// file is not mapped: pages of a map would count as memory.
+/// Returns the captures of an index and their digest, from the stage cache or from the file, with every block
+/// checked. The file is not mapped: pages of a map would count as memory.
 pub(crate) fn read_captures(build: &BuildContext, index: &Index, context: &StageContext) -> Result<(Bytes, Digest)> {
     let (settings, stage_cache) = (build.settings(), build.stage_cache());
     let name = files::capture(index.stones());
@@ -80,8 +80,8 @@ pub(crate) struct DatabaseOutput<'d, 'a> {
     pub(crate) progress: Option<&'d StageProgress>,
 }
 
-/// Writer of the positions of one rank of the database that a stage makes. It receives the scores in slabs, and adds that of
-/// the opening.
+/// Writer of the positions of one rank of the database that a stage makes. It receives the scores in slabs,
+/// and adds that of the opening.
 pub(crate) struct DatabaseWriter<'d> {
     writer: TeamWriter<'d>,
     opening: Option<OpeningSolver>,
@@ -132,8 +132,8 @@ impl<'d> DatabaseWriter<'d> {
         })
     }
 
-    /// Publishes the database, and returns the digest of its scores on rank 0. `appended` tells whether this rank appended
-    /// all its scores, or what prevented it.
+    /// Publishes the database, and returns the digest of its scores on rank 0. `appended` tells whether this
+    /// rank appended all its scores, or what prevented it.
     pub(crate) fn finish_with(
         mut self,
         mut appended: Result<()>,

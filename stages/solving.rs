@@ -1,8 +1,9 @@
-//! What the stages share that solve a database in one stage, with all scores in memory, by a [`OneStageSolver`]: the ranks of a
-//! team read the captures of their positions, solve them, and write the database together.
+//! What the stages share that solve a database in one stage, with all scores in memory, by a
+//! [`OneStageSolver`]: the ranks of a team read the captures of their positions, solve them, and write the
+//! database together.
 //!
-//! Between passes or bounds a stage saves snapshots at the interval of the manifest, and when it is asked to stop. Any number
-//! of ranks resumes from them, a machine alone too.
+//! Between passes or bounds a stage saves snapshots at the interval of the manifest, and when it is asked to
+//! stop. Any number of ranks resumes from them, a machine alone too.
 
 mod rank;
 mod task;
@@ -124,7 +125,8 @@ impl<'a, S: OneStageSolver, F> SolveObserver<'a, S, F> {
         self.timer().is_some_and(|timer| timer.is_worth_a_snapshot())
     }
 
-    /// Ends the progress of the solver. If it was stopped, all ranks have saved what they had, or the error says why not.
+    /// Ends the progress of the solver. If it was stopped, all ranks have saved what they had, or the error
+    /// says why not.
     pub(crate) fn end<R>(self, solved: Result<R, JobError>, communicator: &mut dyn Communicator) -> RankResult<R> {
         if let Err(JobError::Stopped) = solved {
             let unsaved = self.unsaved.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -122,8 +122,8 @@ impl Drop for CachePart<'_> {
 }
 
 impl StageCache {
-    /// Drops what the next stage does not use, and spare arrays that do not fit the budget beside its memory. While other
-    /// stages run, which may use anything, it drops only what does not fit beside all of them.
+    /// Drops what the next stage does not use, and spare arrays that do not fit the budget beside its memory.
+    /// While other stages run, which may use anything, it drops only what does not fit beside all of them.
     pub(crate) fn begin(&self, cache_use: CacheUse, stage_bytes: u64, plan: &DatabasePlan) -> CachePart<'_> {
         let mut content = self.content();
         content.running.push(stage_bytes);

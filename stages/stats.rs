@@ -1,7 +1,7 @@
 //! The stage `stats:n`: the figures that the papers report, counted over the whole database.
 //!
-//! The stages that solve a database count its choices, and those that verify it its scores. Of what was counted in this process
-//! no file is read, but for the scores of the opening position and of its captures.
+//! The stages that solve a database count its choices, and those that verify it its scores. Of what was
+//! counted in this process no file is read, but for the scores of the opening position and of its captures.
 
 use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::build_context::BuildContext;
@@ -155,7 +155,8 @@ impl StatsInputs {
         captures.into_iter().chain([files::database(stones)]).collect()
     }
 
-    /// Opens the files, of which `path` returns the paths: that of the database, and those of captures if these are needed.
+    /// Opens the files, of which `path` returns the paths: that of the database, and those of captures if
+    /// these are needed.
     fn open(
         settings: &Settings,
         plan: &DatabasePlan,
@@ -220,7 +221,8 @@ impl StatsInputs {
         Ok(Some(counted))
     }
 
-    /// Returns the choices in the slabs that the stages that solved the database have counted, if they ran in this process.
+    /// Returns the choices in the slabs that the stages that solved the database have counted, if they ran in
+    /// this process.
     fn kept_choice(&self, build: &BuildContext) -> Option<ChoiceCounts> {
         let captures = match self.captures.as_ref()? {
             CaptureSource::Captures(captures) => captures.digest(),
@@ -274,8 +276,8 @@ struct CountedDatabase {
     histogram: Histogram,
 }
 
-/// Reads the scores of a part of the slabs, and captures if they are needed, and counts them. Each score is read once. An error of
-/// `go_on` ends it.
+/// Reads the scores of a part of the slabs, and captures if they are needed, and counts them. Each score is
+/// read once. An error of `go_on` ends it.
 fn count(
     (tables, index): (&Tables, &Index),
     stripe_bytes: u64,

@@ -1,7 +1,7 @@
 //! The stage `sweep:n`: the scores of all n-stone positions from their best captures, see [`solving`].
 //!
-//! A snapshot is a file for each rank, written at any time, since any mixture of passes converges to the same scores. The
-//! bounds of rules whose positions have no score have a module of their own.
+//! A snapshot is a file for each rank, written at any time, since any mixture of passes converges to the same
+//! scores. The bounds of rules whose positions have no score have a module of their own.
 
 mod guarantees;
 mod snapshots;

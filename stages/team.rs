@@ -1,7 +1,7 @@
 //! The team of ranks that runs a stage. A machine alone is a team of one, which sends nothing.
 //!
-//! A stage that is shared is one function of a [`TeamMember`] and a communicator: rank 0 calls it through [`lead`], the other
-//! ranks through [`follow`].
+//! A stage that is shared is one function of a [`TeamMember`] and a communicator: rank 0 calls it through
+//! [`lead`], the other ranks through [`follow`].
 
 use crate::build_context::BuildContext;
 use crate::distributed::{DatabaseTask, JobLeader, LoadMeter, RankLoads, RankResult, StageOrder};

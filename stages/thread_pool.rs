@@ -5,7 +5,8 @@ use pipeline::thread_label;
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::thread;
 
-/// Makes a pool of threads, all of which run when it is returned, with the label of this thread, and charge what it charges.
+/// Makes a pool of threads, all of which run when it is returned, with the label of this thread, and charge
+/// what it charges.
 ///
 /// # Errors
 /// If a thread cannot be started.

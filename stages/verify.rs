@@ -131,8 +131,8 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     report(build, scores.digest(), &verified)
 }
 
-/// Runs the stage for a database of pairs: verifies the lower bounds against the upper ones of the children, the upper ones
-/// against the lower, and that none are crossed.
+/// Runs the stage for a database of pairs: verifies the lower bounds against the upper ones of the children,
+/// the upper ones against the lower, and that none are crossed.
 fn verify_pairs(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let (settings, plan) = (build.settings(), build.plan(stones));
     let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
@@ -242,8 +242,8 @@ impl VerifyInputs {
             }
         }
         let maps = plan.memory().maps(bytes);
-        // Look-ups in any order are cheap in maps of scores that are not compressed. Sorted ones take half of the cache, or all but
-        // what reads of blocks in order need.
+        // Look-ups in any order are cheap in maps of scores that are not compressed. Sorted ones take half of
+        // the cache, or all but what reads of blocks in order need.
         let is_streamed = (settings.codec.is_compressed() || !maps) && settings.verify != Verify::Full;
         let is_ordered = !maps && !settings.codec.has_bands();
         let sorted_bytes = if is_ordered { cache_bytes - cache_bytes / ORDERED_SHARE } else { cache_bytes / 2 };

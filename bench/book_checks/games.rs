@@ -15,7 +15,8 @@ use tests::Random;
 /// The most moves of a game.
 const PLIES_MAX: u32 = 400;
 
-/// Players of the opponent: the weight of a move halves with this number of stones lost, as in the levels of the program.
+/// Players of the opponent: the weight of a move halves with this number of stones lost, as in the levels of
+/// the program.
 const LEVELS: [(&str, Option<f64>); 5] =
     [("random", None), ("fair", Some(6.0)), ("good", Some(3.0)), ("strong", Some(1.5)), ("expert", Some(0.5))];
 
@@ -187,8 +188,8 @@ fn choice_row(name: &str, [book, engine]: &[Vec<i32>; 2]) -> [String; 9] {
     ]
 }
 
-/// Games of the engine with the book against the engine without it, from all openings of two plies. Where the game reaches
-/// a database that both have, its score is the result.
+/// Games of the engine with the book against the engine without it, from all openings of two plies. Where the
+/// game reaches a database that both have, its score is the result.
 pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let databases = databases(arguments, truth);
     let root = even(arguments.stones);

@@ -2,16 +2,16 @@
 //!
 //! * **Truth**: the bounds of every position of a large book, against its score. Values are derived again by the slow
 //!   twin at every 1,000 expansions.
-//! * **Gap**: expansions that solve a position from databases with fewer stones, by strategy, and whether the proved value
-//!   is that of the database.
+//! * **Gap**: expansions that solve a position from databases with fewer stones, by strategy, and whether the
+//!   proved value is that of the database.
 //! * **Strategies**: books of equal size, by how early an opponent can leave them, and by the error of the root.
-//! * **Convergence**: errors of estimates as a book grows, by omega, and at its end by the length of the best line. Everything is
-//!   derived again by the slow twin.
+//! * **Convergence**: errors of estimates as a book grows, by omega, and at its end by the length of the best
+//!   line. Everything is derived again by the slow twin.
 //! * **Depths**: a book of the real opening by depth, against the table of Lincke's thesis.
 //! * **Choice**: the moves of a book against those of the engine that assessed its positions.
 //! * **Contest**: games of the engine with the book against the engine without it.
-//! * **Opponents**: how long the book lasts against players of several levels, and against an opponent that leaves it as
-//!   early as a price allows.
+//! * **Opponents**: how long the book lasts against players of several levels, and against an opponent that
+//!   leaves it as early as a price allows.
 //!
 //! Without a directory, databases of up to seven stones are made by the rule text.
 
@@ -163,7 +163,8 @@ fn score(truth: &dyn ExactScores, key: u64) -> i32 {
     i32::from(truth.score(&AwariGame::board(key)).expect("a database has the position")) * 100
 }
 
-/// Expands a book until it has a number of positions or of expansions, or is solved. `seen` is called before each expansion.
+/// Expands a book until it has a number of positions or of expansions, or is solved. `seen` is called before
+/// each expansion.
 fn expand(
     roots: &[Board],
     strategy: Strategy,
@@ -340,7 +341,8 @@ fn strategies(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     show(&format!("strategies: {} stones, searches of {} positions", arguments.stones, arguments.nodes), &table);
 }
 
-/// Errors at interior positions, in stones, of the estimates of a book, and of those of the searches that it was made of.
+/// Errors at interior positions, in stones, of the estimates of a book, and of those of the searches that it
+/// was made of.
 #[derive(Clone, Copy, Default)]
 struct MeanErrors {
     positions: u32,
@@ -362,8 +364,8 @@ impl MeanErrors {
     }
 }
 
-/// Errors by the number of moves of the best line in the book; the last element has longer ones too. The first is empty: a
-/// line from an interior position has a move.
+/// Errors by the number of moves of the best line in the book; the last element has longer ones too. The
+/// first is empty: a line from an interior position has a move.
 fn errors_by_line(book: &Book<AwariGame>, truth: &dyn ExactScores) -> [MeanErrors; LINE_MAX + 1] {
     let graph = book.graph();
     let mut errors = [MeanErrors::default(); LINE_MAX + 1];

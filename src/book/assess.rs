@@ -8,8 +8,8 @@ use std::io;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Positions that a search of depth 0 visits, and their growth with each move: of the opening, 6,600 at depth 10 and 2.1
-/// million at depth 30.
+/// Positions that a search of depth 0 visits, and their growth with each move: of the opening, 6,600 at depth
+/// 10 and 2.1 million at depth 30.
 const NODES_OF_DEPTH: [f64; 2] = [370.0, 1.334];
 
 /// Positions that a search visits in a millisecond.
@@ -48,8 +48,9 @@ impl AssessmentLimits {
         }
     }
 
-    /// Returns the size of the table of a search, in bytes: an entry for every two positions that it visits, within limits.
-    /// At 4.5 million positions, four times as much changes nothing, and a quarter adds a third to the error of the estimate.
+    /// Returns the size of the table of a search, in bytes: an entry for every two positions that it visits,
+    /// within limits. At 4.5 million positions, four times as much changes nothing, and a quarter adds a
+    /// third to the error of the estimate.
     pub fn table_bytes(self) -> u64 {
         let bytes = self.nodes() / 2.0 * TranspositionTable::BYTES_PER_POSITION as f64;
         (bytes as u64).clamp(TranspositionTable::BYTES_MIN, TABLE_BYTES_MAX)

@@ -77,8 +77,8 @@ impl AwariGame {
         Board(pits)
     }
 
-    /// Returns the positions in which games begin after a number of moves from a position, without those where a game is
-    /// over: the openings of a match, and roots of a book for it.
+    /// Returns the positions in which games begin after a number of moves from a position, without those
+    /// where a game is over: the openings of a match, and roots of a book for it.
     pub fn openings(&self, board: &Board, plies: u32) -> Vec<Board> {
         let mut boards = vec![*board];
         for _ in 0..plies {

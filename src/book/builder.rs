@@ -200,8 +200,8 @@ impl<'a> BookBuilder<'a> {
         Ok(true)
     }
 
-    /// Expands a position, if the book has it and it is neither expanded nor closed. Returns whether it did. The book is
-    /// then not one that a manifest makes.
+    /// Expands a position, if the book has it and it is neither expanded nor closed. Returns whether it did.
+    /// The book is then not one that a manifest makes.
     ///
     /// # Errors
     /// [`BuildError`]; the expansion is not entered then.
@@ -235,8 +235,8 @@ impl<'a> BookBuilder<'a> {
         keys
     }
 
-    /// Enters the expansion of a leaf, whose successors are assessed. `chosen` is the number of positions that were expanded
-    /// when the strategy chose it.
+    /// Enters the expansion of a leaf, whose successors are assessed. `chosen` is the number of positions
+    /// that were expanded when the strategy chose it.
     fn enter(&mut self, leaf: NodeId, chosen: Option<u64>) -> Result<(), BuildError> {
         // Every successor was assessed.
         let result = |key: u64| self.results.get(&key).copied().ok_or(AssessmentError::Stopped);

@@ -87,8 +87,8 @@ fn is_result(game: &AwariGame, key: u64, assessed: &Assessed) -> bool {
     assessed.is_searched() || assessed.assessment != Assessment::unknown(game.value_max(key))
 }
 
-/// Assesses positions again, and returns descriptions of those whose results are others. The assessors have the databases
-/// and the limits by which the results were found.
+/// Assesses positions again, and returns descriptions of those whose results are others. The assessors have
+/// the databases and the limits by which the results were found.
 ///
 /// # Errors
 /// The first [`AssessmentError`].

@@ -1,9 +1,10 @@
 //! Conspiracy numbers (McAllester 1988; Lincke 2002, sections 3.4.3 and 4.2.1).
 //!
-//! To raise the estimate of a position, one of its moves must become better: the estimate of one successor must fall. To
-//! lower it, all best moves must become worse. The numbers count the leaves whose estimates must change. They are infinite
-//! if the proved bounds forbid the change, so a position with two infinite numbers is proved. Leaves with several parents
-//! are counted several times: the numbers rank the leaves, but prove nothing.
+//! To raise the estimate of a position, one of its moves must become better: the estimate of one successor
+//! must fall. To lower it, all best moves must become worse. The numbers count the leaves whose estimates
+//! must change. They are infinite if the proved bounds forbid the change, so a position with two infinite
+//! numbers is proved. Leaves with several parents are counted several times: the numbers rank the leaves, but
+//! prove nothing.
 
 use crate::fixpoint::{EquationSystem, Inconsistent};
 use crate::{BookEdge, BookGraph, Hundredths, NodeId};

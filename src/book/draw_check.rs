@@ -1,5 +1,5 @@
-//! What a proof of a draw is worth without the search that found it: a check by the rule text and databases, and a book that
-//! holds the proof.
+//! What a proof of a draw is worth without the search that found it: a check by the rule text and databases,
+//! and a book that holds the proof.
 
 use crate::draw_proof::{KeptPosition, ProofRole};
 use crate::{Assessed, Assessment, AwariGame, BookError, BookFile, BookGame};
@@ -67,9 +67,9 @@ pub fn check_kept(rules: &Rules, set: &[KeptPosition], databases: &dyn ExactScor
     if set.is_empty() { Err("the set is empty".to_owned()) } else { Ok(looked_up) }
 }
 
-/// Enters the positions of sets, with all their moves, into a new book, all or none. The first position of the first set
-/// is the root. What is known of the other positions comes from databases and the rules alone, so that the bounds of the
-/// book's root are those that the sets prove. Returns the number of expansions.
+/// Enters the positions of sets, with all their moves, into a new book, all or none. The first position of
+/// the first set is the root. What is known of the other positions comes from databases and the rules alone,
+/// so that the bounds of the book's root are those that the sets prove. Returns the number of expansions.
 ///
 /// # Errors
 /// [`BookError`], if the file fails.

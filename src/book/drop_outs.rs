@@ -1,5 +1,5 @@
-//! The drop-out view of a book (Lincke 2002, sections 3.3 and 3.4): where an opponent can leave it, how soon, and at what
-//! price.
+//! The drop-out view of a book (Lincke 2002, sections 3.3 and 3.4): where an opponent can leave it, how soon,
+//! and at what price.
 
 use crate::{BookGraph, Hundredths, NodeId, Priority};
 use std::collections::{HashMap, VecDeque};
@@ -62,8 +62,8 @@ pub fn drop_out_depth(ends: &[BookEnd], price: Hundredths) -> Option<u32> {
     ends.iter().filter(|end| !end.is_closed && end.price <= price).map(|end| end.depth).min()
 }
 
-/// Returns the least cost of a leaf: its depth, and the price at `omega` hundredths of a ply a stone. It is the priority
-/// of the root, by another way (see the [priorities](crate::Priorities)).
+/// Returns the least cost of a leaf: its depth, and the price at `omega` hundredths of a ply a stone. It is
+/// the priority of the root, by another way (see the [priorities](crate::Priorities)).
 pub fn least_cost(ends: &[BookEnd], omega: u64) -> Priority {
     let rule = crate::DropOut { omega, forced: None, solves: false };
     let cost = |end: &BookEnd| Priority(u64::from(end.depth) * Priority::PLY.0).plus(rule.cost(end.price));

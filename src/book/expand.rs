@@ -1,7 +1,7 @@
 //! A book under construction: a graph that grows by expansions.
 //!
-//! The facts of a book are its roots, the assessments of its positions, and the order of its expansions. Everything else
-//! follows from them, and is repaired after each expansion.
+//! The facts of a book are its roots, the assessments of its positions, and the order of its expansions.
+//! Everything else follows from them, and is repaired after each expansion.
 
 use crate::priorities::Priorities;
 use crate::strategy::Selector;

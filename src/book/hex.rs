@@ -1,7 +1,8 @@
 //! Hex on boards of up to 4 x 4 cells, as a game of a book: no draws and no cycles.
 //!
-//! The first player connects top and bottom, the second left and right. A key has the cells of the player to move in its
-//! lowest 16 bits, those of the other player in the next 16, and bit 32 if the second player is to move.
+//! The first player connects top and bottom, the second left and right. A key has the cells of the player to
+//! move in its lowest 16 bits, those of the other player in the next 16, and bit 32 if the second player is
+//! to move.
 
 use crate::{Assessment, BookGame, BookMove, Hundredths};
 

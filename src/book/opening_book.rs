@@ -49,8 +49,8 @@ pub struct BookReply {
     pub child: Board,
     /// The proved bounds and the estimate, for the player who makes the move, captures included.
     pub value: Assessment,
-    /// Whether no move has a better estimate. A player that plays by the book plays such moves only (Lincke 2002, section
-    /// 3.4).
+    /// Whether no move has a better estimate. A player that plays by the book plays such moves only (Lincke
+    /// 2002, section 3.4).
     pub is_best: bool,
     /// Whether the book has the moves of the position after it.
     pub goes_on: bool,

@@ -1,9 +1,10 @@
 //! The values of Lincke's thesis (2002, chapter 4): a draw and an estimate cannot be compared, so values are partially
 //! ordered. A view of a book: the program itself uses bounds and estimates.
 //!
-//! Two printed rules are corrected. Of two at-most-draws, the mover takes the one with the larger attribute (tables 4.3 and
-//! 4.5 print the smaller). A cycle that the mover can leave at a loss only stays a cycle, and the loss becomes one of its
-//! exits (table 4.5 has an estimate of 0, by which no cycle of figures 4.16 and 4.17 would keep its attributes).
+//! Two printed rules are corrected. Of two at-most-draws, the mover takes the one with the larger attribute
+//! (tables 4.3 and 4.5 print the smaller). A cycle that the mover can leave at a loss only stays a cycle, and
+//! the loss becomes one of its exits (table 4.5 has an estimate of 0, by which no cycle of figures 4.16 and
+//! 4.17 would keep its attributes).
 
 use crate::{BookGraph, Hundredths};
 

@@ -1,5 +1,5 @@
-//! Pictures of a whole book: the depth histogram and the table by depth (Lincke 2002, figures and tables 6.1 to 6.12), the tree of the first
-//! plies (figure 6.4), and a cycle (figure 6.10).
+//! Pictures of a whole book: the depth histogram and the table by depth (Lincke 2002, figures and tables 6.1
+//! to 6.12), the tree of the first plies (figure 6.4), and a cycle (figure 6.10).
 
 use crate::components::components;
 use crate::{AwariGame, Book, BookEdge, BookGame, BookGraph, DepthRow, Hundredths, NodeId, stones};
@@ -50,7 +50,8 @@ struct TreeLine {
     id: NodeId,
 }
 
-/// The moves that the tree shows at each ply, the best first: all first moves, three replies, and the best move after each.
+/// The moves that the tree shows at each ply, the best first: all first moves, three replies, and the best
+/// move after each.
 const TREE_WIDTHS: [usize; 3] = [usize::MAX, 3, 1];
 
 /// Returns the lines of the tree, each after that of the position before it.
@@ -135,7 +136,8 @@ struct CycleStep<'a> {
 /// The positions of a component whose cycles are compared.
 const STARTS_MAX: usize = 200;
 
-/// Returns a shortest cycle of the largest component of positions that lead to each other; none if the book has no cycle.
+/// Returns a shortest cycle of the largest component of positions that lead to each other; none if the book
+/// has no cycle.
 fn shortest_cycle(graph: &BookGraph) -> Vec<CycleStep<'_>> {
     let children = |node: usize, found: &mut Vec<usize>| {
         found.extend(graph.moves(NodeId(node as u32)).iter().map(|edge| edge.child.index()));

@@ -1,8 +1,9 @@
 //! Expansion priorities of the drop-out strategy (Lincke 2002, equations 3.1 and 3.2).
 //!
-//! The book player plays best moves only, the opponent any move. The priority of a position is the least cost of a leaf
-//! that such play reaches: its depth, plus what the opponent pays, at the rate of omega. A small number is urgent. It is
-//! a shortest distance, so after a change it is repaired as one, and no cycle counts up for ever.
+//! The book player plays best moves only, the opponent any move. The priority of a position is the least cost
+//! of a leaf that such play reaches: its depth, plus what the opponent pays, at the rate of omega. A small
+//! number is urgent. It is a shortest distance, so after a change it is repaired as one, and no cycle counts
+//! up for ever.
 //!
 //! Every position has two priorities, for either player at the move: the same position occurs with both.
 
@@ -55,8 +56,9 @@ pub struct Priorities {
 pub struct DropOut {
     /// Hundredths of a ply that an opponent's loss of a stone counts as.
     pub omega: u64,
-    /// The difference between the best and the second best move from which a move counts as forced, and adds a hundredth
-    /// of a ply to the depth (fractional depth, Lincke 2002, section 3.4.3). Without it, every move adds a ply.
+    /// The difference between the best and the second best move from which a move counts as forced, and adds
+    /// a hundredth of a ply to the depth (fractional depth, Lincke 2002, section 3.4.3). Without it, every
+    /// move adds a ply.
     pub forced: Option<Hundredths>,
     /// Whether to go on where the book player has a best move of proved value: to solve the root, not only to play.
     pub solves: bool,

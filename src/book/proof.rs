@@ -1,7 +1,8 @@
 //! A strategy that proves the value of a position.
 //!
-//! The estimate of the root gives the value that is to be proved: the possible value nearest to it. Two claims prove it: the
-//! player to move gets at least that much, and the opponent keeps it from getting more. They are worked on in turn.
+//! The estimate of the root gives the value that is to be proved: the possible value nearest to it. Two
+//! claims prove it: the player to move gets at least that much, and the opponent keeps it from getting more.
+//! They are worked on in turn.
 //!
 //! Each claim has a defender. A proof has one move of the defender and all moves of the attacker, so the search follows
 //! the defender's best move, and of the attacker's moves the most dangerous one whose claim is still open. It enters no

@@ -129,8 +129,9 @@ pub fn stones(value: Hundredths) -> String {
     }
 }
 
-/// Draws the drop-out diagram as SVG: the price of each end of the book to the right, its depth downwards (Lincke 2002,
-/// figures 3.2 and 6.3). The line is the frontier of expansion: where it crosses the left edge is the priority of the root.
+/// Draws the drop-out diagram as SVG: the price of each end of the book to the right, its depth downwards
+/// (Lincke 2002, figures 3.2 and 6.3). The line is the frontier of expansion: where it crosses the left edge
+/// is the priority of the root.
 pub fn diagram(graph: &BookGraph, root: NodeId, is_book: bool, omega: u64) -> String {
     const WIDTH: f64 = 640.0;
     const HEIGHT: f64 = 480.0;

@@ -1,17 +1,19 @@
 //! The file of a book: a database of SQLite with the facts of a book, from which everything else is derived.
 //!
-//! Layout (version 5; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with the version,
-//! the rules, how the book is expanded, and what the other rows add up to ([`state`]); `engine` a row for each engine;
-//! `position` a row for each position with the result of its search; `root` and `expansion` the roots and the expanded
-//! positions, in order. These are the facts. `value` holds values that follow from them ([`values`]). Each row has a checksum
-//! ([`rows`]), which versions 1 to 4 did not have ([`schema`]).
+//! Layout (version 5; [`SCHEMA`] is the definition, the formats guide explains it): `book` has one row with
+//! the version, the rules, how the book is expanded, and what the other rows add up to ([`state`]); `engine`
+//! a row for each engine; `position` a row for each position with the result of its search; `root` and
+//! `expansion` the roots and the expanded positions, in order. These are the facts. `value` holds values that
+//! follow from them ([`values`]). Each row has a checksum ([`rows`]), which versions 1 to 4 did not have
+//! ([`schema`]).
 //!
-//! Each expansion is one transaction, so a killed process loses at most the search under way. Facts are only appended, and
-//! have no index by position: a transaction changes the last pages of two tables, and the row of `book`.
+//! Each expansion is one transaction, so a killed process loses at most the search under way. Facts are only
+//! appended, and have no index by position: a transaction changes the last pages of two tables, and the row
+//! of `book`.
 //!
-//! The lock file beside the book admits one writer. A reader reads the bytes of the file and of its log as of one moment
-//! ([`image`]), and never writes, waits or follows a link. A writer opens a file only after a reader has found a book in it,
-//! or makes it whole under a temporary name.
+//! The lock file beside the book admits one writer. A reader reads the bytes of the file and of its log as of
+//! one moment ([`image`]), and never writes, waits or follows a link. A writer opens a file only after a
+//! reader has found a book in it, or makes it whole under a temporary name.
 
 mod connection;
 mod error;
@@ -47,8 +49,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// Steps of SQLite's machine between two looks at the limit.
 const STEPS_AT_ONCE: i32 = 1_000;
 
-/// The most steps of an operation of a reader: a constant, and a number for each page. A page has at most some hundred rows, and
-/// reading or copying a row takes some 50.
+/// The most steps of an operation of a reader: a constant, and a number for each page. A page has at most
+/// some hundred rows, and reading or copying a row takes some 50.
 const STEPS_MAX: i64 = 1_000_000;
 const STEPS_PER_PAGE: i64 = 50_000;
 

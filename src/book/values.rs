@@ -1,8 +1,9 @@
 //! Proved bounds and estimates of all positions, after a change of some.
 //!
-//! The lower bound of a position is its value if every unknown leaf is at its worst for the player to move there, the
-//! upper bound if it is at its best; an estimate is its value if every leaf has its own. A repetition is worth 0. So the
-//! bounds are the best that follow from the leaves, also where positions of a cycle lead to each other.
+//! The lower bound of a position is its value if every unknown leaf is at its worst for the player to move
+//! there, the upper bound if it is at its best; an estimate is its value if every leaf has its own. A
+//! repetition is worth 0. So the bounds are the best that follow from the leaves, also where positions of a
+//! cycle lead to each other.
 //!
 //! Each of the three is a solution of one kind of equations. A value above 0 rests on one move, a value below 0 on all
 //! moves, and both on values that are no nearer to 0, or as near and forced in fewer moves. What rests on nothing is 0:

@@ -16,10 +16,11 @@ const CACHE_BYTES: u64 = 64 << 20;
 
 /// Databases whose scores a book looks up. The first error of a look-up is kept, and ends the work.
 ///
-/// Every score counts as ready ([`ExactScores::ready_score`]), also of a compressed database: so a book does not depend on
-/// the codec. It costs nothing either: looking up all scores, a search of a given length takes two to five times as long, and is
-/// as good as one of four times the length without those of compressed databases. (100 random positions of 30 stones with
-/// databases 0..24, searches of 5,000 and of 20,000 positions: 0.49 and 0.47 s, mean errors of 0.280 and 0.285 stones.)
+/// Every score counts as ready ([`ExactScores::ready_score`]), also of a compressed database: so a book does
+/// not depend on the codec. It costs nothing either: looking up all scores, a search of a given length takes
+/// two to five times as long, and is as good as one of four times the length without those of compressed
+/// databases. (100 random positions of 30 stones with databases 0..24, searches of 5,000 and of 20,000
+/// positions: 0.49 and 0.47 s, mean errors of 0.280 and 0.285 stones.)
 pub struct BookDatabases {
     databases: Option<Databases<CachedScores>>,
     known: [bool; STONES_MAX as usize + 1],

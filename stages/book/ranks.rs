@@ -1,8 +1,8 @@
 //! Assessments of a book by all ranks of a job. Rank 0 keeps the book: it chooses leaves and enters results.
 //!
-//! Rank 0 leases each rank a share of the positions that wait for a result ([`Leases`]). A rank that has left, or
-//! does not answer for too long, loses its lease: the positions go to the other ranks. Results are entered in the order of
-//! the queue, so the number of ranks does not change the book.
+//! Rank 0 leases each rank a share of the positions that wait for a result ([`Leases`]). A rank that has
+//! left, or does not answer for too long, loses its lease: the positions go to the other ranks. Results are
+//! entered in the order of the queue, so the number of ranks does not change the book.
 
 use super::{BookDatabases, KIND};
 use crate::distributed::message;

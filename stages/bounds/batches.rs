@@ -18,10 +18,11 @@ struct Batch {
     is_computed: Vec<bool>,
 }
 
-/// Visits the words of all groups of a plane. `prepare` is called for one batch of groups after the other; it reads their
-/// words, and returns for each group whether it must be computed. `compute` is called for several groups at a time.
-/// `consume` gets the words of all groups in order; zeros for those that are not computed. One batch is prepared while
-/// another is computed and consumed. `stop` returns an error to stop between batches.
+/// Visits the words of all groups of a plane. `prepare` is called for one batch of groups after the other; it
+/// reads their words, and returns for each group whether it must be computed. `compute` is called for several
+/// groups at a time. `consume` gets the words of all groups in order; zeros for those that are not computed.
+/// One batch is prepared while another is computed and consumed. `stop` returns an error to stop between
+/// batches.
 pub(super) fn in_batches(
     groups: &[UnitGroup],
     stop: impl Fn() -> Result<()>,

@@ -1,7 +1,7 @@
 //! What the stages of the bounds of a database count on the way, so that its statistics need not read its seeds again.
 //!
-//! No capture is a best move of a position that scores more than its best capture; where that is not so, they are equal. So
-//! all positions with a capture decline it, except those whose best capture is what they score:
+//! No capture is a best move of a position that scores more than its best capture; where that is not so, they
+//! are equal. So all positions with a capture decline it, except those whose best capture is what they score:
 //!
 //! * of positive scores those that a capture wins at the bound and nothing at higher ones, which `preprocess` finds;
 //! * of negative scores those lost at the bound at which their capture made them candidates;
@@ -29,7 +29,8 @@ impl CaptureCounts {
         self.best_captures += positions;
     }
 
-    /// Adds positions won or lost at a bound. Those lost may instead be left among the open ones of [`choice`](Self::choice).
+    /// Adds positions won or lost at a bound. Those lost may instead be left among the open ones of
+    /// [`choice`](Self::choice).
     pub(crate) fn add_decided(&mut self, positions: u64) {
         self.decided += positions;
     }

@@ -128,8 +128,8 @@ impl PlanePart<'_, '_> {
         Ok(())
     }
 
-    /// Reads the captures in some words, and returns whether there may be any. Candidates are read only where positions lost
-    /// `are_found`.
+    /// Reads the captures in some words, and returns whether there may be any. Candidates are read only where
+    /// positions lost `are_found`.
     fn read_captures(&mut self, words: Range<usize>, are_found: bool) -> Result<bool> {
         let (stones, bound) = (self.stones, self.bound);
         self.captures.resize(words.len(), 0);

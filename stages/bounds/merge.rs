@@ -57,7 +57,8 @@ pub(crate) static MERGE: StageKind = StageKind {
 /// Runs the stage.
 fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     slot(build).clear(context, stones);
-    // Drops the tables for pushing wins, which are large and which this stage does not need, and returns the memory of both.
+    // Drops the tables for pushing wins, which are large and which this stage does not need, and returns the
+    // memory of both.
     build.forget_tables();
     let settings = build.settings();
     let inputs = planes(stones).map(|(_, plane)| plane.name(stones)).chain(opening::inputs(settings, stones));
@@ -76,8 +77,8 @@ fn planes(stones: u32) -> impl Iterator<Item = (i8, PlaneFile)> {
     })
 }
 
-/// Merges the units of which this rank writes positions. A unit at the border of two ranks is merged by both. Returns the digest
-/// of the database on rank 0.
+/// Merges the units of which this rank writes positions. A unit at the border of two ranks is merged by both.
+/// Returns the digest of the database on rank 0.
 fn merge(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<Option<Digest>> {
     let (settings, index, disk) = (member.settings(), &member.index, member.disk);
     let stones = index.stones();

@@ -1,14 +1,16 @@
 //! The stages of the bound methods *two-bit*, *one-bit* and *one-bit-dual*, which exchange planes on disk.
 //!
-//! First `seeds:n` sorts the captures by the bound at which they begin to matter. Then, for each bound b from n down to 1,
+//! First `seeds:n` sorts the captures by the bound at which they begin to matter. Then, for each bound b from
+//! n down to 1,
 //!
 //! * `preprocess:n:b` finds the positions that a capture wins at b but not at b + 1 (`BB.seed`);
 //! * `process:n:b` solves the bound: the positions won (`BB.won`) and lost (`BB.lost`) at b but not at b + 1;
 //! * `postprocess:n:b` transposes the lost positions into the orientation of the database (`BB.plane`);
 //!
-//! and `merge:n` makes the database from all bounds. A position is in the planes of one bound only, and the state at bound b
-//! is the union of the planes of b and above. The state stays in memory from stage to stage ([`state`]); a resumed run or a
-//! single stage loads it from the planes. The methods differ in the storage of the state ([`plane_storage`]), not in files.
+//! and `merge:n` makes the database from all bounds. A position is in the planes of one bound only, and the
+//! state at bound b is the union of the planes of b and above. The state stays in memory from stage to stage
+//! ([`state`]); a resumed run or a single stage loads it from the planes. The methods differ in the storage
+//! of the state ([`plane_storage`]), not in files.
 
 mod batches;
 mod bound_solver;

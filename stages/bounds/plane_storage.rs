@@ -137,8 +137,8 @@ impl KeptWords<DiskError> for PagedWords {
     }
 }
 
-/// Wins behind a page cache, `MoverMajor` like the candidates: a row of wins is one bit in each of many rows. The baseline
-/// for dual indexing.
+/// Wins behind a page cache, `MoverMajor` like the candidates: a row of wins is one bit in each of many rows.
+/// The baseline for dual indexing.
 struct SingleIndexWins {
     cache: PageCache,
     /// `MoverMajor`.

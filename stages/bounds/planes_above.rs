@@ -70,8 +70,8 @@ impl<'a> CandidatesReader<'a> {
         Ok(CandidatesReader { bounds, seeds, lost, transposed, buffer: Vec::new() })
     }
 
-    /// Reads rows of a slab of the candidates, which are these words of the plane. `stop` returns an error if the reader must
-    /// stop.
+    /// Reads rows of a slab of the candidates, which are these words of the plane. `stop` returns an error if
+    /// the reader must stop.
     pub(crate) fn read(
         &mut self,
         (slab, rows): (usize, Range<usize>),

@@ -60,8 +60,8 @@ fn run(build: &BuildContext, stones: u32, bound: u32, context: &StageContext) ->
     Ok(report)
 }
 
-/// Transposes the rows of which this rank writes words. If the state of the bounds is in memory with the lost positions, their
-/// plane is not read, and the state is returned.
+/// Transposes the rows of which this rank writes words. If the state of the bounds is in memory with the lost
+/// positions, their plane is not read, and the state is returned.
 fn transpose(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<Option<BoundState>> {
     let TeamMember { build, ref index, task, .. } = *member;
     let (lost, decided) = (PlaneFile::Lost(task.bound), PlaneFile::Decided(task.bound));

@@ -88,8 +88,8 @@ impl<W: KeptWords<DiskError> + Send> RankSolver for RankPlanes<W, DiskError> {
     }
 }
 
-/// Returns the solver of a rank with empty planes, in the planned storage. Scratch files are on the local disk of the rank,
-/// or beside the planes in `directory`.
+/// Returns the solver of a rank with empty planes, in the planned storage. Scratch files are on the local
+/// disk of the rank, or beside the planes in `directory`.
 pub(super) fn empty(
     member: &PlaneMember,
     tables: Arc<Tables>,

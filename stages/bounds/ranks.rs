@@ -1,7 +1,8 @@
 //! The bounds of a database solved by all ranks of a job.
 //!
-//! Each rank keeps its planes from bound to bound. For a resumed run, or a stage that is run alone, each loads its part from
-//! the planes, which are those of one machine. They are the checkpoint: nothing is saved within a bound.
+//! Each rank keeps its planes from bound to bound. For a resumed run, or a stage that is run alone, each
+//! loads its part from the planes, which are those of one machine. They are the checkpoint: nothing is saved
+//! within a bound.
 
 use super::capture_counts::CaptureCounts;
 use super::decided::{self, DecidedPlane, WonSoFar};
@@ -45,8 +46,8 @@ pub(super) struct KeptBound {
     captures: Mutex<Option<CountsAt>>,
 }
 
-/// What a rank has counted in all bounds down to some bound: positions without a capture in the rows that it owns, others in the
-/// words that it writes.
+/// What a rank has counted in all bounds down to some bound: positions without a capture in the rows that it
+/// owns, others in the words that it writes.
 struct CountsAt {
     stones: u32,
     bound: u32,
@@ -149,8 +150,8 @@ struct SolvedBound {
     report: DistributedBoundReport,
     won: u64,
     lost: u64,
-    /// After the last bound, the captures of all ranks and the candidates that are not won, if all bounds were solved in this
-    /// job.
+    /// After the last bound, the captures of all ranks and the candidates that are not won, if all bounds
+    /// were solved in this job.
     captures: Option<(CaptureCounts, u64)>,
 }
 
@@ -214,7 +215,8 @@ fn solve(
     let sums = communicator.sum(&[won.count, lost.count])?;
     let mut solved = SolvedBound { report, won: sums[0], lost: sums[1], captures: None };
     if member.task.is_last() {
-        // A failure is no reason to lose the bound, nor is a request to stop: the choices are then counted from the files.
+        // A failure is no reason to lose the bound, nor is a request to stop: the choices are then counted
+        // from the files.
         let so_far = won.so_far.filter(|_| captures.is_some());
         let not_won = so_far.and_then(|so_far| so_far.count_other_candidates(member, won.words).ok());
         solved.captures = CaptureCounts::of_ranks(captures.zip(not_won), communicator)?;

@@ -11,8 +11,8 @@ use store::PendingRun;
 /// The two files of seeds of a database, win seeds first.
 pub(crate) const SEEDS: [PlaneFile; 2] = [PlaneFile::WinSeeds, PlaneFile::CandidateSeeds];
 
-/// Reader of the captures of a database, by several threads. A position without moves, whose value is its score, reads like
-/// one without captures: both are candidates of the highest bound.
+/// Reader of the captures of a database, by several threads. A position without moves, whose value is its
+/// score, reads like one without captures: both are candidates of the highest bound.
 pub(crate) struct SeedCaptures<'a> {
     index: &'a Index,
     layout: PlaneLayout,
@@ -45,8 +45,8 @@ impl<'a> SeedCaptures<'a> {
         self.groups.iter().map(first).collect()
     }
 
-    /// Reads the best captures of whole rows from position `first` on. Threads that read groups in order find the next ones
-    /// read ahead.
+    /// Reads the best captures of whole rows from position `first` on. Threads that read groups in order find
+    /// the next ones read ahead.
     pub(crate) fn read(&self, first: u64, out: &mut [Score]) -> Result<()> {
         let readers = || self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reader = readers().pop().unwrap_or_else(|| self.reader());

@@ -1,9 +1,9 @@
 //! The stage `seeds:n`: the captures, sorted by the bound at which they begin to matter.
 //!
-//! A capture of score b > 0 wins from bound b down. A position can be lost at bound b if all its captures score at most
-//! -b: from the bound that is its best capture, negated, or from n if it has none. So a position is in one plane of win
-//! seeds or of candidate seeds at most, and `preprocess` reads each plane once in all; `process` reads candidate seeds again,
-//! to count the losses that captures brought about.
+//! A capture of score b > 0 wins from bound b down. A position can be lost at bound b if all its captures
+//! score at most -b: from the bound that is its best capture, negated, or from n if it has none. So a
+//! position is in one plane of win seeds or of candidate seeds at most, and `preprocess` reads each plane
+//! once in all; `process` reads candidate seeds again, to count the losses that captures brought about.
 
 use super::declaration::{self, PLANES};
 use super::planes::{PlaneFile, PlanePortion, PlaneWriter, UnitGroup};
@@ -61,7 +61,8 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     Ok(team::report(StageReport::new(positions), loads))
 }
 
-/// Sorts the captures of the groups of which this rank writes words. A group at the border of two ranks is sorted by both.
+/// Sorts the captures of the groups of which this rank writes words. A group at the border of two ranks is
+/// sorted by both.
 fn sort_captures(member: &PlaneMember, communicator: &mut dyn Communicator) -> RankResult<()> {
     let (settings, index) = (member.settings(), &member.index);
     let stones = index.stones();
@@ -160,8 +161,8 @@ fn append(writer: &mut PlaneWriter, words: &mut [u64], used: u64, planes: usize)
     Ok(())
 }
 
-/// Sorts the best captures of rows of a slab into planes, which are concatenated in each file. Returns for each file the mask
-/// of the planes that have a bit.
+/// Sorts the best captures of rows of a slab into planes, which are concatenated in each file. Returns for
+/// each file the mask of the planes that have a bit.
 fn sort(values: &[i8], slab: &PlaneSlab, targets: &[(usize, usize); 256], words: &mut [Vec<u64>; 2]) -> [u64; 2] {
     let row_words = slab.row_words;
     let rows = values.len() / slab.columns;

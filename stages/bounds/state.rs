@@ -69,8 +69,8 @@ pub(crate) struct StateSlot {
 }
 
 impl StateSlot {
-    /// Takes the state of a database if it is of this step, else drops it. If only one stage runs at a time, the states of
-    /// other databases are dropped too: no stage will take them.
+    /// Takes the state of a database if it is of this step, else drops it. If only one stage runs at a time,
+    /// the states of other databases are dropped too: no stage will take them.
     pub(crate) fn take(&self, context: &StageContext, stones: u32, at: BoundProgress) -> Option<BoundState> {
         let mut states = self.states();
         let state = states.remove(&stones);

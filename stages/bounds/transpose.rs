@@ -15,8 +15,8 @@ const PORTION_BYTES_A_THREAD: usize = 128 << 10;
 /// Words of a row, and groups of 64 rows, in a tile: each cache line is read and written once.
 const TILE: usize = 8;
 
-/// A plane that is read transposed, mostly in order. It keeps rows of a slab; to read a slab it reads the plane's slab once
-/// for each portion of rows that it can keep.
+/// A plane that is read transposed, mostly in order. It keeps rows of a slab; to read a slab it reads the
+/// plane's slab once for each portion of rows that it can keep.
 pub(super) struct TransposedReader {
     from: PlaneLayout,
     to: PlaneLayout,
@@ -43,8 +43,8 @@ impl TransposedReader {
         TransposedReader { end, ..self }
     }
 
-    /// Reads rows of a slab, and returns whether any may have a bit. `read` reads words of the plane, always the same one,
-    /// and returns the same; `stop` returns an error if the reader must stop.
+    /// Reads rows of a slab, and returns whether any may have a bit. `read` reads words of the plane, always
+    /// the same one, and returns the same; `stop` returns an error if the reader must stop.
     pub(super) fn read(
         &mut self,
         slab: usize,
@@ -105,8 +105,9 @@ impl TransposedRows {
         }
     }
 
-    /// Transposes the slab `from` into some rows of `to`, as many as fit, from the first on (rounded down to a multiple of 64).
-    /// `read` reads words of the plane, and returns whether any may have a bit; `stop` returns an error if it must stop.
+    /// Transposes the slab `from` into some rows of `to`, as many as fit, from the first on (rounded down to
+    /// a multiple of 64). `read` reads words of the plane, and returns whether any may have a bit; `stop`
+    /// returns an error if it must stop.
     pub(super) fn fill(
         &mut self,
         (from, to): (&PlaneSlab, &PlaneSlab),
@@ -191,8 +192,8 @@ impl TransposedRows {
     }
 }
 
-/// Transposes up to [`TILE`] words of all rows into strips of 64 rows of `transposed`, from word `to_word` on. Records which
-/// strips have a bit.
+/// Transposes up to [`TILE`] words of all rows into strips of 64 rows of `transposed`, from word `to_word`
+/// on. Records which strips have a bit.
 fn transpose(
     kernel: BitKernel,
     (rows, row_words, words): (&[u64], usize, Range<usize>),

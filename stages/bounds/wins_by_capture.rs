@@ -15,8 +15,8 @@ pub(crate) type ReadGroup<'a> = &'a mut (dyn FnMut(&UnitGroup, &mut [u64]) -> Re
 /// Writes the next words of a plane.
 pub(crate) type WritePortion<'a> = &'a mut (dyn FnMut(PlanePortion<'_>) -> Result<()> + Send);
 
-/// Writes the wins by captures that are new at the bound, and returns their number. `seed` gets the groups of this rank;
-/// it reads the winning captures and writes those of them that were not won at a higher bound.
+/// Writes the wins by captures that are new at the bound, and returns their number. `seed` gets the groups of
+/// this rank; it reads the winning captures and writes those of them that were not won at a higher bound.
 pub(crate) fn find_wins(
     member: &PlaneMember,
     communicator: &mut dyn Communicator,

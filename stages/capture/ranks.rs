@@ -1,5 +1,5 @@
-//! The stage `capture:n` by all ranks: each computes and writes the captures of a range of positions, in stripes, and reads what these
-//! lead to in the smaller databases. Ranks send each other no captures.
+//! The stage `capture:n` by all ranks: each computes and writes the captures of a range of positions, in
+//! stripes, and reads what these lead to in the smaller databases. Ranks send each other no captures.
 
 use super::{KIND, SmallerFiles, ended};
 use crate::build_context::BuildContext;

@@ -175,8 +175,8 @@ impl SnapshotSeries {
         SnapshotSeries { plan, next: AtomicU64::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// Reads the saved counts into `rank_values`, which are zeros. Returns false, and leaves zeros, if there are none or they
-    /// cannot be read.
+    /// Reads the saved counts into `rank_values`, which are zeros. Returns false, and leaves zeros, if there
+    /// are none or they cannot be read.
     ///
     /// # Errors
     /// If the disk failed: the snapshot may be intact.

@@ -1,9 +1,10 @@
 //! Leases: positions of a book that ranks assess for rank 0, and what becomes of those that do not come back.
 //!
-//! A rank has at most one lease. Rank 0 takes positions too, a few at a time, and between them looks for answers. A rank
-//! that has left loses its lease at once. One that does not answer within the age of its lease is overdue: its
-//! positions are given out again, and it gets no others until it answers. The age is a multiple of the time that rank 0 needs
-//! for as many positions, so that few positions are assessed twice. A result that comes twice must be the same.
+//! A rank has at most one lease. Rank 0 takes positions too, a few at a time, and between them looks for
+//! answers. A rank that has left loses its lease at once. One that does not answer within the age of its
+//! lease is overdue: its positions are given out again, and it gets no others until it answers. The age is a
+//! multiple of the time that rank 0 needs for as many positions, so that few positions are assessed twice. A
+//! result that comes twice must be the same.
 
 use super::message;
 use book::{Assessed, Assessment, AwariGame, BookGame};
@@ -118,7 +119,8 @@ impl<'a> Leases<'a> {
         self.repeated
     }
 
-    /// Assesses positions by all ranks; rank 0 calls `own` with a few at a time. The results are in the order of the positions.
+    /// Assesses positions by all ranks; rank 0 calls `own` with a few at a time. The results are in the order
+    /// of the positions.
     ///
     /// # Errors
     /// Those of `own` and of other ranks; impossible results, and those that differ from others of the same position.
@@ -258,8 +260,8 @@ impl<'a> Leases<'a> {
         self.others.retain(|other| !gone.contains(&other.rank));
     }
 
-    /// Ends the leases: sends all ranks an empty one, and waits a while for ranks that are overdue. Returns a rank whose
-    /// answer is still to come.
+    /// Ends the leases: sends all ranks an empty one, and waits a while for ranks that are overdue. Returns a
+    /// rank whose answer is still to come.
     pub(crate) fn end(&mut self, communicator: &mut dyn Communicator) -> Option<usize> {
         let end = message::encode(&Vec::<u64>::new());
         for other in &self.others {

@@ -1,8 +1,8 @@
 //! Rank-local scratch: a directory on a local disk of each rank, for snapshots and files that only this rank reads.
 //!
-//! Each run has a subdirectory, named by the path of its databases; ranks of one machine share it. It serves one stage at a
-//! time, which its fingerprint identifies, and is removed at the end of that stage. The next stage removes what a crash
-//! leaves.
+//! Each run has a subdirectory, named by the path of its databases; ranks of one machine share it. It serves
+//! one stage at a time, which its fingerprint identifies, and is removed at the end of that stage. The next
+//! stage removes what a crash leaves.
 
 use super::agreement::{RankResult, agree};
 use disk::{Digest, Disk, DiskError};

@@ -1,8 +1,8 @@
 //! What several ranks of a job need besides the stages themselves.
 //!
-//! Rank 0 leads: only this rank runs the pipeline, writes the journal and publishes files. The others follow: each
-//! waits for a [`JobOrder`] and does its share. All ranks see the run directory and read their inputs there. An error on
-//! one rank is reported to all, so that all leave the stage together ([`agree`]).
+//! Rank 0 leads: only this rank runs the pipeline, writes the journal and publishes files. The others follow:
+//! each waits for a [`JobOrder`] and does its share. All ranks see the run directory and read their inputs
+//! there. An error on one rank is reported to all, so that all leave the stage together ([`agree`]).
 //!
 //! * [`job`] and [`order`]: what rank 0 asks of the others.
 //! * [`agreement`], [`rank_load`], [`leases`]: results, loads, and work that a lost rank leaves to others.

@@ -80,9 +80,10 @@ fn gather(communicator: &mut dyn Communicator, load: &RankLoad) -> messaging::Re
 }
 
 impl RankLoads {
-    /// Adds figures to a report: ranks; processor time, bytes of disk and messages of all; the shares of time in which the
-    /// threads of a rank computed and in which it waited for messages (the rest are waits for the disk, for other threads
-    /// and for other processes); the memory of the fullest rank; and the maximum by the mean of what each did.
+    /// Adds figures to a report: ranks; processor time, bytes of disk and messages of all; the shares of time
+    /// in which the threads of a rank computed and in which it waited for messages (the rest are waits for
+    /// the disk, for other threads and for other processes); the memory of the fullest rank; and the maximum
+    /// by the mean of what each did.
     pub(crate) fn report(&self, report: StageReport) -> StageReport {
         let sum = |of: fn(&RankLoad) -> u64| self.0.iter().fold(0, |sum: u64, load| sum.saturating_add(of(load)));
         let most = |of: fn(&RankLoad) -> u64| self.0.iter().map(of).max().unwrap_or(0);

@@ -1,13 +1,15 @@
 //! Watch over the processes of a job, which MPI does not keep: a rank that dies or hangs ends the others.
 //!
-//! Each rank has a thread that replaces a small file in the run directory every second, its *sign of life*, and looks at
-//! other ranks. Rank 0 reads the signs of all ranks and the others that of rank 0, so that a job of n ranks reads 2n files a
-//! second. A rank also looks up the processes of the ranks on its own machine, which shows their end at once. The rank that
-//! finds one lost writes so into its own sign, and ends; the others read that and end too.
+//! Each rank has a thread that replaces a small file in the run directory every second, its *sign of life*,
+//! and looks at other ranks. Rank 0 reads the signs of all ranks and the others that of rank 0, so that a job
+//! of n ranks reads 2n files a second. A rank also looks up the processes of the ranks on its own machine,
+//! which shows their end at once. The rank that finds one lost writes so into its own sign, and ends; the
+//! others read that and end too.
 //!
-//! Signs are compared with their predecessors, never with a clock of another machine. Only time in which the reader made
-//! its own rounds counts as silence of another rank: a job that was suspended as a whole, or whose file system hangs, goes
-//! on. Besides the watch, only `awari status` reads the signs. They stay until the next job of the directory.
+//! Signs are compared with their predecessors, never with a clock of another machine. Only time in which the
+//! reader made its own rounds counts as silence of another rank: a job that was suspended as a whole, or
+//! whose file system hangs, goes on. Besides the watch, only `awari status` reads the signs. They stay until
+//! the next job of the directory.
 
 use super::roster::Roster;
 use disk::{Disk, DiskError, ProcessIdentity, ProcessState, threads};
@@ -32,8 +34,8 @@ struct WatchTimes {
     silence: Duration,
     /// Time after which a process that a signal has stopped is lost.
     stop: Duration,
-    /// Time that a rank which found a loss waits before it ends, for the rank that reports it: a launcher kills all ranks
-    /// when the first ends.
+    /// Time that a rank which found a loss waits before it ends, for the rank that reports it: a launcher
+    /// kills all ranks when the first ends.
     grace: Duration,
 }
 
@@ -133,7 +135,8 @@ impl RankSign {
     }
 }
 
-/// Returns the rank that a job lost, if the signs in its run directory name one. Rank 0 of the job is the process `pid` of `host`.
+/// Returns the rank that a job lost, if the signs in its run directory name one. Rank 0 of the job is the
+/// process `pid` of `host`.
 ///
 /// # Errors
 /// If the signs cannot be listed.
@@ -217,8 +220,8 @@ struct OwnState {
 }
 
 impl RankWatch {
-    /// Starts the watch of a rank. It reads and writes nothing before rank 0 calls [`claim`](Self::claim). When a rank is
-    /// lost, it calls `on_loss`, which should end the process.
+    /// Starts the watch of a rank. It reads and writes nothing before rank 0 calls [`claim`](Self::claim).
+    /// When a rank is lost, it calls `on_loss`, which should end the process.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -262,8 +265,8 @@ impl RankWatch {
         Ok(RankWatch { times, shared, thread: Some(thread) })
     }
 
-    /// Begins to give signs in the run directory. Called by rank 0, once it holds the lock of the directory. The others see
-    /// its first sign before they can leave.
+    /// Begins to give signs in the run directory. Called by rank 0, once it holds the lock of the directory.
+    /// The others see its first sign before they can leave.
     ///
     /// # Errors
     /// If the folder of the signs cannot be made, or old ones not be removed.
@@ -287,8 +290,9 @@ impl RankWatch {
         state.since = now;
     }
 
-    /// Waits until the watch has found a lost rank, for as long as that can take. Call it when communication fails: mostly
-    /// because a rank has died, which the library for messages may notice first, but cannot name.
+    /// Waits until the watch has found a lost rank, for as long as that can take. Call it when communication
+    /// fails: mostly because a rank has died, which the library for messages may notice first, but cannot
+    /// name.
     pub fn wait_for_loss(&self) {
         let now = || self.shared.disk.clock().steady();
         let end = now() + self.times.silence + 3 * self.times.round;

@@ -21,8 +21,8 @@ pub struct RankIdentity {
 pub struct Roster(Vec<RankIdentity>);
 
 impl Roster {
-    /// Exchanges the identities of all ranks. The first message is one of rank 0 that a rank of any release refuses if it
-    /// does not expect it, so that no release waits for another.
+    /// Exchanges the identities of all ranks. The first message is one of rank 0 that a rank of any release
+    /// refuses if it does not expect it, so that no release waits for another.
     ///
     /// # Errors
     /// Those of communication, or if a rank sends anything else.

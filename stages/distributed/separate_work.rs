@@ -1,5 +1,5 @@
-//! Work that the ranks of a job do separately, without sending each other anything. A rank tells all others how its work ended, so
-//! that none goes on for long when another has failed.
+//! Work that the ranks of a job do separately, without sending each other anything. A rank tells all others
+//! how its work ended, so that none goes on for long when another has failed.
 
 use super::RankResult;
 use messaging::{CommunicationError, Communicator};
@@ -15,9 +15,9 @@ const LISTENING_INTERVAL: Duration = Duration::from_millis(10);
 const DONE: &[u8] = &[0];
 const FAILED: &[u8] = &[1];
 
-/// Does the work of this rank, which must call the function that it gets at least every few seconds, in any thread: it keeps the
-/// connection alive, and returns an error if the work of another rank has failed. Returns the result of this rank when all have
-/// ended; the ranks do not yet agree on it.
+/// Does the work of this rank, which must call the function that it gets at least every few seconds, in any
+/// thread: it keeps the connection alive, and returns an error if the work of another rank has failed.
+/// Returns the result of this rank when all have ended; the ranks do not yet agree on it.
 pub(crate) fn separately<T>(
     communicator: &mut dyn Communicator,
     work: impl FnOnce(&(dyn Fn() -> Result<()> + Sync)) -> Result<T>,

@@ -1,8 +1,9 @@
-//! Writing of a file by all ranks: each encodes the blocks of a range of positions and writes them; rank 0 adds header and
-//! index, and publishes the file, which equals that of one machine.
+//! Writing of a file by all ranks: each encodes the blocks of a range of positions and writes them; rank 0
+//! adds header and index, and publishes the file, which equals that of one machine.
 //!
-//! Offsets of compressed blocks are known once all are encoded: until then each rank keeps its blocks in a [`Spool`]. The
-//! file gets its final name when all parts are durable. A rank whose disk fails ends the stage.
+//! Offsets of compressed blocks are known once all are encoded: until then each rank keeps its blocks in a
+//! [`Spool`]. The file gets its final name when all parts are durable. A rank whose disk fails ends the
+//! stage.
 
 use super::agreement::{RankResult, agree};
 use super::job::is_shared;
@@ -159,8 +160,8 @@ impl TeamWriter<'_> {
         appended.map_err(|error| unwritable(self.kind, self.stones, error))
     }
 
-    /// Publishes the file, and returns the digest of its content on rank 0. `appended` tells whether this rank appended the
-    /// values of all its positions, or what prevented it.
+    /// Publishes the file, and returns the digest of its content on rank 0. `appended` tells whether this
+    /// rank appended the values of all its positions, or what prevented it.
     pub(crate) fn finish(
         self,
         appended: Result<()>,

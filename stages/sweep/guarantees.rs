@@ -1,5 +1,5 @@
-//! The stage `sweep:n` by rules that give a board two bounds: what the player to move can force, and to what the opponent
-//! can hold that player.
+//! The stage `sweep:n` by rules that give a board two bounds: what the player to move can force, and to what
+//! the opponent can hold that player.
 //!
 //! All is in memory, two bytes a position for bounds and two for captures. Between passes the stage saves a snapshot of
 //! both bounds; any that narrowing has reached are a start.

@@ -59,8 +59,8 @@ enum PathTarget<'a> {
     Module(usize),
 }
 
-/// The cycles of imports below a root file such as `src/base/game/lib.rs`, as `a.rs -> b.rs -> a.rs` with the names behind each
-/// arrow.
+/// The cycles of imports below a root file such as `src/base/game/lib.rs`, as `a.rs -> b.rs -> a.rs` with the
+/// names behind each arrow.
 pub fn cycles(root: &Path) -> Vec<String> {
     let mut tree = Tree::default();
     tree.add_file(root.to_owned(), root.parent().expect("a file has a folder"), Vec::new(), 0);

@@ -48,8 +48,8 @@ const MAY_USE: [(&str, &str, &str); 22] = [
     ),
 ];
 
-/// Crates that call the operating system, and the crates of the workspace that may use them: `disk` is the only door to files, `server`
-/// the only one to the network, `mpi-messaging` to the other machines of a job.
+/// Crates that call the operating system, and the crates of the workspace that may use them: `disk` is the
+/// only door to files, `server` the only one to the network, `mpi-messaging` to the other machines of a job.
 const DOORS: [(&str, &[&str]); 11] = [
     ("rustix", &["disk"]),
     ("libc", &["disk"]),
@@ -267,7 +267,8 @@ fn add_types(tokens: TokenStream, names: &mut Vec<String>) {
     }
 }
 
-/// Whether a file is Rust of the program, not of the libraries for other programs: these have names and examples of their own.
+/// Whether a file is Rust of the program, not of the libraries for other programs: these have names and
+/// examples of their own.
 fn is_internal(path: &str) -> bool {
     let is_library = ["src/interface/db/", "src/interface/python/"].iter().any(|folder| path.starts_with(folder));
     path.ends_with(".rs") && !is_library
@@ -325,8 +326,21 @@ fn names_say_what_is_inside() {
     }
 }
 
-/// Libraries have `doctest = false`, so that the summary of skipped tests comes last: an example of Rust in a comment would
-/// never be compiled. The few examples of `src/interface/db` are run after the summary.
+/// `cargo fmt` leaves comments alone. Rows of tables, and the help of the command line, which clap wraps, may be
+/// longer.
+#[test]
+fn comments_fit_the_width_of_the_code() {
+    let is_help = |path: &String| path.starts_with("src/interface/cli/args");
+    for path in project_files().into_iter().filter(|path| path.ends_with(".rs") && !is_help(path)) {
+        for (number, line) in read(&root().join(&path)).lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//") && !line.contains("| ");
+            assert!(!is_comment || line.chars().count() <= 120, "{path}:{}: wrap this comment", number + 1);
+        }
+    }
+}
+
+/// Libraries have `doctest = false`, so that the summary of skipped tests comes last: an example of Rust in a
+/// comment would never be compiled. The few examples of `src/interface/db` are run after the summary.
 #[test]
 fn comments_hold_no_rust_examples() {
     for path in project_files().into_iter().filter(|path| is_internal(path)) {

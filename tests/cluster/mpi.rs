@@ -184,8 +184,8 @@ fn processes_build_the_files_of_one_machine() {
             assert!(build.finish(Some(ranks)) == expected, "{positions}, {method}, {ranks} ranks");
             let status = Command::new(awari()).arg("status").arg("--dir").arg(build.run()).output().unwrap();
             let status = String::from_utf8_lossy(&status.stdout).into_owned();
-            // Captures, verification and statistics of large databases, and the stages of the solver: those of bounds of large
-            // databases only, which count for the statistics.
+            // Captures, verification and statistics of large databases, and the stages of the solver: those
+            // of bounds of large databases only, which count for the statistics.
             let set: PositionSet = positions.parse().unwrap();
             let shared: Vec<u32> = (0..=stones).filter(|&stones| set.positions(stones) >= 1 << 16).collect();
             let solved = if has_bounds { shared.iter().map(|n| 3 * n + 2).sum() } else { stones + 1 };

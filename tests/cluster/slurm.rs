@@ -1,5 +1,5 @@
-//! Jobs of a real Slurm, of three nodes on this machine: requeued at their time limit and after kills, cancelled, and resumed
-//! by fewer nodes. Needs `--features mpi`, root, and the packages of Slurm and MUNGE.
+//! Jobs of a real Slurm, of three nodes on this machine: requeued at their time limit and after kills,
+//! cancelled, and resumed by fewer nodes. Needs `--features mpi`, root, and the packages of Slurm and MUNGE.
 
 use super::mpi::{MpiBuild, signal, stderr_of};
 use disk::{ProcessIdentity, ProcessState, RealDisk};
@@ -78,7 +78,8 @@ impl Slurm {
     fn output(&self, program: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new(program);
         command.args(arguments).env("SLURM_CONF", self.path("slurm.conf")).stdin(Stdio::null());
-        // Messages go over TCP, as between machines: where UCX copies from the memory of a process that was killed, it aborts.
+        // Messages go over TCP, as between machines: where UCX copies from the memory of a process that was
+        // killed, it aborts.
         command.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", "lo");
         command.output().unwrap()
     }
@@ -184,8 +185,9 @@ impl<'a> SlurmJob<'a> {
         })
     }
 
-    /// Ends processes, of which the last is a rank, and waits until the job says that it lost that rank. If a stage ends
-    /// just then, the signal by which Slurm ends the other ranks comes first, and the job says that it was stopped.
+    /// Ends processes, of which the last is a rank, and waits until the job says that it lost that rank. If a
+    /// stage ends just then, the signal by which Slurm ends the other ranks comes first, and the job says
+    /// that it was stopped.
     fn lose(&self, processes: &[u32], rank: usize, process: &ProcessIdentity) {
         let before = self.printed().len();
         for &killed in processes.iter().chain([&process.pid]) {
@@ -234,8 +236,8 @@ fn jobs_survive_limits_and_kills() {
     let expected = MpiBuild::new("all", "sweep", 14).finish(None);
     let slurm = Slurm::start();
 
-    // A job with a limit of a minute, so large that it does not end within on a fast machine, and of one rank, so that it does not
-    // disturb.
+    // A job with a limit of a minute, so large that it does not end within on a fast machine, and of one
+    // rank, so that it does not disturb.
     let large = MpiBuild::new("all", "two-bit", 25);
     let limited = SlurmJob::submit(&slurm, &large, 1, |script| {
         let limited = script.replace("--signal=USR1@600", "--signal=USR1@60\n#SBATCH --time=1");

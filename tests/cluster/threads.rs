@@ -83,7 +83,8 @@ fn led_with(
     done.unwrap()
 }
 
-/// The report of a book that ranks build together in a real directory, with the number of ranks that were there at the end.
+/// The report of a book that ranks build together in a real directory, with the number of ranks that were
+/// there at the end.
 fn book_by(ranks: usize, faults: NetworkFaults) -> (Vec<u8>, f64) {
     let place = tests::directory::TestDirectory::new(0);
     let (disk, run) = (disk::RealDisk::default(), place.path("run"));
@@ -245,8 +246,9 @@ fn ranks_build_the_bounds_of_one_machine() {
     }
 }
 
-/// The plan of a job says how many bytes its ranks send: within a third for scores of so few positions. Captures are not sent. Planes of
-/// so few are mostly edges of parts; the planner compares those of more stones with recorded counters.
+/// The plan of a job says how many bytes its ranks send: within a third for scores of so few positions.
+/// Captures are not sent. Planes of so few are mostly edges of parts; the planner compares those of more
+/// stones with recorded counters.
 #[test]
 fn ranks_send_what_is_planned() {
     const STONES: u32 = 11;
@@ -439,8 +441,8 @@ fn one_machine_and_several_resume_each_other() {
     }
 }
 
-/// Scratch files of ranks on disks of their own are used by a job of the same number of ranks, and on one machine by any
-/// number. None is left at the end.
+/// Scratch files of ranks on disks of their own are used by a job of the same number of ranks, and on one
+/// machine by any number. None is left at the end.
 #[test]
 fn ranks_resume_from_directories_of_their_own() {
     const CUTS: u64 = 6;

@@ -42,7 +42,8 @@ impl DisturbedFit {
         disk
     }
 
-    /// Asserts that a run without faults makes the evaluation and leaves nothing to do, and that the databases are whole.
+    /// Asserts that a run without faults makes the evaluation and leaves nothing to do, and that the
+    /// databases are whole.
     fn assert_made(&self, disk: &MemoryDisk, what: &str) {
         self.build.run(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(evaluation(disk) == self.expected, "{what}: other bytes");
@@ -95,7 +96,8 @@ fn an_evaluation_survives_many_deaths() {
     DisturbedFit::new().die_at_operations(6);
 }
 
-/// Each operation that changes a file of the evaluation fails once. The error names the file, and the next run mends it.
+/// Each operation that changes a file of the evaluation fails once. The error names the file, and the next
+/// run mends it.
 #[test]
 fn an_evaluation_names_what_fails() {
     let fit = DisturbedFit::new();

@@ -1,5 +1,5 @@
-//! Builds on a disk in memory that fails, fills up or loses power at an operation, resumed and compared byte for byte with an
-//! undisturbed build; and builds by different settings that make the same files.
+//! Builds on a disk in memory that fails, fills up or loses power at an operation, resumed and compared byte
+//! for byte with an undisturbed build; and builds by different settings that make the same files.
 
 use disk::{Disk, Fault, MemoryDisk, Operation, OperationSet, PlannedFault};
 use pipeline::{Manifest, Orchestrator, RunOptions};

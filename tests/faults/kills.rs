@@ -78,8 +78,8 @@ fn killed_books_go_on_200_times() {
     kill_books(200);
 }
 
-/// Kills a build of a book at evenly spread moments, until it has been killed a number of times. Its reports, which hold
-/// digests of the book, are those of an undisturbed build.
+/// Kills a build of a book at evenly spread moments, until it has been killed a number of times. Its reports,
+/// which hold digests of the book, are those of an undisturbed build.
 fn kill_books(kills: u32) {
     const BOOK: &str = "[build]\nstones = \"0..7\"\n[book]\npositions = 1200\nsearch = \"nodes=500\"\nlook-ahead = 3\n";
     let undisturbed = TestDirectory::new(7);

@@ -1,5 +1,5 @@
-//! Builds with several stages at a time, killed, stopped and resumed, and compared byte for byte with builds that run one
-//! after the other.
+//! Builds with several stages at a time, killed, stopped and resumed, and compared byte for byte with builds
+//! that run one after the other.
 
 use crate::kills::KilledBuild;
 use serde_json::Value;

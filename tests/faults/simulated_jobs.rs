@@ -1,5 +1,6 @@
-//! Seeded jobs of one or several ranks, and of several stages at a time, with disk faults, late messages, lost ranks, clock jumps
-//! and requests to stop. Each ends with the files of an undisturbed build, byte for byte.
+//! Seeded jobs of one or several ranks, and of several stages at a time, with disk faults, late messages,
+//! lost ranks, clock jumps and requests to stop. Each ends with the files of an undisturbed build, byte for
+//! byte.
 //!
 //! `cargo run --release -p tests --bin torture -- --job SEED` runs one of them and prints its faults.
 

@@ -50,8 +50,8 @@ fn every_reader_and_export_gives_the_bounds_of_a_probe_with_more_stones() {
     }
 }
 
-/// Builds databases, and compares what each reader and export gives with what a probe gives: for each number of stones, that
-/// of all positions, or of a sample and of the last.
+/// Builds databases, and compares what each reader and export gives with what a probe gives: for each number
+/// of stones, that of all positions, or of a sample and of the last.
 fn check_build(place: &TestDirectory, rules: &Rules, settings: &str, formats: &[&str], positions_max: u64) {
     place.awari(&format!("run m.toml --set game.rules={} {settings}", rules.name)).is(0);
     for format in formats {

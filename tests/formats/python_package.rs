@@ -1,7 +1,8 @@
 //! The Python package in `src/interface/python`: is installed by pip, and answers as the independent reader does.
 //!
-//! Needs the packages that [`Need::PythonPackages`] names, in the interpreter of [`python`]. The extension is compiled without
-//! optimisation, and the program is the one under test, so that the test takes seconds. It builds without a network.
+//! Needs the packages that [`Need::PythonPackages`] names, in the interpreter of [`python`]. The extension is
+//! compiled without optimisation, and the program is the one under test, so that the test takes seconds. It
+//! builds without a network.
 
 use std::process::Command;
 use tests::directory::{TestDirectory, ended};

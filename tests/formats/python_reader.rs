@@ -1,7 +1,7 @@
 //! The Python reader in `src/interface/python` reads the scores that were written.
 //!
-//! Needs NumPy, and for all of it the packages zstandard and blake3. The interpreter is `python3`, or that of the variable
-//! `AWARI_PYTHON`.
+//! Needs NumPy, and for all of it the packages zstandard and blake3. The interpreter is `python3`, or that of
+//! the variable `AWARI_PYTHON`.
 
 use std::fs;
 use std::process::Command;

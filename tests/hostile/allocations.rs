@@ -137,8 +137,8 @@ fn texts() {
 #[test]
 fn files_of_scores() {
     let seal = |bytes: &mut [u8]| seal_scores(bytes.get_mut(1..).unwrap_or(&mut []));
-    // The disk in memory holds a file twice, and copies it to map it. One decoded block, or the model of one and a strip;
-    // names and messages of errors.
+    // The disk in memory holds a file twice, and copies it to map it. One decoded block, or the model of one
+    // and a strip; names and messages of errors.
     bounded("database", 5, (288 << 10) + (16 << 10), seal, |bytes| {
         let (disk, path) = (MemoryDisk::new(), Path::new("x"));
         disk.put(path, bytes.get(1..).unwrap_or(&[]));

@@ -1,8 +1,8 @@
-//! Small run directories with one or two changed files: a run rebuilds them, or names the damage for the next run to repair;
-//! the oracle and the verifier refuse them.
+//! Small run directories with one or two changed files: a run rebuilds them, or names the damage for the next
+//! run to repair; the oracle and the verifier refuse them.
 //!
-//! Every change is made to single files, which are opened and checked, and some to files of whole runs. `--nocapture` prints
-//! the numbers.
+//! Every change is made to single files, which are opened and checked, and some to files of whole runs.
+//! `--nocapture` prints the numbers.
 
 use check::check_integrity;
 use disk::{Disk, MemoryDisk};
@@ -217,7 +217,8 @@ fn swapped_files(step: usize) {
     counts.show("swap");
 }
 
-/// Returns files with right checksums and the same scores, but of other rules, positions, stones, kind, orientation or range.
+/// Returns files with right checksums and the same scores, but of other rules, positions, stones, kind,
+/// orientation or range.
 fn foreign(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let disk = MemoryDisk::new();
     let path = Path::new("foreign");
@@ -286,8 +287,8 @@ fn files_of_another_codec() {
     }
 }
 
-/// Snapshots with right checksums and random values: a sweep from some would not terminate, and some have lower counts than
-/// there are children.
+/// Snapshots with right checksums and random values: a sweep from some would not terminate, and some have
+/// lower counts than there are children.
 #[test]
 fn snapshots_of_random_values() {
     let mut random = Random::new(7);

@@ -1,6 +1,6 @@
-//! Hostile sessions of `awari engine`: mutated and random lines, huge numbers and lines, bytes that are no text, the end of stdin
-//! anywhere, and databases that are damaged meanwhile. Every `go` gets one `bestmove`, which is legal, and the engine ends by
-//! itself with exit code 0.
+//! Hostile sessions of `awari engine`: mutated and random lines, huge numbers and lines, bytes that are no
+//! text, the end of stdin anywhere, and databases that are damaged meanwhile. Every `go` gets one `bestmove`,
+//! which is legal, and the engine ends by itself with exit code 0.
 
 use game::Rules;
 use game::notation::MoveText;

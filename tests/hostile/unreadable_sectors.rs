@@ -1,5 +1,5 @@
-//! Unreadable sectors on a real file system: the backing file of a loop device is cut, so that reads of some blocks of a
-//! database fail (EIO). Part of the slow tier.
+//! Unreadable sectors on a real file system: the backing file of a loop device is cut, so that reads of some
+//! blocks of a database fail (EIO). Part of the slow tier.
 //!
 //! cargo test -p tests --test hostile unreadable -- --ignored --nocapture
 
@@ -25,8 +25,8 @@ const MOUNT: &str = "set -e; mkdir -p run/databases; if mountpoint -q run/databa
     mount -o loop image run/databases
     echo 0 > /sys/fs/ext4/$(basename $(findmnt -no SOURCE run/databases))/reserved_clusters";
 
-/// Moves a third of the file to blocks behind those of all others, and cuts the device there. The third is a hole first;
-/// everything else that is free is filled, so that only the blocks of `high` are left for it.
+/// Moves a third of the file to blocks behind those of all others, and cuts the device there. The third is a
+/// hole first; everything else that is free is filled, so that only the blocks of `high` are left for it.
 const CUT: &str = "set -e; cd run/databases; file=11.awari; cp $file ../whole; third=$(($(stat -c %s $file) / 4096 / 3))
     fallocate -l 20M low; head -c 2M /dev/zero > high; sync
     fallocate -p -o $((third*4096)) -l $((third*4096)) $file; sync

@@ -347,8 +347,8 @@ impl<'a> Browser<'a> {
         serde_json::from_value(self.script(script).await).unwrap()
     }
 
-    /// The address, what describes the shown position, and the choices of the user. (The graph and the marks of errors depend on
-    /// the positions that were shown before.)
+    /// The address, what describes the shown position, and the choices of the user. (The graph and the marks
+    /// of errors depend on the positions that were shown before.)
     pub(crate) async fn snapshot(&self) -> Value {
         let script = "const byId = (id) => document.getElementById(id);
             return [location.search, ...['board', 'banner', 'evaluation', 'line', 'moves', 'histogram'].map((id) => byId(id).innerText),
@@ -382,9 +382,9 @@ impl<'a> Browser<'a> {
         entries.as_array().unwrap().clone()
     }
 
-    /// Plays the game on the page to its end, with random and best moves of South, by clicks and keys. Then repeats its moves
-    /// from the start, and asserts that all are legal and that the page announces the right result. `what` describes the
-    /// game in a failure.
+    /// Plays the game on the page to its end, with random and best moves of South, by clicks and keys. Then
+    /// repeats its moves from the start, and asserts that all are legal and that the page announces the right
+    /// result. `what` describes the game in a failure.
     pub(crate) async fn played_game(&self, mut game: Game, random: &mut Random, what: &str) -> Game {
         while !self.text("#banner").await.starts_with("The game is over") {
             let pit = *random.pick(&self.playable().await);
@@ -416,8 +416,9 @@ impl<'a> Browser<'a> {
         game
     }
 
-    /// Asserts that the browser logged no error or warning, and sent requests only to the server. Deliberate mistakes are logged
-    /// as refused with 400. Chromium also logs errors of its own pages, such as that of a new tab when scripts are switched off.
+    /// Asserts that the browser logged no error or warning, and sent requests only to the server. Deliberate
+    /// mistakes are logged as refused with 400. Chromium also logs errors of its own pages, such as that of a
+    /// new tab when scripts are switched off.
     async fn is_blameless(&self) {
         for entry in self.log("browser").await {
             let message = entry["message"].as_str().unwrap();

@@ -1,7 +1,7 @@
 //! A script that finds faults in the layout of a page.
 
-/// A script that returns faults: elements that are wider than the window, overlap, are cut off or are too small to touch, and
-/// text of low contrast (WCAG 2.2, 1.4.3 and 2.5.8).
+/// A script that returns faults: elements that are wider than the window, overlap, are cut off or are too
+/// small to touch, and text of low contrast (WCAG 2.2, 1.4.3 and 2.5.8).
 pub(crate) const FAULTS: &str = r#"
 const faults = [];
 const name = (one) => `${one.tagName} ${one.id || one.className || ""} ${one.textContent.slice(0, 20)}`;

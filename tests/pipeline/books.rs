@@ -65,7 +65,8 @@ fn books_have_the_rules_of_their_databases() {
         .says(&["book.positions", "two bounds"]);
 }
 
-/// A book of several roots, given at once or one after the other, at the same number of positions; the engine plays from each.
+/// A book of several roots, given at once or one after the other, at the same number of positions; the engine
+/// plays from each.
 #[test]
 fn a_book_has_several_roots() {
     let place = TestDirectory::built(2);
@@ -97,8 +98,8 @@ fn a_book_has_several_roots() {
     }
 }
 
-/// A book begins with all openings of some moves, by a command or by a manifest; also if it was interrupted before they were
-/// all entered.
+/// A book begins with all openings of some moves, by a command or by a manifest; also if it was interrupted
+/// before they were all entered.
 #[test]
 fn a_book_begins_with_openings() {
     let place = TestDirectory::new(4);
@@ -179,8 +180,8 @@ impl ExactScores for NoDatabases {
     }
 }
 
-/// Searches of a book give the same results again, all or some of them; but not by time, without the databases that they used,
-/// or by another program.
+/// Searches of a book give the same results again, all or some of them; but not by time, without the
+/// databases that they used, or by another program.
 #[test]
 fn searches_are_repeated() {
     let place = TestDirectory::built(3);

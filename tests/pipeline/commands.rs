@@ -360,7 +360,8 @@ fn read_bytes(directory: &Path, stage: &str) -> u64 {
     number[..number.find(|it: char| !it.is_ascii_digit()).unwrap()].parse().unwrap()
 }
 
-/// Where databases do not fit the memory, verification by sample reads each of them about once, not a block for each position.
+/// Where databases do not fit the memory, verification by sample reads each of them about once, not a block
+/// for each position.
 #[test]
 fn verification_reads_in_the_order_of_the_files() {
     let place = TestDirectory::new(16);

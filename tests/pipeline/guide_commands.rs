@@ -1,5 +1,5 @@
-//! Every command that the README and the guide show: in a block `sh`, it is run by a test, or the line ends with a comment
-//! that begins with `# needs`.
+//! Every command that the README and the guide show: in a block `sh`, it is run by a test, or the line ends
+//! with a comment that begins with `# needs`.
 //!
 //! Commands of CI are in its scripts. The slow tier runs all others, chapter by chapter.
 
@@ -25,8 +25,8 @@ const TORTURE: &str = "target/release/torture";
 /// Files of commands that CI runs.
 const CI_FILES: [&str; 2] = [".ci/run", ".github/workflows/ci.yml"];
 
-/// Chapters that need the 18 stones of `manifests/small.toml`: a build long enough to kill, and a stage of 18 stones. The
-/// others build 12.
+/// Chapters that need the 18 stones of `manifests/small.toml`: a build long enough to kill, and a stage of 18
+/// stones. The others build 12.
 const WITH_EIGHTEEN_STONES: [&str; 2] = ["tutorial.md", "methods.md"];
 
 /// A command of a chapter.

@@ -168,7 +168,8 @@ fn example(desk: &Desk, line: &str) {
     }
 }
 
-/// A command that takes seconds: certificates of few stones, plans of a job of fewer, a build of fewer, and a small book.
+/// A command that takes seconds: certificates of few stones, plans of a job of fewer, a build of fewer, and a
+/// small book.
 pub(crate) fn shortened(command: &str) -> String {
     if command.starts_with("awari verify ") && command.ends_with(" --certify") {
         return command.replace(" --stones 0..12", "") + " --stones 0..8";

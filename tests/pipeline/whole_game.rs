@@ -1,5 +1,6 @@
-//! A dress rehearsal of the whole game, 0 to 46 and 48 stones: all of the plumbing at its true size, with positions that
-//! cost nothing. Stages publish a line of text in place of each file, and reserve the space of the true one.
+//! A dress rehearsal of the whole game, 0 to 46 and 48 stones: all of the plumbing at its true size, with
+//! positions that cost nothing. Stages publish a line of text in place of each file, and reserve the space of
+//! the true one.
 
 use check::{CheckError, Databases, Extent, Sample, ScoreSource};
 use disk::{Digest, Disk, DiskError, MemoryDisk, Staged};

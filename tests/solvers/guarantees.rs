@@ -1,5 +1,5 @@
-//! What each player can force at oware, where a repetition gives each player the seeds of a side: against the slow solver,
-//! the certificate, and games that are played to their end.
+//! What each player can force at oware, where a repetition gives each player the seeds of a side: against the
+//! slow solver, the certificate, and games that are played to their end.
 
 use check::{CheckError, Databases, certify_bounds, verify_bounds};
 use disk::{Disk, MemoryDisk};
@@ -93,7 +93,8 @@ fn guarantees_are_certified() {
     }
 }
 
-/// The table of `docs/rules.md`: stones, positions, the share of boards whose bounds are equal, and their mean distance.
+/// The table of `docs/rules.md`: stones, positions, the share of boards whose bounds are equal, and their
+/// mean distance.
 fn documented_shares() -> Vec<(usize, String)> {
     let guide = std::fs::read_to_string(tests::root().join("docs/rules.md")).unwrap();
     let (_, section) = guide.split_once("| stones | positions | exact | mean distance |\n").unwrap();
@@ -201,9 +202,10 @@ fn reply(oracle: &Oracle, game: &Game, by: OpponentPolicy, random: &mut Random) 
 /// The positions that a search of a game visits.
 const NODES: u64 = 500;
 
-/// Plays games from random boards of up to `stones`: moves that keep the lower bound, with the game so far, against opponents of
-/// all kinds. The player gets at least the lower bound of the first board, and of each later one. Where nothing was played before,
-/// the bounds of a search are those of the databases; elsewhere the game may add what a repetition yields.
+/// Plays games from random boards of up to `stones`: moves that keep the lower bound, with the game so far,
+/// against opponents of all kinds. The player gets at least the lower bound of the first board, and of each
+/// later one. Where nothing was played before, the bounds of a search are those of the databases; elsewhere
+/// the game may add what a repetition yields.
 fn guaranteed_games(stones: u32, games: u32) {
     let oracle = built("", stones);
     let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
@@ -266,8 +268,8 @@ fn guaranteed_moves_get_what_databases_of_12_stones_guarantee() {
     guaranteed_games(12, 10_000);
 }
 
-/// Games that begin with moves of any kind, so that positions of the game are in the way of a guarantee. A move that is proved
-/// keeps it all the same, and so do all later ones.
+/// Games that begin with moves of any kind, so that positions of the game are in the way of a guarantee. A
+/// move that is proved keeps it all the same, and so do all later ones.
 #[test]
 fn a_proved_move_keeps_the_guarantee_after_any_moves() {
     const STONES_MAX: u32 = 6;
@@ -399,8 +401,9 @@ fn best(index: &Index, position: usize, same: &[Score], smaller: &[Vec<Score>]) 
     values.max().unwrap_or_else(|| Rules::OWARE.terminal_score(&board))
 }
 
-/// Games in which one player makes guaranteed moves, and the other any. Of the moves that keep what is guaranteed, the first
-/// player makes one that did so in the earliest round: this comes to an end before a position is repeated.
+/// Games in which one player makes guaranteed moves, and the other any. Of the moves that keep what is
+/// guaranteed, the first player makes one that did so in the earliest round: this comes to an end before a
+/// position is repeated.
 #[test]
 fn who_follows_the_lower_bound_gets_it() {
     const STONES_MAX: u32 = 7;

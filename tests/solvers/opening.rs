@@ -222,8 +222,8 @@ fn the_reference_solves_a_game_alike() {
     assert_eq!(score_of(&place, &[1; 12]), i64::from(same[&[1; 12]]));
 }
 
-/// As `reference::solve`, with moves looked up once: rounds in which a position takes the best value of its moves in the
-/// previous round, until nothing changes.
+/// As `reference::solve`, with moves looked up once: rounds in which a position takes the best value of its
+/// moves in the previous round, until nothing changes.
 fn solved_by_reference(stones: u8, smaller: &[HashMap<Pits, i8>]) -> HashMap<Pits, i8> {
     let boards = reference::boards(stones);
     let numbers: HashMap<Pits, u32> = boards.iter().copied().zip(0..).collect();

@@ -1,6 +1,6 @@
-//! The rules of oware against those of OpenSpiel (Lanctot et al. 2019), an implementation by others: legal moves, boards,
-//! stores and ends of random games, move by move. `tests/data/openspiel-oware.txt` holds games that
-//! `openspiel_oware.py`, which explains the format, printed with OpenSpiel 2.0.2.
+//! The rules of oware against those of OpenSpiel (Lanctot et al. 2019), an implementation by others: legal
+//! moves, boards, stores and ends of random games, move by move. `tests/data/openspiel-oware.txt` holds games
+//! that `openspiel_oware.py`, which explains the format, printed with OpenSpiel 2.0.2.
 
 use game::notation::{MoveText, Seats, Side};
 use game::play::{Game, GameEnd};

@@ -1,7 +1,8 @@
 //! The recorded counts and content digests of large databases.
 //!
-//! `data/all-digests.csv` is of all positions, as built by `manifests/frontier.toml`, and `data/all-counts.csv` says how many
-//! of them have each score where no counts are published. `data/reachable-*.csv` are of reachable positions.
+//! `data/all-digests.csv` is of all positions, as built by `manifests/frontier.toml`, and
+//! `data/all-counts.csv` says how many of them have each score where no counts are published.
+//! `data/reachable-*.csv` are of reachable positions.
 
 use check::{Histogram, Published};
 use disk::RealDisk;

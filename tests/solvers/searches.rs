@@ -1,4 +1,5 @@
-//! Searches of every small position, with databases that are made to end below it, and a table that earlier searches have filled.
+//! Searches of every small position, with databases that are made to end below it, and a table that earlier
+//! searches have filled.
 
 use game::reference::{self, ReferenceScores, boards};
 use game::{Board, Rules, Score};
@@ -33,8 +34,9 @@ struct Tally {
     bounded: u64,
 }
 
-/// Searches every position of up to `stones_max` stones, with databases that end at each of `ends(n, position)` stones. One small table
-/// serves all searches, and is full of positions near the opening at the start.
+/// Searches every position of up to `stones_max` stones, with databases that end at each of
+/// `ends(n, position)` stones. One small table serves all searches, and is full of positions near the opening
+/// at the start.
 fn search_all(stones_max: u8, ends: impl Fn(u32, usize) -> Vec<u32>) -> Tally {
     let solved = reference::solve_up_to(stones_max);
     let searcher = Searcher::new(0, Evaluation::default()).unwrap();
@@ -87,8 +89,8 @@ fn every_position_of_5_stones_is_within_its_bounds() {
     assert!(tally.exact > tally.searches / 2 && tally.exact < tally.searches, "{tally:?}");
 }
 
-/// 419,808 searches: all 293,929 positions of 1 to 9 stones, with databases of up to half of the stones, and of all but one; with
-/// 9 stones one of the two.
+/// 419,808 searches: all 293,929 positions of 1 to 9 stones, with databases of up to half of the stones, and
+/// of all but one; with 9 stones one of the two.
 #[test]
 #[ignore = "slow tier: 400,000 searches"]
 fn every_position_of_9_stones_is_within_its_bounds() {

@@ -219,7 +219,8 @@ fn a_wrong_database_below_is_suspected_and_found() {
     scores.iter_mut().filter(|score| **score == 1).for_each(|score| *score = -1);
     place.forge(5, &scores);
     let run = "run m.toml --set build.stones=0..8";
-    // Databases 7 and 8 may be checked side by side, so either is found first; a database that is wrong again was found before.
+    // Databases 7 and 8 may be checked side by side, so either is found first; a database that is wrong again
+    // was found before.
     place.awari(run).is(16).says(&["is damaged", "the next run rebuilds it"]);
     let again = (0..3).map(|_| place.awari(run).is(16)).find(|run| run.err.contains("made again from the same files"));
     again.expect("some database is wrong twice").says(&["databases/05.awari", "awari verify --dir run"]);

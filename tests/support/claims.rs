@@ -1,10 +1,11 @@
 //! A search for other solutions of the equations of scores: claims that rest on each other.
 //!
-//! At a bound k, positions can be claimed as lost by k or more if no capture saves them and all their quiet children are
-//! claimed as won; as won, if a capture does it or one quiet child is claimed as lost; none as both. From one position
-//! claimed as lost though it is not, consequences are followed; where a win could rest on several children, each is
-//! tried (Davis, Logemann & Loveland 1962). So the search is complete, unless it gives up: every other solution has such
-//! a position at some bound, for a win that is none must rest on a loss that is none.
+//! At a bound k, positions can be claimed as lost by k or more if no capture saves them and all their quiet
+//! children are claimed as won; as won, if a capture does it or one quiet child is claimed as lost; none as
+//! both. From one position claimed as lost though it is not, consequences are followed; where a win could
+//! rest on several children, each is tried (Davis, Logemann & Loveland 1962). So the search is complete,
+//! unless it gives up: every other solution has such a position at some bound, for a win that is none must
+//! rest on a loss that is none.
 //!
 //! Claims that support each other are where applying the equations only moves scores further from 0, up to a solution.
 
@@ -126,8 +127,8 @@ impl<'a> Claims<'a> {
         self.equations.capture(at) >= self.bound || self.least[at] >= self.bound
     }
 
-    /// Looks for a solution in which a position is lost by the bound or more. Gives up after `conflicts_max` choices that
-    /// were wrong.
+    /// Looks for a solution in which a position is lost by the bound or more. Gives up after `conflicts_max`
+    /// choices that were wrong.
     pub fn search(&mut self, seed: u32, conflicts_max: usize) -> ClaimOutcome {
         let mut conflicts = 0;
         let mut choices: Vec<ClaimChoice> = Vec::new();

@@ -1,11 +1,12 @@
 //! The equations that the scores of a database satisfy, and their solutions.
 //!
-//! `score(p) = max over moves of (captured - score(child))`, with the scores of smaller databases given: a database that
-//! satisfies all of them is *consistent*. The right scores are the least solution in the order in which 0 is least and
-//! magnitudes grow outward; others exist where moves form cycles, in which positions support each other.
+//! `score(p) = max over moves of (captured - score(child))`, with the scores of smaller databases given: a
+//! database that satisfies all of them is *consistent*. The right scores are the least solution in the order
+//! in which 0 is least and magnitudes grow outward; others exist where moves form cycles, in which positions
+//! support each other.
 //!
-//! Two numbers a position bound all solutions: its value if endless play wins everything for the player to move, and if it
-//! loses everything:
+//! Two numbers a position bound all solutions: its value if endless play wins everything for the player to
+//! move, and if it loses everything:
 //!
 //! ```text
 //! high(p) = max(capture(p), max over quiet moves of -low(child))      from the stones downward
@@ -52,8 +53,8 @@ impl Equations {
         Equations::of(&moves, -(stones as Score), set, stones, smaller)
     }
 
-    /// As [`new`](Equations::new), for other rules: `moves` returns the moves of a position, and a position without moves
-    /// scores `stuck`.
+    /// As [`new`](Equations::new), for other rules: `moves` returns the moves of a position, and a position
+    /// without moves scores `stuck`.
     pub fn of(
         moves: &dyn Fn(&Board) -> Vec<Played>,
         stuck: Score,

@@ -1,5 +1,5 @@
-//! Support of the tests that cross crates: seeded random boards, the program under test, the equations of scores, planted
-//! faults, disturbed builds, and the properties of readers of hostile bytes.
+//! Support of the tests that cross crates: seeded random boards, the program under test, the equations of
+//! scores, planted faults, disturbed builds, and the properties of readers of hostile bytes.
 //!
 //! The tests are in the folders beside this one, a test target each.
 

@@ -1,7 +1,7 @@
 //! Requirements of tests that not every machine meets.
 //!
-//! libtest cannot skip a test at run time. A test returns unless [`Need::is_met`], which prints a line past libtest's capture.
-//! The target `what_was_skipped` checks each need again, and prints the closing summary.
+//! libtest cannot skip a test at run time. A test returns unless [`Need::is_met`], which prints a line past
+//! libtest's capture. The target `what_was_skipped` checks each need again, and prints the closing summary.
 
 use crate::control_group::ControlGroup;
 use disk::FileSystem;

@@ -1,5 +1,5 @@
-//! Analyses over HTTP: streams, limits, clients that leave, full queues, damaged databases; and moves of players beyond the
-//! databases.
+//! Analyses over HTTP: streams, limits, clients that leave, full queues, damaged databases; and moves of
+//! players beyond the databases.
 
 use crate::http::{fits, get, json_of, listening, packed, run, send, site, text_of};
 use crate::oracle::SOLVED;
@@ -268,8 +268,8 @@ fn searches_end_with_their_clients_and_the_server() {
     assert!(rest.contains("event: result"), "{rest}");
 }
 
-/// A database that is damaged while the server runs is an error of the analyses that need it; the server, games and other
-/// requests go on, and so do these analyses once the file is intact again.
+/// A database that is damaged while the server runs is an error of the analyses that need it; the server,
+/// games and other requests go on, and so do these analyses once the file is intact again.
 #[test]
 fn a_database_that_breaks_is_an_error_of_the_request() {
     let place = TestDirectory::built(7);

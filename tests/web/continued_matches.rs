@@ -219,7 +219,8 @@ fn a_full_disk_ends_a_match_with_its_table() {
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
-/// Scripts that start an engine and leave processes behind: one that goes on in its group, and one in a session of its own.
+/// Scripts that start an engine and leave processes behind: one that goes on in its group, and one in a
+/// session of its own.
 const WRAPPERS: [&str; 2] = [
     "#!/bin/sh\nsleep 1000 &\n\"$@\" && sleep 1000\n",
     "#!/bin/sh\nsetsid sh -c 'sleep 1000 & sleep 1000' >/dev/null </dev/null &\n\"$@\"\nexit $?\n",

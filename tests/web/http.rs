@@ -539,8 +539,8 @@ fn resolved<'a>(description: &'a Value, node: &'a Value) -> &'a Value {
     }
 }
 
-/// Whether a value fits a schema, in the subset of JSON Schema that the description uses, and has no other properties. Clients
-/// should expect more, so the description does not forbid them.
+/// Whether a value fits a schema, in the subset of JSON Schema that the description uses, and has no other
+/// properties. Clients should expect more, so the description does not forbid them.
 pub(crate) fn fits(description: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     fits_part(description, schema, value, true)
 }

@@ -1,5 +1,5 @@
-//! A hundred clients that ask for deep analyses, and one that opens thousands of connections: probes of others are still
-//! answered at once, and memory stays within its limit.
+//! A hundred clients that ask for deep analyses, and one that opens thousands of connections: probes of
+//! others are still answered at once, and memory stays within its limit.
 
 use crate::connections::connect_from;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -24,8 +24,8 @@ const HASH_MIB: u64 = 32;
 const OTHERS_PROBES: usize = 500;
 const OTHERS_LIMIT: Duration = Duration::from_millis(50);
 
-/// Keeps asking for the longest analysis until `done`, as the client that a proxy gives this number. Counts refusals and
-/// iterations.
+/// Keeps asking for the longest analysis until `done`, as the client that a proxy gives this number. Counts
+/// refusals and iterations.
 fn keep_asking(address: &str, client: u32, done: &AtomicBool, refused: &AtomicU32, iterations: &AtomicU32) {
     while !done.load(Ordering::Relaxed) {
         let mut stream = TcpStream::connect(address).unwrap();

@@ -210,8 +210,8 @@ fn the_rules_of_a_match_are_those_asked_for() {
     assert!(leads[0] == 0 && leads[1] != 0, "{leads:?}");
 }
 
-/// Engines without databases are set to the rules of the match; one with databases of other rules is refused, and of one that names
-/// no rules the match says so.
+/// Engines without databases are set to the rules of the match; one with databases of other rules is refused,
+/// and of one that names no rules the match says so.
 #[test]
 fn engines_play_by_the_rules_of_the_match() {
     let place = TestDirectory::built(1);

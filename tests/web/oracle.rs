@@ -136,8 +136,9 @@ fn missing_databases_are_named() {
     assert_eq!((lost.score, lost.source), (Bounds::exact(-24), AnswerSource::Rules));
 }
 
-/// Beyond the databases, bounds contain the right score, and many are exact; also if a database in the middle is missing. What is
-/// not proved has an estimate within the bounds. An answer does not depend on those before it.
+/// Beyond the databases, bounds contain the right score, and many are exact; also if a database in the middle
+/// is missing. What is not proved has an estimate within the bounds. An answer does not depend on those
+/// before it.
 #[test]
 fn bounds_beyond_the_databases_are_correct() {
     for missing in [None, Some(2), Some(6)] {
@@ -207,8 +208,8 @@ fn is_over(pits: [u8; 12]) -> bool {
     !reference::moves(pits).iter().any(|one| matches!(one, reference::ReferenceMove::Legal { .. }))
 }
 
-/// Every principal line, replayed by the slow rules: only best moves, and no position twice while anything is at stake. It ends
-/// with the game.
+/// Every principal line, replayed by the slow rules: only best moves, and no position twice while anything is
+/// at stake. It ends with the game.
 #[test]
 fn principal_lines_reach_the_score() {
     let disk = MemoryDisk::new();
@@ -240,8 +241,8 @@ fn principal_lines_reach_the_score() {
     assert_eq!((short.moves.len(), short.end), (2, LineEnd::CutOff));
 }
 
-/// Without some of the databases, lines have only best moves as well. They end where the next move is not proved, or after a number
-/// of searches that takes no time that a person notices.
+/// Without some of the databases, lines have only best moves as well. They end where the next move is not
+/// proved, or after a number of searches that takes no time that a person notices.
 #[test]
 fn lines_without_databases_end_early() {
     let (mut ends, mut searches_max) = ([0; 4], 0);
@@ -313,8 +314,8 @@ fn contradicts(forged: &[ReferenceScores], pits: [u8; 12]) -> bool {
     values.max().is_some_and(|best| best != forged[usize::from(stones)][&pits])
 }
 
-/// Wrong scores with right checksums: an answer is refused exactly if its position or a child contradicts its own moves. With
-/// few wrong scores no wrong value is returned; many can support each other.
+/// Wrong scores with right checksums: an answer is refused exactly if its position or a child contradicts its
+/// own moves. With few wrong scores no wrong value is returned; many can support each other.
 #[test]
 fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
     for (one_in, step, codec) in [(300, 1, Codec::Packed), (20, 5, Codec::Packed), (2, 5, Codec::Zstd)] {

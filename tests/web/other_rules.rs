@@ -87,8 +87,8 @@ fn spaced(pits: &[u8; 12]) -> String {
     pits.map(|pit| pit.to_string()).join("+")
 }
 
-/// The stones that the players of an exact line get, for the player to move at its begin, are the score. A line may end where
-/// the player to move has stones, but no legal move.
+/// The stones that the players of an exact line get, for the player to move at its begin, are the score. A
+/// line may end where the player to move has stones, but no legal move.
 #[test]
 fn lines_reach_the_score_by_all_rules() {
     lines_reach_the_score(7);
@@ -134,7 +134,8 @@ fn lines_reach_the_score(step: usize) {
     }
 }
 
-/// Boards of 5 and 6 stones with databases of up to 4: the bounds of positions and moves hold what the slow solver says.
+/// Boards of 5 and 6 stones with databases of up to 4: the bounds of positions and moves hold what the slow
+/// solver says.
 #[test]
 fn answers_beyond_the_databases_hold_the_truth() {
     for rules in [Rules::WARI, Rules::SLAM_ILLEGAL_OWN_SIDE, Rules::OWARE] {
@@ -195,8 +196,9 @@ fn analyses_beyond_the_databases_follow_the_rules() {
     }
 }
 
-/// Perfect players of a site of oware know the game so far, and search where the bounds of a board differ: against random moves
-/// they get more than the lower bounds of the first positions guarantee, and hardly ever less.
+/// Perfect players of a site of oware know the game so far, and search where the bounds of a board differ:
+/// against random moves they get more than the lower bounds of the first positions guarantee, and hardly ever
+/// less.
 #[test]
 fn players_of_a_site_get_more_than_the_databases_guarantee() {
     let (site, truth) = (site(&Rules::OWARE, 6), ReferenceTruth::new(&Rules::OWARE, 6));

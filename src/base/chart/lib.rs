@@ -1,8 +1,8 @@
 //! Charts and diagrams as SVG.
 //!
-//! A [`Picture`] is text that grows by elements. A [`Frame`] is the area of a chart in it, with its axes. Elements take
-//! attributes, such as `class="grid"`; the classes `right` and `middle` (anchors of text), `grid` and `axis` have a look of
-//! their own, which a page may replace.
+//! A [`Picture`] is text that grows by elements. A [`Frame`] is the area of a chart in it, with its axes.
+//! Elements take attributes, such as `class="grid"`; the classes `right` and `middle` (anchors of text),
+//! `grid` and `axis` have a look of their own, which a page may replace.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -199,8 +199,8 @@ impl Drop for RunningJob<'_> {
     }
 }
 
-/// The readers of a disk, as many as there are queues for reads, started with the first read. They end with the disk and
-/// its files.
+/// The readers of a disk, as many as there are queues for reads, started with the first read. They end with
+/// the disk and its files.
 #[derive(Default)]
 pub(crate) struct ReaderThreads {
     jobs: OnceLock<Sender<Arc<ReadJob>>>,

@@ -4,7 +4,8 @@ use crate::map::bytes_of;
 use std::fmt;
 use std::str::FromStr;
 
-/// A digest, of 32 bytes: BLAKE3, or another of an intermediate file. Prints as 64 lower-case hexadecimal digits, and parses from them; with the feature `build` it serializes so.
+/// A digest, of 32 bytes: BLAKE3, or another of an intermediate file. Prints as 64 lower-case hexadecimal
+/// digits, and parses from them; with the feature `build` it serializes so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -21,7 +22,8 @@ impl Digest {
     #[cfg(feature = "build")]
     const PARALLEL_BYTES_MIN: usize = 128 << 10;
 
-    /// The BLAKE3 digest of some bytes; with the feature `build` on all threads of the current rayon pool if there are many.
+    /// The BLAKE3 digest of some bytes; with the feature `build` on all threads of the current rayon pool if
+    /// there are many.
     pub fn of(bytes: &[u8]) -> Self {
         #[cfg(feature = "build")]
         if bytes.len() >= Self::PARALLEL_BYTES_MIN {

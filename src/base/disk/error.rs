@@ -199,8 +199,8 @@ impl DiskError {
         }
     }
 
-    /// Whether the file may be as expected, but this process cannot read it: for want of permission, by a limit, or because
-    /// the medium fails.
+    /// Whether the file may be as expected, but this process cannot read it: for want of permission, by a
+    /// limit, or because the medium fails.
     pub fn is_of_system(&self) -> bool {
         let is_refused = match self {
             DiskError::PermissionDenied { .. } => true,
@@ -245,8 +245,8 @@ impl DiskError {
     }
 }
 
-/// Whether the file system of a path, which may not exist itself, counts its inodes and has none left, but space. The file that
-/// failed, or the directory that was made for it, may have given one back.
+/// Whether the file system of a path, which may not exist itself, counts its inodes and has none left, but
+/// space. The file that failed, or the directory that was made for it, may have given one back.
 fn has_no_inode(path: &Path) -> bool {
     let folders =
         path.ancestors().skip(1).map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });

@@ -80,7 +80,8 @@ pub trait Disk: Send + Sync {
     /// [`DiskError::TooLarge`] if it has more than `bytes_max` bytes, so that an unexpected file cannot exhaust memory.
     fn read(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError>;
 
-    /// As [`read`](Self::read), for a path given by the user, which may also be a pipe: `/dev/stdin`, `<(...)` in a shell.
+    /// As [`read`](Self::read), for a path given by the user, which may also be a pipe: `/dev/stdin`,
+    /// `<(...)` in a shell.
     fn read_given(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, DiskError> {
         self.read(path, bytes_max)
     }
@@ -141,8 +142,8 @@ pub trait Disk: Send + Sync {
         Ok(self.bytes(path)?.unwrap_or(0))
     }
 
-    /// The time at which a file was last written, since 1970, by the clock of its file system. `None` if it is absent, or
-    /// the disk keeps no times.
+    /// The time at which a file was last written, since 1970, by the clock of its file system. `None` if it
+    /// is absent, or the disk keeps no times.
     fn modified(&self, path: &Path) -> Result<Option<Duration>, DiskError>;
 
     /// Checks that a path is unused or a regular file: output to a path given by the user must not replace anything

@@ -1,7 +1,8 @@
 //! The end of another program with all processes that it has started.
 //!
-//! A guard is a process that starts one program, shares its stdin with it, and calls [`guard_descendants`] first. Processes
-//! whose parent has ended then become children of the guard, whatever group or session they have chosen.
+//! A guard is a process that starts one program, shares its stdin with it, and calls [`guard_descendants`]
+//! first. Processes whose parent has ended then become children of the guard, whatever group or session they
+//! have chosen.
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;

@@ -41,9 +41,9 @@ const SECTOR_BYTES: u64 = 512;
 
 /// The file system of the operating system. Clones share buffers and traffic; a process needs one.
 ///
-/// Large reads and writes bypass the page cache where the file system allows it, and go through `io_uring` where [`Io`]
-/// and the kernel allow it. Buffers take at most [`POOL_BYTES_MAX`](crate::POOL_BYTES_MAX), and 1 MiB for each thread beyond
-/// four, once they are used.
+/// Large reads and writes bypass the page cache where the file system allows it, and go through `io_uring`
+/// where [`Io`] and the kernel allow it. Buffers take at most [`POOL_BYTES_MAX`](crate::POOL_BYTES_MAX), and
+/// 1 MiB for each thread beyond four, once they are used.
 #[derive(Clone, Default)]
 pub struct RealDisk {
     pub(crate) pool: Arc<Pool>,
@@ -84,7 +84,8 @@ impl RealDisk {
     /// Opens or creates a file at a path given by the user, to append records to it.
     ///
     /// # Errors
-    /// [`DiskError::NoDirectory`] if its directory is absent; [`DiskError::Locked`] if another process appends to it; [`DiskError::Io`] if the target is refused.
+    /// [`DiskError::NoDirectory`] if its directory is absent; [`DiskError::Locked`] if another process
+    /// appends to it; [`DiskError::Io`] if the target is refused.
     pub fn records(&self, path: &Path) -> Result<RecordFile, DiskError> {
         RecordFile::open(path)
     }

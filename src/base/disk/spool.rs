@@ -10,7 +10,8 @@ const PIECE_BYTES: usize = 4 << 20;
 /// Bytes of a segment. Its space is reserved when it is created.
 const SEGMENT_BYTES: u64 = 64 << 20;
 
-/// Bytes that one process appends, in unnamed files, and passes on in order when all are there. The first few stay in memory.
+/// Bytes that one process appends, in unnamed files, and passes on in order when all are there. The first few
+/// stay in memory.
 pub struct Spool<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
@@ -34,8 +35,8 @@ impl<'d> Spool<'d> {
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`DiskError::NoSpace`] with what is needed and free, or what the operating system says; the spool can then only be
-    /// dropped.
+    /// [`DiskError::NoSpace`] with what is needed and free, or what the operating system says; the spool can
+    /// then only be dropped.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), DiskError> {
         while !bytes.is_empty() {
             let (now, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.pending.len()));

@@ -1,8 +1,8 @@
 //! Threads that start, or cannot be started, but do not end the process.
 //!
-//! The standard library panics in a new thread that cannot map its signal stack. So a thread is started only if there is
-//! address space for it, and its starter waits until it has its stacks: otherwise the starter itself, or the same check for
-//! the next thread, could take that space.
+//! The standard library panics in a new thread that cannot map its signal stack. So a thread is started only
+//! if there is address space for it, and its starter waits until it has its stacks: otherwise the starter
+//! itself, or the same check for the next thread, could take that space.
 
 use memmap2::MmapOptions;
 use std::io;

@@ -1,7 +1,7 @@
 //! What some work uses of the processor and of the drive, where a process does several things at a time.
 //!
-//! Work is charged to an account by the threads that do it: a thread charges one account at a time, and work that other threads do for
-//! it is charged by passing the account on.
+//! Work is charged to an account by the threads that do it: a thread charges one account at a time, and work
+//! that other threads do for it is charged by passing the account on.
 
 use crate::traffic::{Traffic, TrafficCounter};
 use rustix::thread::{Pid, gettid};
@@ -122,7 +122,8 @@ mod tests {
         }
     }
 
-    /// Time and traffic are charged to the account of the work, also by threads that have not ended, and to one account only.
+    /// Time and traffic are charged to the account of the work, also by threads that have not ended, and to
+    /// one account only.
     #[test]
     fn work_is_charged() {
         let (outer, inner) = (Arc::new(Usage::default()), Arc::new(Usage::default()));

@@ -237,7 +237,8 @@ impl Rules {
     }
 }
 
-/// By origin and pit: which stone of a sowing falls there first, the first one being 1. None falls into the origin: `u8::MAX`.
+/// By origin and pit: which stone of a sowing falls there first, the first one being 1. None falls into the
+/// origin: `u8::MAX`.
 const DISTANCES: [[u8; 12]; 6] = distances();
 
 const fn distances() -> [[u8; 12]; 6] {

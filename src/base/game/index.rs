@@ -1,11 +1,11 @@
 //! The index: the numbering of positions by slab, row and column.
 //!
-//! Slab m contains the n-stone positions whose mover has m stones: the product of the mover's halves with m stones and
-//! the opponent's with n - m. In [`Orientation::MoverMajor`] the mover's half is the row, in
-//! [`Orientation::OpponentMajor`] the opponent's is; one slab is the transpose of the other, so slabs have the same
-//! offsets in both. [`PositionSet::Reachable`] omits the opponent's halves without an empty pit; the index of all stones
-//! of the game (48) then has one more position, the opening, after all slabs. The methods of the engines solve the slabs;
-//! the score of the opening, which no move leads to, follows from them.
+//! Slab m contains the n-stone positions whose mover has m stones: the product of the mover's halves with m
+//! stones and the opponent's with n - m. In [`Orientation::MoverMajor`] the mover's half is the row, in
+//! [`Orientation::OpponentMajor`] the opponent's is; one slab is the transpose of the other, so slabs have
+//! the same offsets in both. [`PositionSet::Reachable`] omits the opponent's halves without an empty pit; the
+//! index of all stones of the game (48) then has one more position, the opening, after all slabs. The methods
+//! of the engines solve the slabs; the score of the opening, which no move leads to, follows from them.
 
 use crate::{Board, Half, Halves, Opening, Rules, STONES_MAX, Score, binomial};
 use std::fmt;

@@ -195,8 +195,8 @@ impl Game {
         outcome(lead + now.seats.side.lead(rest), GameEnd::Repeats { from })
     }
 
-    /// Describes the result of the game with the stones of both players: `South wins 33 to 15`, `a draw, 24 to 24`; `None` while
-    /// it is not over.
+    /// Describes the result of the game with the stones of both players: `South wins 33 to 15`,
+    /// `a draw, 24 to 24`; `None` while it is not over.
     pub fn result_text(&self) -> Option<String> {
         let shares = self.final_shares()?;
         let [most, least] =
@@ -209,7 +209,8 @@ impl Game {
         Some(format!("{how} {most} to {least}"))
     }
 
-    /// Returns the result as transcripts write it, South first: `1-0`, `0-1`, `1/2-1/2`, or `*` while the game is not over.
+    /// Returns the result as transcripts write it, South first: `1-0`, `0-1`, `1/2-1/2`, or `*` while the
+    /// game is not over.
     pub fn result_mark(&self) -> &'static str {
         match self.outcome().map(|outcome| outcome.lead.cmp(&0)) {
             None => "*",
@@ -219,8 +220,8 @@ impl Game {
         }
     }
 
-    /// Returns what South and North have at the end, with the stones that remain on the board; `None` while the game is not
-    /// over.
+    /// Returns what South and North have at the end, with the stones that remain on the board; `None` while
+    /// the game is not over.
     pub fn final_shares(&self) -> Option<[FinalShare; 2]> {
         let Seats { south_store, north_store, .. } = self.now().seats;
         let all = i32::from(south_store) + i32::from(north_store) + self.now().board.stones() as i32;
@@ -341,8 +342,8 @@ mod tests {
         assert_eq!(game.outcome(), Some(GameOutcome { lead: 10, end: GameEnd::CannotMove(Side::North) }));
     }
 
-    /// North has no stones, and no move of South gives it any. South keeps its row by all rules: where the stones go to the
-    /// opponent of a player who cannot move, by one more move.
+    /// North has no stones, and no move of South gives it any. South keeps its row by all rules: where the
+    /// stones go to the opponent of a player who cannot move, by one more move.
     #[test]
     fn a_side_that_cannot_feed_keeps_its_row() {
         for (position, side) in

@@ -1,9 +1,9 @@
 //! The slow twin: the rules from their text alone, for tests only.
 //!
 //! This module uses nothing else of the crate but the parameters of the rules, so only an error made in both
-//! implementations escapes the tests. Where the fast code turns the board after each move and numbers halves, this module
-//! keeps an absolute board of twelve pits with a side to move, sows stone by stone, and lists positions by recursion.
-//! Text: Lincke 2002, appendix A; Romein & Bal 2002, section 2:
+//! implementations escapes the tests. Where the fast code turns the board after each move and numbers halves,
+//! this module keeps an absolute board of twelve pits with a side to move, sows stone by stone, and lists
+//! positions by recursion. Text: Lincke 2002, appendix A; Romein & Bal 2002, section 2:
 //!
 //! * A move takes all stones of a non-empty pit of the player's own side and drops them one by one, counter-clockwise,
 //!   starting with the next pit; a pit that held twelve or more is skipped.
@@ -20,8 +20,8 @@
 //! * *Illegal*: it may not be made, not even by a player without another move, who then cannot move.
 //! * *Leave first* and *leave last*: the stones of the pit captured first, or last, stay.
 //!
-//! A player who cannot move may keep the stones on the own side, as may the opponent, instead of losing all. By such rules a
-//! player who can give an opponent without stones none cannot move.
+//! A player who cannot move may keep the stones on the own side, as may the opponent, instead of losing all.
+//! By such rules a player who can give an opponent without stones none cannot move.
 //!
 //! Functions whose names end in `_by` take the rules; the others are of awari. Positions are [`Pits`], the mover's six
 //! first.
@@ -328,7 +328,8 @@ pub struct ReferenceBounds {
     pub high: ReferenceScores,
 }
 
-/// The bounds of all positions with `stones` stones, where a repetition has no fixed value; `smaller[k]` has those with k.
+/// The bounds of all positions with `stones` stones, where a repetition has no fixed value; `smaller[k]` has
+/// those with k.
 ///
 /// The k-th round computes the value of a shortened game: play stops after k moves without a capture, and the player
 /// whose guarantee is computed loses all stones on the board. A player who can force a gain at all can force it in a

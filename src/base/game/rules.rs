@@ -10,9 +10,9 @@ use std::ops::Range;
 
 /// The parameters of sowing games of this family, and the identity of a database.
 ///
-/// The rest is fixed: sowing is counter-clockwise and skips the origin of a lap; a move that captures nothing and leaves
-/// the opponent without stones is illegal unless no legal move leaves it some (the duty to feed; see [`RestOwner`] for what
-/// happens then).
+/// The rest is fixed: sowing is counter-clockwise and skips the origin of a lap; a move that captures nothing
+/// and leaves the opponent without stones is illegal unless no legal move leaves it some (the duty to feed;
+/// see [`RestOwner`] for what happens then).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// The name that manifests and file headers carry.
@@ -49,8 +49,8 @@ pub enum Slam {
 /// Who gets the stones on the board when the player to move cannot move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RestOwner {
-    /// The opponent of the player to move. A player who can give an opponent without stones none makes any move; the opponent
-    /// then cannot move.
+    /// The opponent of the player to move. A player who can give an opponent without stones none makes any
+    /// move; the opponent then cannot move.
     Opponent,
     /// Each player gets the stones on the own side. A player who can give an opponent without stones none cannot move.
     OwnSide,
@@ -165,9 +165,9 @@ impl Rules {
         Rules::KNOWN.into_iter().find(|rules| rules.name == name)
     }
 
-    /// Whether a board has a score. Where a repetition gives each player the stones on the own side, what it yields depends on
-    /// where it happens, and a board has two bounds: what the player to move can force, and to what the opponent can hold
-    /// that player.
+    /// Whether a board has a score. Where a repetition gives each player the stones on the own side, what it
+    /// yields depends on where it happens, and a board has two bounds: what the player to move can force, and
+    /// to what the opponent can hold that player.
     pub const fn has_scores(&self) -> bool {
         matches!(self.repetition, RepetitionRule::Split)
     }
@@ -228,9 +228,9 @@ impl Rules {
         }
     }
 
-    /// Removes the stones that a sowing captures from the opponent's half after it, `half`; `last` is the opponent's pit
-    /// in which the last stone fell. Of an illegal slam all stones are removed. Returns the effect, and the number of
-    /// captured stones.
+    /// Removes the stones that a sowing captures from the opponent's half after it, `half`; `last` is the
+    /// opponent's pit in which the last stone fell. Of an illegal slam all stones are removed. Returns the
+    /// effect, and the number of captured stones.
     #[inline]
     pub(crate) fn capture(&self, half: &mut Half, last: Option<usize>) -> (SowEffect, u8) {
         let mut captured = 0;

@@ -90,8 +90,9 @@ impl SowClass {
         }
     }
 
-    /// The fewest stones of a mover who has a move of the class, if it [occurs](Self::occurs). They are in the last pit;
-    /// from there, six stones cross in each lap, and five go to the other pits between two laps.
+    /// The fewest stones of a mover who has a move of the class, if it [occurs](Self::occurs). They are in
+    /// the last pit; from there, six stones cross in each lap, and five go to the other pits between two
+    /// laps.
     pub const fn stones_min(self) -> Option<u32> {
         if !self.occurs() {
             return None;

@@ -150,8 +150,8 @@ impl Transcript {
         }
     }
 
-    /// Returns the games of a text, one after the other, up to the first mistake. Each ends with its result, or before the tags
-    /// of the next.
+    /// Returns the games of a text, one after the other, up to the first mistake. Each ends with its result,
+    /// or before the tags of the next.
     pub fn games(rules: Rules, text: &str) -> Transcripts<'_> {
         Transcripts { reader: TranscriptReader::new(text), rules: Some(rules), number: 0 }
     }
@@ -433,8 +433,8 @@ pub fn is_moves(word: &str) -> bool {
     rest.is_empty()
 }
 
-/// A move as written: its pit, and optionally the stones sown and captured, as in `F`, `f4` or `B5x2`. Marks such as `!` and `?!`
-/// may follow it.
+/// A move as written: its pit, and optionally the stones sown and captured, as in `F`, `f4` or `B5x2`. Marks
+/// such as `!` and `?!` may follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenMove<'a> {
     text: &'a str,

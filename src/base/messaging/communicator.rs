@@ -35,8 +35,8 @@ pub trait Communicator: Send {
     /// If the rank has left, or is silent for too long.
     fn receive(&mut self, from: usize) -> Result<Vec<u8>>;
 
-    /// Returns the next message from a rank, or `None` if none has arrived. Other transfers make progress meanwhile. A rank
-    /// may be silent for any time.
+    /// Returns the next message from a rank, or `None` if none has arrived. Other transfers make progress
+    /// meanwhile. A rank may be silent for any time.
     ///
     /// # Errors
     /// If the rank has left.

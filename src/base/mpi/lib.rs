@@ -335,8 +335,9 @@ impl Pause {
     fn take(&mut self, moved: bool) {
         const SPINS: u32 = 100;
         const YIELDS: u32 = 20;
-        /// The first sleeps, how many have the same length, and how often it is doubled: to about a millisecond. A rank that
-        /// sleeps for much of the time that it has waited delays all that wait for it.
+        /// The first sleeps, how many have the same length, and how often it is doubled: to about a
+        /// millisecond. A rank that sleeps for much of the time that it has waited delays all that wait for
+        /// it.
         const SLEEP: Duration = Duration::from_micros(20);
         const ALIKE: u32 = 16;
         const DOUBLINGS: u32 = 6;

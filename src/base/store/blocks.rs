@@ -188,8 +188,8 @@ impl<S: BlockSink> BlockWriter<S> {
 
     /// The next blocks to be encoded together, where this many values are there.
     fn batch(&self, values: usize) -> BlockBatch {
-        // A few for each thread, and more of a long portion, since threads wait for each other at the end of each batch. A
-        // single thread encodes one block at a time: longer portions then need not be copied.
+        // A few for each thread, and more of a long portion, since threads wait for each other at the end of
+        // each batch. A single thread encodes one block at a time: longer portions then need not be copied.
         let block = BLOCK_POSITIONS as u64;
         let positions_max = match threads::count() as u64 {
             1 => block,

@@ -236,8 +236,8 @@ impl Shard {
     }
 }
 
-/// Scores behind a cache of decoded blocks: those of a file, or of one section of a file of pairs. Raw and packed files in a
-/// map are read in place and bypass the cache.
+/// Scores behind a cache of decoded blocks: those of a file, or of one section of a file of pairs. Raw and
+/// packed files in a map are read in place and bypass the cache.
 #[derive(Debug)]
 pub struct CachedScores {
     scores: Arc<Scores>,
@@ -260,8 +260,8 @@ impl CachedScores {
         CachedScores { scores: Arc::new(scores), cache, file, section }
     }
 
-    /// Separates the sections of a file of pairs: the first values of all positions, and the second ones. Both share the
-    /// cache with other files.
+    /// Separates the sections of a file of pairs: the first values of all positions, and the second ones.
+    /// Both share the cache with other files.
     ///
     /// # Panics
     /// If the file has no pairs.
@@ -322,8 +322,8 @@ impl CachedScores {
         Ok(self.part(self.key(&location))?[location.at])
     }
 
-    /// One score, as [`get`](Self::get), but only if that decodes nothing: `None` if the score is in a compressed block that
-    /// the cache does not hold.
+    /// One score, as [`get`](Self::get), but only if that decodes nothing: `None` if the score is in a
+    /// compressed block that the cache does not hold.
     ///
     /// # Panics
     /// If there is no such position.

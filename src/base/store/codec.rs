@@ -3,8 +3,9 @@
 //! A *codec* is chosen for a file. A *form* is how one block is stored: a block that the codec does not shrink is
 //! packed. The module `block` encodes and decodes one block in any form, each form by a module of its own.
 //!
-//! A new codec is a module here, a variant of [`Codec`] with its [`CodecFacts`] and those of [`Form`] that it adds, their
-//! arms in `block`, and its rates in `codec.rs` of the planner. The compiler finds what is missing; all else asks the facts.
+//! A new codec is a module here, a variant of [`Codec`] with its [`CodecFacts`] and those of [`Form`] that it
+//! adds, their arms in `block`, and its rates in `codec.rs` of the planner. The compiler finds what is
+//! missing; all else asks the facts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -61,20 +62,21 @@ tagged! {
         Packed = 2,
         /// Zstandard, or packed where that is no larger.
         Zstd = 3,
-        /// Range asymmetric numeral systems, with the neighbours of a value in its row and in the row above as context, or
-        /// packed where that is no larger. The smallest codec for scores.
+        /// Range asymmetric numeral systems, with the neighbours of a value in its row and in the row above
+        /// as context, or packed where that is no larger. The smallest codec for scores.
         Rans = 4,
         /// As `Rans`, with a floor for each score as additional context: a value that the score is at least. Only
         /// [`Archive`](crate::Archive) reads it, given the same floors; it has no name for users.
         Floors = 5,
-        /// Zstandard of the nonzero bytes and of masks that locate them. Planes alone have this codec; it has no name for users.
+        /// Zstandard of the nonzero bytes and of masks that locate them. Planes alone have this codec; it has
+        /// no name for users.
         SparseZstd = 6,
     }
 }
 
 tagged! {
-    /// How one block is stored. Its number is its tag in the index entry. In any form its values are the next ones of the
-    /// file in canonical order.
+    /// How one block is stored. Its number is its tag in the index entry. In any form its values are the next
+    /// ones of the file in canonical order.
     pub(crate) enum Form {
         /// One byte a value.
         Raw = 1,
@@ -208,7 +210,8 @@ impl Codec {
         self.facts().bands.is_some()
     }
 
-    /// The most bits of a stored value, if a packed one has `packed_bits`: blocks that a codec does not shrink are packed.
+    /// The most bits of a stored value, if a packed one has `packed_bits`: blocks that a codec does not
+    /// shrink are packed.
     pub const fn bits_max(self, packed_bits: u32) -> u32 {
         if matches!(self, Codec::Raw) { 8 } else { packed_bits }
     }

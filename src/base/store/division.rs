@@ -53,8 +53,8 @@ pub struct CombinedParts {
 }
 
 impl Division {
-    /// Divides a file into parts that begin near the positions `starts`, such as [`even_starts`](Self::even_starts), ascending from 0
-    /// on. `path` names the file in errors.
+    /// Divides a file into parts that begin near the positions `starts`, such as
+    /// [`even_starts`](Self::even_starts), ascending from 0 on. `path` names the file in errors.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`](crate::StoreError::Unsupported) if the header cannot hold the names or the slabs.

@@ -29,8 +29,8 @@
 //! | | | zeros, up to a multiple of 64 less 8 |
 //! | last 8 | 8 | checksum of the header before it |
 //!
-//! A file of *pairs* has two values of every position, in two *sections*: the slabs of the first values, then as many of the
-//! second ones, of the same sizes.
+//! A file of *pairs* has two values of every position, in two *sections*: the slabs of the first values, then
+//! as many of the second ones, of the same sizes.
 //!
 //! **Blocks**: see the module `layout` for their positions. Each has a form, see the module `codec`. In raw and packed
 //! files all blocks of a slab but its last are whole multiples of eight values, so they form one stream of bits.
@@ -62,10 +62,11 @@
 //!
 //! The **content digest** is BLAKE3 of the values.
 //!
-//! Since version 6 files that are not databases have other hashes, since they serve against damage alone: the checksum of
-//! a block in the index is XXH3 of 64 bits, seeded with its number. The values are cut into pieces of 16,384, the last one
-//! shorter; the digest of a piece is BLAKE3 of the 16 bytes of its XXH3 of 128 bits, seed 0. That of several pieces is
-//! BLAKE3 of two digests: of the first pieces, as many as the largest power of two below their number, and of the others.
+//! Since version 6 files that are not databases have other hashes, since they serve against damage alone: the
+//! checksum of a block in the index is XXH3 of 64 bits, seeded with its number. The values are cut into
+//! pieces of 16,384, the last one shorter; the digest of a piece is BLAKE3 of the 16 bytes of its XXH3 of 128
+//! bits, seed 0. That of several pieces is BLAKE3 of two digests: of the first pieces, as many as the largest
+//! power of two below their number, and of the others.
 //!
 //! All versions are read, and a database is written in the first version that has its forms.
 

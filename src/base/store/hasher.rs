@@ -1,13 +1,13 @@
 //! The digest of content that arrives in portions.
 //!
-//! That of a database is BLAKE3 of the whole, a tree whose leaves depend on their position and whose nodes do not. Content
-//! is hashed in pieces of [`PIECE_BYTES`], each a whole subtree.
+//! That of a database is BLAKE3 of the whole, a tree whose leaves depend on their position and whose nodes do
+//! not. Content is hashed in pieces of [`PIECE_BYTES`], each a whole subtree.
 //!
-//! Files that are removed before a build ends are protected against damage, not against an adversary: a piece of theirs has
-//! the BLAKE3 of its XXH3 as its value, and a pair of values that of both.
+//! Files that are removed before a build ends are protected against damage, not against an adversary: a piece
+//! of theirs has the BLAKE3 of its XXH3 as its value, and a pair of values that of both.
 //!
-//! The value of a piece of zeros, at a position if it depends on that, is computed once per process: most of a plane is zeros,
-//! and hashing them all took a tenth of the processor time of `two-bit`.
+//! The value of a piece of zeros, at a position if it depends on that, is computed once per process: most of
+//! a plane is zeros, and hashing them all took a tenth of the processor time of `two-bit`.
 
 use crate::threads;
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};

@@ -17,13 +17,16 @@
 //!
 //! # Overview of types
 //!
-//! * **What a file is.** An [`Identity`] has its [`FileKind`], rules, positions and stones; a [`Shape`] its matrices, one
-//!   [`SlabShape`] each; a [`ValueRange`] the bytes that may occur; a [`Codec`] how blocks are compressed.
-//! * **Writing.** A [`Writer`] takes all values in order and returns what it has [`Written`]. A [`Division`] cuts the values
-//!   among ranks: each has a [`PartWriter`], and [`CombinedParts`] are the frame of the whole.
-//! * **Reading.** [`Unverified`] is an open file, [`Scores`] one with the expected identity. Ranges are decoded at once, by a
-//!   [`RangeDecoder`], or block by block as a [`PendingRange`]. [`CachedScores`] keep decoded blocks in a [`BlockCache`], which
-//!   several files share; [`MappedScores`] copy nothing; a [`Window`] is the part of a file that is mapped.
+//! * **What a file is.** An [`Identity`] has its [`FileKind`], rules, positions and stones; a [`Shape`] its
+//!   matrices, one [`SlabShape`] each; a [`ValueRange`] the bytes that may occur; a [`Codec`] how blocks are
+//!   compressed.
+//! * **Writing.** A [`Writer`] takes all values in order and returns what it has [`Written`]. A [`Division`]
+//!   cuts the values among ranks: each has a [`PartWriter`], and [`CombinedParts`] are the frame of the
+//!   whole.
+//! * **Reading.** [`Unverified`] is an open file, [`Scores`] one with the expected identity. Ranges are
+//!   decoded at once, by a [`RangeDecoder`], or block by block as a [`PendingRange`]. [`CachedScores`] keep
+//!   decoded blocks in a [`BlockCache`], which several files share; [`MappedScores`] copy nothing; a
+//!   [`Window`] is the part of a file that is mapped.
 //! * **Bits.** [`Pages`] are words on disk behind a [`PageCache`], for planes that are changed in place.
 //! * **Errors.** A [`StoreError`] tells a failing disk from damage, and damage from a file of something else.
 

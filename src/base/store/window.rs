@@ -52,8 +52,8 @@ impl Window {
 }
 
 impl CachedScores {
-    /// Returns a row of a slab of the section, whose first position in the slab is `row * columns`. The result borrows the window; a
-    /// row in several blocks or strips is assembled there.
+    /// Returns a row of a slab of the section, whose first position in the slab is `row * columns`. The
+    /// result borrows the window; a row in several blocks or strips is assembled there.
     ///
     /// # Errors
     /// [`StoreError::Damaged`](crate::StoreError::Damaged) if a block is; [`StoreError::Disk`](crate::StoreError::Disk)

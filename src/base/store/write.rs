@@ -24,9 +24,10 @@ pub struct Written {
 /// A file being written. Scores are appended in canonical order and in portions of any length, on which the bytes do
 /// not depend.
 ///
-/// Holds at most three batches (scores that are not yet a batch, a batch being encoded, and one being written) of 512 KiB
-/// for each thread, or of 1 MiB while a long portion is appended; for the codec rans three blocks (of at most 8 MiB) and
-/// twice a block while it is encoded. Dropped before [`finish`](Self::finish) it leaves nothing.
+/// Holds at most three batches (scores that are not yet a batch, a batch being encoded, and one being
+/// written) of 512 KiB for each thread, or of 1 MiB while a long portion is appended; for the codec rans
+/// three blocks (of at most 8 MiB) and twice a block while it is encoded. Dropped before
+/// [`finish`](Self::finish) it leaves nothing.
 pub struct Writer<'d> {
     blocks: BlockWriter<Staged<'d>>,
     header: Vec<u8>,
@@ -63,7 +64,8 @@ impl<'d> Writer<'d> {
         let header = header.encode()?;
         let index_bytes = layout.block_count() * INDEX_ENTRY_BYTES;
         let bytes_max = (header.len() + index_bytes + FOOTER_BYTES) as u64 + layout.data_bytes_max(codec, range);
-        // How much compressed blocks take is known only when they are written: a plane may take a hundredth of the bound.
+        // How much compressed blocks take is known only when they are written: a plane may take a hundredth
+        // of the bound.
         let reserved_bytes = if codec.is_compressed() { 0 } else { bytes_max };
         let mut staged = Staged::create(disk, path, reserved_bytes)?;
         staged.write(&header)?;

@@ -51,8 +51,8 @@ impl<'a> FactWriter<'a> {
         Ok(())
     }
 
-    /// Numbers are those that the writer counts. So an expansion is not entered twice, also if its first transaction was
-    /// committed in spite of an error.
+    /// Numbers are those that the writer counts. So an expansion is not entered twice, also if its first
+    /// transaction was committed in spite of an error.
     pub(super) fn enter_expansion(
         &mut self,
         key: u64,

@@ -67,9 +67,10 @@ impl BookFile {
     /// Reads a book that goes on, with the queue of its builder: the leaves chosen but not expanded, and the number of
     /// positions that were expanded when each was chosen.
     ///
-    /// A leaf is entered at most `look_ahead` expansions after it was chosen. So the choices of the queue are repeated
-    /// in the book as it was that many expansions ago, or after the last one on request, from which on leaves are chosen
-    /// anew. A book that was expanded with other settings makes others: then its queue begins empty.
+    /// A leaf is entered at most `look_ahead` expansions after it was chosen. So the choices of the queue are
+    /// repeated in the book as it was that many expansions ago, or after the last one on request, from which
+    /// on leaves are chosen anew. A book that was expanded with other settings makes others: then its queue
+    /// begins empty.
     ///
     /// # Errors
     /// As [`load`](BookFile::load).

@@ -1,17 +1,19 @@
 //! The bytes of a book as of one moment, read into memory.
 //!
-//! A reader of SQLite may write: it recovers logs, makes files for locks, and waits for writers. So SQLite never opens the
-//! file of a reader. The file and its log (`-wal`) are read as bytes, and the committed pages of the log are put in
-//! their places. SQLite reads the result, which nothing can change meanwhile, also on a medium that cannot be written.
+//! A reader of SQLite may write: it recovers logs, makes files for locks, and waits for writers. So SQLite
+//! never opens the file of a reader. The file and its log (`-wal`) are read as bytes, and the committed pages
+//! of the log are put in their places. SQLite reads the result, which nothing can change meanwhile, also on a
+//! medium that cannot be written.
 //!
-//! A writer goes on while they are read. It copies pages of its log into the file (a checkpoint), each of which is in the
-//! log before, and begins the log again only after all of them were copied. So a log that was the same one before the
-//! file was read and after the log was read has every page that changed meanwhile.
+//! A writer goes on while they are read. It copies pages of its log into the file (a checkpoint), each of
+//! which is in the log before, and begins the log again only after all of them were copied. So a log that was
+//! the same one before the file was read and after the log was read has every page that changed meanwhile.
 //!
-//! Format of the log: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, all numbers with the most significant byte
-//! first. The header has 32 bytes: magic, version, page size, sequence number, two salts, checksum. A frame has a header
-//! of 24 bytes (page number; pages of the file after a commit, or 0; salts; checksum of everything before) and a page.
-//! Frames count up to the last commit before the first invalid one, as for SQLite.
+//! Format of the log: <https://sqlite.org/fileformat2.html#the_write_ahead_log>, all numbers with the most
+//! significant byte first. The header has 32 bytes: magic, version, page size, sequence number, two salts,
+//! checksum. A frame has a header of 24 bytes (page number; pages of the file after a commit, or 0; salts;
+//! checksum of everything before) and a page. Frames count up to the last commit before the first invalid
+//! one, as for SQLite.
 
 use super::BookError;
 use disk::{Disk, DiskError, InputFile};
@@ -41,8 +43,8 @@ const TRIES: usize = 100;
 /// Reads a book.
 ///
 /// # Errors
-/// [`BookError::Missing`], [`BookError::NotABook`], [`BookError::Busy`], or what the disk reports: a file that is a link
-/// is refused.
+/// [`BookError::Missing`], [`BookError::NotABook`], [`BookError::Busy`], or what the disk reports: a file
+/// that is a link is refused.
 pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, BookError> {
     let refused = |what: String| BookError::NotABook { path: path.to_path_buf(), what };
     let log_path = beside(path, "-wal");
@@ -210,8 +212,8 @@ fn apply_log(image: &mut Vec<u8>, log: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the header of a database, and makes it one without a log. Books have page size, encoding and format of all that
-/// SQLite makes by default. A schema within the first page takes no time to read.
+/// Checks the header of a database, and makes it one without a log. Books have page size, encoding and format
+/// of all that SQLite makes by default. A schema within the first page takes no time to read.
 fn check_header(image: &mut [u8]) -> Result<(), String> {
     let page_bytes = u32::from(image[16]) << 8 | u32::from(image[17]);
     let fixed = [image[20], image[21], image[22], image[23]];

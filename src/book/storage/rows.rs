@@ -1,9 +1,9 @@
 //! Rows of facts, each with a checksum that is compared before the row is used.
 //!
-//! The checksum is the last column: XXH3 with a seed, the first eight bytes of the BLAKE3 of the name of the table, of all
-//! other columns in order. A column is a byte for its type and its bytes: 0 is NULL; 1 a number, eight bytes; 2 a
-//! text and 3 a blob, the length as eight bytes first. Numbers have the least significant byte first. The rows of a table
-//! have the numbers 1, 2, 3 and so on.
+//! The checksum is the last column: XXH3 with a seed, the first eight bytes of the BLAKE3 of the name of the
+//! table, of all other columns in order. A column is a byte for its type and its bytes: 0 is NULL; 1 a
+//! number, eight bytes; 2 a text and 3 a blob, the length as eight bytes first. Numbers have the least
+//! significant byte first. The rows of a table have the numbers 1, 2, 3 and so on.
 
 use disk::Digest;
 use rusqlite::types::{ToSqlOutput, ValueRef};

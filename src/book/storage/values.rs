@@ -1,12 +1,12 @@
 //! Values of all positions beside the facts that they follow from, so that a player need not derive them.
 //!
-//! The table `value` is replaced as a whole, in one transaction, at the end of an expansion, which enters its number of
-//! rows into `book.valued`. The transaction that enters the next fact removes that number. So values are used only while they
-//! are those that deriving gives, at whatever moment a process was killed.
+//! The table `value` is replaced as a whole, in one transaction, at the end of an expansion, which enters its
+//! number of rows into `book.valued`. The transaction that enters the next fact removes that number. So
+//! values are used only while they are those that deriving gives, at whatever moment a process was killed.
 //!
-//! The checksum of a row is that of [`super::rows`] of `book.facts`, the columns, and the position of the next row in the
-//! order of positions, which after the last row is the first. So a row of other facts is noticed, and two neighbours prove
-//! that the file has no position between them.
+//! The checksum of a row is that of [`super::rows`] of `book.facts`, the columns, and the position of the
+//! next row in the order of positions, which after the last row is the first. So a row of other facts is
+//! noticed, and two neighbours prove that the file has no position between them.
 
 use super::rows::{RowChecksums, impossible};
 use super::{BookError, BookFile, failed, position_of};
@@ -67,8 +67,9 @@ impl BookFile {
         })
     }
 
-    /// Compares stored values with those of a book that was derived from the facts of the file. Returns the number of
-    /// positions whose values are stored, and descriptions of wrong ones; `None` if values do not follow from all facts.
+    /// Compares stored values with those of a book that was derived from the facts of the file. Returns the
+    /// number of positions whose values are stored, and descriptions of wrong ones; `None` if values do not
+    /// follow from all facts.
     ///
     /// # Errors
     /// What SQLite reports; damage if a row is impossible.

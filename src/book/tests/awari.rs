@@ -275,8 +275,8 @@ fn books_are_the_same_by_any_number_of_threads() {
     }
 }
 
-/// Builds a book of which some positions are expanded on request, the rest by a strategy. It is opened again after every `part`
-/// expansions. Returns its text, and the expanded positions in order.
+/// Builds a book of which some positions are expanded on request, the rest by a strategy. It is opened again
+/// after every `part` expansions. Returns its text, and the expanded positions in order.
 fn build_on_request(folder: &Path, strategy: Strategy, look_ahead: usize, part: usize) -> (String, Vec<Board>) {
     let (databases, stop) = (EndsAt(3), SearchStop::new());
     let limits = AssessmentLimits::Nodes(40);

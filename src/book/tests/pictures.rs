@@ -86,8 +86,8 @@ fn the_drop_out_diagram_gives_the_priorities_of_the_root() {
     }
 }
 
-/// Plays moves such as `FfB` from the opening by the rules, and returns the position and the captures of the first player less
-/// those of the second.
+/// Plays moves such as `FfB` from the opening by the rules, and returns the position and the captures of the
+/// first player less those of the second.
 fn played(letters: &str) -> (Board, i32) {
     letters.bytes().enumerate().fold((Board::OPENING, 0), |(board, gained), (ply, letter)| {
         let played = board.play(&Rules::AWARI, Pit::new(letter.to_ascii_uppercase() - b'A').unwrap()).unwrap();

@@ -56,8 +56,9 @@ fn priorities_of_the_worked_example() {
     }
 }
 
-/// The leaf that both players reach by local decisions is the one that a line of slope omega through the drop-out diagram
-/// meets first, in trees and graphs without cycles; omega 0 takes the nearest, a large one the nearest that costs nothing.
+/// The leaf that both players reach by local decisions is the one that a line of slope omega through the
+/// drop-out diagram meets first, in trees and graphs without cycles; omega 0 takes the nearest, a large one
+/// the nearest that costs nothing.
 #[test]
 fn priorities_are_least_costs_of_drop_outs() {
     for seed in 0..20_000 {

@@ -96,8 +96,8 @@ pub(crate) fn game(random: &mut GameRandom, positions_max: u64, shape: GameShape
 }
 
 impl RandomGame {
-    /// Returns the value of every position if the ends have these values. From the lowest level up, games that stay in a
-    /// level are broken off after many moves, worth 0.
+    /// Returns the value of every position if the ends have these values. From the lowest level up, games
+    /// that stay in a level are broken off after many moves, worth 0.
     pub(crate) fn solve(&self, ends: &[Hundredths]) -> Vec<Hundredths> {
         let level = |at: usize| self.game.level(at as u64);
         let count = self.game.positions();

@@ -37,11 +37,13 @@ fn view(book: &Book<TableGame>, key: u64) -> PartialValue {
     partial_values(book.graph())[book.graph().find(key).unwrap().index()]
 }
 
-/// Example 1.1, a maximum and minimum game with cycles. In negamax form the minimizer's positions are seen by the minimizer.
+/// Example 1.1, a maximum and minimum game with cycles. In negamax form the minimizer's positions are seen by
+/// the minimizer.
 #[test]
 fn example_1_1() {
-    // s0 max, s1 and s2 min, s3 and s4 max; s5 and s6 are ends. An end is seen by the player whose turn it would be, so each
-    // exists twice: 5 and 6 after a move of the maximizer, 7 and 8 after one of the minimizer.
+    // s0 max, s1 and s2 min, s3 and s4 max; s5 and s6 are ends. An end is seen by the player whose turn it
+    // would be, so each exists twice: 5 and 6 after a move of the maximizer, 7 and 8 after one of the
+    // minimizer.
     let text = "0: 1 2\n1: 3 8\n2: 3\n3: 4 5 6\n4: 2 6";
     // s3 moves to s4, both of the maximizer: a position between them hands the move over.
     let text = text.replace("3: 4 5 6", "3: 9 5 6\n9: 4");

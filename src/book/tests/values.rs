@@ -22,9 +22,9 @@ fn assignments(random_game: &RandomGame) -> Vec<Vec<Hundredths>> {
     all
 }
 
-/// Bounds contain every value that some assignment gives. Where no position occurs with both players at the move, they
-/// are the least and the largest of these values: a leaf cannot be at its worst for both players at once, otherwise. The
-/// order of expansions does not matter.
+/// Bounds contain every value that some assignment gives. Where no position occurs with both players at the
+/// move, they are the least and the largest of these values: a leaf cannot be at its worst for both players
+/// at once, otherwise. The order of expansions does not matter.
 #[test]
 fn bounds_are_the_best_possible() {
     let mut positions = 0;

@@ -1,8 +1,8 @@
 //! The distribution of scores, or lower bounds, as bars of text, for a terminal.
 //!
-//! Each bar stands for a few consecutive scores. A score has the parity of the number of stones, unless play repeats and
-//! the remaining stones are shared out, so the number of scores of a bar is even. Only the bar of 0 and the outermost
-//! ones may have an odd number.
+//! Each bar stands for a few consecutive scores. A score has the parity of the number of stones, unless play
+//! repeats and the remaining stones are shared out, so the number of scores of a bar is even. Only the bar of
+//! 0 and the outermost ones may have an odd number.
 
 use crate::{ScoreShares, Statistics};
 use game::quantity::plural;

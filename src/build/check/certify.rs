@@ -19,10 +19,11 @@
 //! Both halves are necessary: derived claims alone allow zeros where something can be won, consistency alone allows
 //! claims that justify each other. Both need right smaller databases, so a proof goes from 0 stones up.
 //!
-//! The score of a player who cannot move follows from the rules. Children are always in the position set, since the pit sown from is empty.
+//! The score of a player who cannot move follows from the rules. Children are always in the position set,
+//! since the pit sown from is empty.
 //!
-//! Memory: two bits a position, and at most half a bit for the list of open claims, which spares most passes a look at the
-//! scores.
+//! Memory: two bits a position, and at most half a bit for the list of open claims, which spares most passes
+//! a look at the scores.
 
 use crate::databases::{AnyScores, Database, Databases, ScoreSource};
 use crate::error::Result;
@@ -63,8 +64,8 @@ pub fn certify_watched<L: ScoreSource>(
     certify_claims(ForcedBounds { low: databases, high: databases }, stones, 1, watch)
 }
 
-/// As [`certify`], of the bounds of all positions: what the mover can force, and to what the opponent can hold the mover.
-/// The claims are that either player can force what the databases say.
+/// As [`certify`], of the bounds of all positions: what the mover can force, and to what the opponent can
+/// hold the mover. The claims are that either player can force what the databases say.
 pub fn certify_bounds<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, stones: u32) -> Result<Certified> {
     certify_bounds_watched(low, high, stones, &|| ControlFlow::Continue(()))
 }

@@ -37,8 +37,8 @@ impl ScoreChanges {
         ScoreChanges::of_bounds([databases, databases], [others, others], stones)
     }
 
-    /// As [`between`](Self::between), of lower and upper bounds. A position counts as changed, raised, or decided otherwise
-    /// if it is so whichever scores within the bounds are compared.
+    /// As [`between`](Self::between), of lower and upper bounds. A position counts as changed, raised, or
+    /// decided otherwise if it is so whichever scores within the bounds are compared.
     ///
     /// # Panics
     /// As [`between`](Self::between).

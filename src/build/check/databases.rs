@@ -44,8 +44,8 @@ pub trait ScoreSource: Sync {
     }
 }
 
-/// Sources of any kind. Checks work on these: a check that is generic over its sources would be compiled in the crate that
-/// calls it, with the optimisation of that crate.
+/// Sources of any kind. Checks work on these: a check that is generic over its sources would be compiled in
+/// the crate that calls it, with the optimisation of that crate.
 pub(crate) type AnyScores<'a> = &'a dyn ScoreSource;
 
 impl ScoreSource for AnyScores<'_> {

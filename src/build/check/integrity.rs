@@ -1,6 +1,7 @@
 //! The integrity of a file: the checksum of every block, then the digest of all scores.
 //!
-//! Header and block index are checked when a file is opened. This check reads all blocks in parallel, and finds all damage.
+//! Header and block index are checked when a file is opened. This check reads all blocks in parallel, and
+//! finds all damage.
 
 use crate::CheckError;
 use crate::error::Result;

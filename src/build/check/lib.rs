@@ -1,7 +1,7 @@
 //! Checks of finished databases: integrity, verifier, certificate, published counts and statistics.
 //!
-//! The checks use the plain rules, and nothing that solvers use: no kernels, sow maps or capture databases. So they share no
-//! error with a solver. They read files and never write them.
+//! The checks use the plain rules, and nothing that solvers use: no kernels, sow maps or capture databases.
+//! So they share no error with a solver. They read files and never write them.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,8 +1,8 @@
 //! Statistics of several databases as text: a table for people, csv and JSON for programs.
 //!
-//! The csv is `stones,score,positions`, a line for each score that occurs, ascending; `stones,low,positions` of databases of
-//! pairs, whose lower bounds are counted. The JSON is a list of the objects
-//! that [`Statistics::json`] writes. Both end with a line feed.
+//! The csv is `stones,score,positions`, a line for each score that occurs, ascending; `stones,low,positions`
+//! of databases of pairs, whose lower bounds are counted. The JSON is a list of the objects that
+//! [`Statistics::json`] writes. Both end with a line feed.
 
 use crate::{CaptureStatistics, Histogram, ScoreShares, Statistics};
 use game::quantity::grouped;
@@ -52,9 +52,9 @@ pub fn table(databases: &[Statistics], columns: usize) -> String {
 
 /// Returns the headings of a table, a row for each database, and one for all if there are several.
 ///
-/// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not` the share of
-/// those in which no best move captures; `~` marks estimates from a sample. The row of all databases weighs each by its
-/// positions. Of databases of pairs the figures are those of the lower bounds.
+/// `capture or not` is the share of positions that offer both capturing and non-capturing moves, `better not`
+/// the share of those in which no best move captures; `~` marks estimates from a sample. The row of all
+/// databases weighs each by its positions. Of databases of pairs the figures are those of the lower bounds.
 pub fn table_rows(databases: &[Statistics]) -> Vec<[String; HEADINGS.len()]> {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     if has_pairs(databases) {

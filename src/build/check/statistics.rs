@@ -12,8 +12,9 @@
 //!  "scores":[{"score":-2,"positions":40},{"score":0,"positions":13},{"score":2,"positions":25}]}
 //! ```
 //!
-//! A database of pairs has besides `"pairs":{"exact":65,"distances":55}`: the positions whose bounds are equal, and the sum of
-//! the distances of the bounds of all positions. Its other figures are those of the lower bounds.
+//! A database of pairs has besides `"pairs":{"exact":65,"distances":55}`: the positions whose bounds are
+//! equal, and the sum of the distances of the bounds of all positions. Its other figures are those of the
+//! lower bounds.
 //!
 //! `captures` counts the positions of the extent, those that offer both kinds of move, and those of these in which no
 //! best move captures. Shares and mean follow from the other fields.
@@ -62,7 +63,8 @@ impl Statistics {
         Statistics { stones, histogram, choice, pairs: None }
     }
 
-    /// Computes the statistics of the bounds of all positions with `stones` stones. Those of scores are of the lower bounds.
+    /// Computes the statistics of the bounds of all positions with `stones` stones. Those of scores are of
+    /// the lower bounds.
     pub fn of_bounds<L: ScoreSource>(
         low: &Databases<L>,
         high: &Databases<L>,

@@ -296,7 +296,8 @@ struct LookUpUnit<'a, L> {
     look_ups: &'a [RoundLookUp],
 }
 
-/// Cuts look-ups into units: long ones, since two units decode the block in which they meet, but several for each thread.
+/// Cuts look-ups into units: long ones, since two units decode the block in which they meet, but several for
+/// each thread.
 fn look_up_units(look_ups: &[RoundLookUp]) -> impl Iterator<Item = &[RoundLookUp]> {
     let even = look_ups.len() / (UNITS_A_THREAD * rayon::current_num_threads());
     look_ups.chunks(even.clamp(UNIT_MIN, UNIT))

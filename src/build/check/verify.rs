@@ -1,12 +1,13 @@
 //! The verifier: compares every score with those of the children.
 //!
-//! The verifier is independent of every solver: it uses the plain rules and the index. A position passes if its score is the
-//! best of `captured - score(child)` over its legal moves, or minus its stones if it has none. Children of non-capturing
-//! moves are in the same database.
+//! The verifier is independent of every solver: it uses the plain rules and the index. A position passes if
+//! its score is the best of `captured - score(child)` over its legal moves, or minus its stones if it has
+//! none. Children of non-capturing moves are in the same database.
 //!
-//! This proves consistency with verified smaller databases, but the equations have other solutions than the right one.
-//! [`crate::certify`] closes that gap. Published counts close it too: in the order in which 0 is least and magnitudes grow
-//! outward, the right solution is the least, so the magnitudes of any other solution add up to more.
+//! This proves consistency with verified smaller databases, but the equations have other solutions than the
+//! right one. [`crate::certify`] closes that gap. Published counts close it too: in the order in which 0 is
+//! least and magnitudes grow outward, the right solution is the least, so the magnitudes of any other
+//! solution add up to more.
 
 use crate::databases::{AnyScores, Database, Databases, ScoreSource};
 use crate::error::Result;
@@ -32,7 +33,8 @@ pub struct Verified {
 /// Verifies the `stones`-stone database: the range of every score, and every score of the extent against those of the
 /// children.
 ///
-/// Needs the smaller databases that captures lead to, which must have been verified themselves. Does not compare digests.
+/// Needs the smaller databases that captures lead to, which must have been verified themselves. Does not
+/// compare digests.
 pub fn verify<L: ScoreSource>(databases: &Databases<L>, stones: u32, extent: Extent) -> Result<Verified> {
     verify_watched(databases, stones, extent, &|_| ControlFlow::Continue(()))
 }
@@ -49,8 +51,9 @@ pub fn verify_watched<L: ScoreSource>(
     verify_counted(databases, stones, histogram, extent, watch)
 }
 
-/// Verifies the bounds of all positions with `stones` stones, what the mover can force and to what the opponent can hold the
-/// mover: either one against the other ones of the children, and that none exceeds the other.
+/// Verifies the bounds of all positions with `stones` stones, what the mover can force and to what the
+/// opponent can hold the mover: either one against the other ones of the children, and that none exceeds the
+/// other.
 ///
 /// # Errors
 /// As [`verify`]; [`CheckError::Crossed`] where the lower bound exceeds the upper one.
@@ -58,8 +61,8 @@ pub fn verify_bounds<L: ScoreSource>(low: &Databases<L>, high: &Databases<L>, st
     verify_bounds_watched(low, high, stones, Extent::Full, &|_| ControlFlow::Continue(()))
 }
 
-/// As [`verify_bounds`], of the positions of an extent; no position of the database may have crossed bounds. `watch` is that of
-/// [`verify_watched`].
+/// As [`verify_bounds`], of the positions of an extent; no position of the database may have crossed bounds.
+/// `watch` is that of [`verify_watched`].
 pub fn verify_bounds_watched<L: ScoreSource>(
     low: &Databases<L>,
     high: &Databases<L>,

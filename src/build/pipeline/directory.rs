@@ -1,8 +1,8 @@
 //! The run directory: file names, ownership and content.
 //!
-//! [`Directory`] holds the lock and the journal. The other submodules own one kind of file each, or a question about the
-//! whole directory: whether a run may use it (`claim`), which artifacts exist (`survey`), how much space they take
-//! (`space`).
+//! [`Directory`] holds the lock and the journal. The other submodules own one kind of file each, or a
+//! question about the whole directory: whether a run may use it (`claim`), which artifacts exist (`survey`),
+//! how much space they take (`space`).
 
 mod claim;
 mod heartbeat;

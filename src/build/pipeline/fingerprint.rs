@@ -1,9 +1,9 @@
 //! Fingerprints: everything that determines the content of an artifact, and so whether it is up to date.
 //!
-//! A fingerprint belongs to the artifact, not to the stage that made it. It holds the kind of content, the version of the
-//! algorithm, the parameters that change the content, and the content digests of the artifacts that it derives from;
-//! intermediates are replaced by their own sources. Method, codec, threads, memory and paths are absent, so none of them
-//! makes anything stale.
+//! A fingerprint belongs to the artifact, not to the stage that made it. It holds the kind of content, the
+//! version of the algorithm, the parameters that change the content, and the content digests of the artifacts
+//! that it derives from; intermediates are replaced by their own sources. Method, codec, threads, memory and
+//! paths are absent, so none of them makes anything stale.
 
 use crate::artifact::{ArtifactName, ArtifactSpec};
 use disk::Digest;
@@ -64,7 +64,8 @@ impl Fingerprint {
         Digest::of(&bytes)
     }
 
-    /// Returns the first field, inputs excluded, in which the recorded fingerprint (`self`) differs from the declaration.
+    /// Returns the first field, inputs excluded, in which the recorded fingerprint (`self`) differs from the
+    /// declaration.
     pub(crate) fn outdated(&self, artifact: &ArtifactSpec) -> Option<FieldDifference> {
         let differ = |field: &str, was: &str, is: &str| {
             Some(FieldDifference { field: field.to_owned(), was: was.to_owned(), is: is.to_owned() })

@@ -1,8 +1,8 @@
 //! A resumable pipeline of stages: manifest, plan, journal and runs.
 //!
-//! Stages with declared inputs, outputs and costs form a [`Graph`]. The [`plan`](plan::plan) is a pure function of the
-//! graph, the [journal](journal::Journal) and the files on disk. The [`Orchestrator`] runs the plan, one stage or several at a
-//! time, so that a kill at any moment costs at most the current ones.
+//! Stages with declared inputs, outputs and costs form a [`Graph`]. The [`plan`](plan::plan) is a pure
+//! function of the graph, the [journal](journal::Journal) and the files on disk. The [`Orchestrator`] runs
+//! the plan, one stage or several at a time, so that a kill at any moment costs at most the current ones.
 //!
 //! Invariants:
 //!
@@ -17,11 +17,12 @@
 //!
 //! # Overview of types
 //!
-//! * **What is wanted.** A [`Manifest`] has values for the keys of a [`Schema`], or [`Diagnostic`]s that point into its text.
-//!   A [`Work`] turns them into a [`Graph`] of [`StageSpec`]s and [`ArtifactSpec`]s, and runs a stage.
-//! * **What is there.** [`Directory`] is a run directory under its lock. [`journal::Contents`] are the records of its journal,
-//!   [`journal::JournalState`] what they come to, [`journal::History`] what happened in order. An [`Inspection`] tells what a
-//!   file says of itself.
+//! * **What is wanted.** A [`Manifest`] has values for the keys of a [`Schema`], or [`Diagnostic`]s that
+//!   point into its text. A [`Work`] turns them into a [`Graph`] of [`StageSpec`]s and [`ArtifactSpec`]s, and
+//!   runs a stage.
+//! * **What is there.** [`Directory`] is a run directory under its lock. [`journal::Contents`] are the
+//!   records of its journal, [`journal::JournalState`] what they come to, [`journal::History`] what happened
+//!   in order. An [`Inspection`] tells what a file says of itself.
 //! * **What is to do.** A [`Plan`] lists the stages to run, each with a [`Reason`], and those that are up to date.
 //! * **Running.** An [`Orchestrator`] runs a plan by [`RunOptions`] and returns a [`RunSummary`]. It gives each stage a
 //!   [`StageContext`], with its paths, [`StageProgress`], [`Snapshots`] and stop flag, and gets a [`StageReport`] or

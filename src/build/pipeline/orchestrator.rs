@@ -1,9 +1,10 @@
 //! The orchestrator: plans, runs and inspects the stages of a directory.
 //!
-//! A run does for each stage: record the start, run the stage, which publishes its outputs durably under their final names,
-//! and record the end. After a kill in between the next run finds the outputs absent, or complete, and then adopts or
-//! remakes them. A new plan is made after each stage. If several stages may run at the same time, one thread alone plans,
-//! records and removes. Single stages, explanations and garbage have a module each.
+//! A run does for each stage: record the start, run the stage, which publishes its outputs durably under
+//! their final names, and record the end. After a kill in between the next run finds the outputs absent, or
+//! complete, and then adopts or remakes them. A new plan is made after each stage. If several stages may run
+//! at the same time, one thread alone plans, records and removes. Single stages, explanations and garbage
+//! have a module each.
 
 mod execution;
 mod explain;
@@ -168,8 +169,8 @@ impl<'a> Orchestrator<'a> {
         plan_of(graph, &evaluate(graph, &state, &found), &found, &space, &self.plan_options(forced))
     }
 
-    /// Predicts a run of a plan with free disk space: with the number of stages at a time of the options, or with the best
-    /// one if that is 0.
+    /// Predicts a run of a plan with free disk space: with the number of stages at a time of the options, or
+    /// with the best one if that is 0.
     pub fn schedule(&self, plan: &Plan, disk_free: u64) -> SchedulePrediction {
         let RunOptions { stages_at_a_time, threads, memory, .. } = self.options;
         let limits = Limits {

@@ -6,9 +6,10 @@
 //! * or the user forces it,
 //! * or a stage that runs reads one of its intermediates, and that is not fresh.
 //!
-//! Contents depend on fingerprints alone. So an artifact that is only absent, damaged or forced is expected to get its old
-//! digest, and no stage after it is planned. A new plan is made after each stage: if the digest did change, the new plan
-//! contains the stages after it; if an artifact that was expected to change did not, the stages after it are dropped.
+//! Contents depend on fingerprints alone. So an artifact that is only absent, damaged or forced is expected
+//! to get its old digest, and no stage after it is planned. A new plan is made after each stage: if the
+//! digest did change, the new plan contains the stages after it; if an artifact that was expected to change
+//! did not, the stages after it are dropped.
 
 mod decision;
 mod freshness;

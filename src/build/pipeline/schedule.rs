@@ -1,4 +1,5 @@
-//! The schedule of a run with several stages at a time: the decision which stage starts next, and with how many threads.
+//! The schedule of a run with several stages at a time: the decision which stage starts next, and with how
+//! many threads.
 //!
 //! A pure function of what runs, what is ready, and the limits. It knows no files and no journal.
 
@@ -85,9 +86,10 @@ pub(crate) struct Start {
     pub(crate) threads: usize,
 }
 
-/// Decides which of the ready stages starts next, if any: of those that fit beside the running ones, that with the longest
-/// path, and the first in the graph among equals. Free threads are divided evenly among the stages that can start now. If
-/// nothing runs and nothing fits, the first stage in the graph starts alone, as it would with one stage at a time.
+/// Decides which of the ready stages starts next, if any: of those that fit beside the running ones, that
+/// with the longest path, and the first in the graph among equals. Free threads are divided evenly among the
+/// stages that can start now. If nothing runs and nothing fits, the first stage in the graph starts alone, as
+/// it would with one stage at a time.
 pub(crate) fn next_stage(ready: &[ReadyStage], running: &TakenResources, limits: &Limits) -> Option<Start> {
     if running.stages >= limits.stages {
         return None;
@@ -132,8 +134,8 @@ pub(crate) fn needs(step: &PlannedStage) -> Reservation {
     }
 }
 
-/// Returns, for each stage of the graph, the predicted seconds from its start to the end of the last stage that waits for
-/// it. Stages that do not run, those without seconds, take no time.
+/// Returns, for each stage of the graph, the predicted seconds from its start to the end of the last stage
+/// that waits for it. Stages that do not run, those without seconds, take no time.
 pub(crate) fn path_seconds(graph: &Graph, seconds: &[Option<f64>]) -> Vec<f64> {
     // At first the longest path of the stages that wait for each stage.
     let mut paths = vec![0.0f64; seconds.len()];

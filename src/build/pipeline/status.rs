@@ -200,8 +200,9 @@ pub fn status(disk: &dyn Disk, directory: &Path, work: Option<&dyn Work>, keep: 
     })
 }
 
-/// Inspects again what a run has made or removed between the survey of the files and the later look into the journal. What an active
-/// run has made and not yet recorded counts as not made: it is no file from elsewhere.
+/// Inspects again what a run has made or removed between the survey of the files and the later look into the
+/// journal. What an active run has made and not yet recorded counts as not made: it is no file from
+/// elsewhere.
 fn catch_up(
     disk: &dyn Disk,
     directory: &Path,

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A request to stop, from either of two sources: the caller of the run, and the run itself, once another stage has failed.
+/// A request to stop, from either of two sources: the caller of the run, and the run itself, once another
+/// stage has failed.
 #[derive(Clone, Copy, Debug)]
 pub struct StopSignal<'a> {
     flags: [&'a AtomicBool; 2],

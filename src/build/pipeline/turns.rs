@@ -2,8 +2,8 @@
 
 use crate::stage::StageName;
 
-/// Decides which thread of a run goes on. A simulation lets one go on at a time, so that a seed repeats every operation;
-/// otherwise the operating system decides, and a run has none.
+/// Decides which thread of a run goes on. A simulation lets one go on at a time, so that a seed repeats every
+/// operation; otherwise the operating system decides, and a run has none.
 ///
 /// The thread of the run goes on alone from the end of a stage until it [passes](Self::pass) the turn to the stages.
 pub trait Turns: Sync {

@@ -36,7 +36,8 @@ const REPORT_SECONDS: f64 = 0.01;
 /// Bytes of a position in memory, with what is derived and the facts that are read to load it.
 const POSITION_BYTES: u64 = 400;
 
-/// Bytes of a position in the file: 41 of facts, 31 of values, and as many in the write-ahead log while values are stored.
+/// Bytes of a position in the file: 41 of facts, 31 of values, and as many in the write-ahead log while
+/// values are stored.
 const FILE_BYTES: u64 = 105;
 
 /// The book of a manifest.

@@ -35,15 +35,17 @@ const STATS_READ: Ramp = Ramp::growing(3.4, 15, -0.18);
 /// Nanoseconds to count the score of a position.
 const SCORES_NANOSECONDS: f64 = 0.4;
 
-/// Captures in s stripes read the smaller databases s to this power times, more often if these are small: by 4 ranks 2.4 times and by
-/// 8 ranks 4.0 times (20 stones), by 8 ranks 4.2 times (23 stones) and 3.3 times (28 stones); in 12.0 stripes 3.45 times (29 stones),
-/// in 3.2 1.7 times (36 stones). And nanoseconds of a position read, besides decoding.
+/// Captures in s stripes read the smaller databases s to this power times, more often if these are small: by
+/// 4 ranks 2.4 times and by 8 ranks 4.0 times (20 stones), by 8 ranks 4.2 times (23 stones) and 3.3 times (28
+/// stones); in 12.0 stripes 3.45 times (29 stones), in 3.2 1.7 times (36 stones). And nanoseconds of a
+/// position read, besides decoding.
 const STRIPES_READ: Saturation = Saturation::new(0.67, 23, 0.5, 6.0);
 const STRIPES_NANOSECONDS: f64 = 0.3;
 
-/// Fit of an evaluation: positions of a game for each stone of the largest database; nanoseconds to play a game and look its
-/// positions up, and to fit to a position once. Positions of a block, which is decoded for each score of a large database.
-/// At 16 stones 0.79 s with 1,000 games and a round, 1.07 s with nine rounds, 2.81 s with 4,000 games and a round.
+/// Fit of an evaluation: positions of a game for each stone of the largest database; nanoseconds to play a
+/// game and look its positions up, and to fit to a position once. Positions of a block, which is decoded for
+/// each score of a large database. At 16 stones 0.79 s with 1,000 games and a round, 1.07 s with nine rounds,
+/// 2.81 s with 4,000 games and a round.
 const SAMPLES_A_STONE: f64 = 2.9;
 const GAME_NANOSECONDS: f64 = 660_000.0;
 const FIT_NANOSECONDS: f64 = 790.0;
@@ -140,9 +142,9 @@ const fn measured(class: StageClass) -> Rates {
 
 /// Returns the nanoseconds a position where a board has two bounds. `None` for classes that no such build has.
 ///
-/// Of the run of 0 to 22 stones by oware (codec packed, one thread, machine Z beside other work, which takes a tenth more than
-/// alone): captures 10.3 to 13; verification 6.1 to 7.7 and statistics 4.7
-/// to 5.9 at 18 to 22 stones.
+/// Of the run of 0 to 22 stones by oware (codec packed, one thread, machine Z beside other work, which takes
+/// a tenth more than alone): captures 10.3 to 13; verification 6.1 to 7.7 and statistics 4.7 to 5.9 at 18 to
+/// 22 stones.
 const fn of_bounds(class: StageClass) -> Option<f64> {
     match class {
         StageClass::Capture => Some(10.0),

@@ -285,7 +285,8 @@ impl Estimate<'_> {
         }
     }
 
-    /// The disk space of snapshots of a bound, if its stage is of a class that saves them and long enough. Ranks save none.
+    /// The disk space of snapshots of a bound, if its stage is of a class that saves them and long enough.
+    /// Ranks save none.
     fn bound_snapshot_bytes(&self, class: StageClass) -> u64 {
         let Settings { ref hardware, threads, ranks, snapshot, .. } = *self.settings;
         let stones = self.memory.stones;

@@ -11,11 +11,12 @@ const CAPTURE_BITS: Saturation = Saturation::new(2.4, 18, 3.2, 12.0);
 /// Bits a position of the seeds of all bounds: 4.24 at 15 stones, 4.81 at 20, 5.02 at 22, 5.20 at 24, 5.6 at 28.
 const SEEDS_BITS: Saturation = Saturation::new(4.4, 15, 7.2, 20.0);
 
-/// Bits a position of the planes of all bounds that remain until the merge (`won`, `plane`): 6.24 at 15 stones, 6.53 at 20,
-/// 6.69 at 22, 6.90 at 24.
+/// Bits a position of the planes of all bounds that remain until the merge (`won`, `plane`): 6.24 at 15
+/// stones, 6.53 at 20, 6.69 at 22, 6.90 at 24.
 const PLANES_BITS: Saturation = Saturation::new(6.4, 15, 8.6, 26.0);
 
-/// Bits a position of the planes of one bound that are removed with it (`seed`, `lost`), and of a snapshot of its state.
+/// Bits a position of the planes of one bound that are removed with it (`seed`, `lost`), and of a snapshot of
+/// its state.
 const BOUND_BITS: f64 = 1.2;
 const BOUND_SNAPSHOT_BITS: f64 = 2.0;
 
@@ -29,7 +30,8 @@ const OVERHEAD_BYTES: u64 = 4096;
 /// The same of a plane.
 const PLANE_OVERHEAD_BYTES: u64 = 8 << 10;
 
-/// Returns the expected size in bytes of the database of `stones`, from the compression of databases that were measured.
+/// Returns the expected size in bytes of the database of `stones`, from the compression of databases that
+/// were measured.
 pub fn database_bytes(settings: &Settings, stones: u32) -> u64 {
     bytes_of_bits(settings, stones, expected_bits(settings.codec, stones)) + OVERHEAD_BYTES
 }
@@ -57,8 +59,8 @@ pub(crate) fn planes_bytes(settings: &Settings, stones: u32) -> u64 {
         + 2 * PLANE_OVERHEAD_BYTES * u64::from(stones)
 }
 
-/// Returns the expected size in bytes of the other files of planes while a bound of `stones` is solved, snapshots and scratch
-/// files left out.
+/// Returns the expected size in bytes of the other files of planes while a bound of `stones` is solved,
+/// snapshots and scratch files left out.
 pub(crate) fn bound_bytes(settings: &Settings, stones: u32) -> u64 {
     bytes_of_bits(settings, stones, BOUND_BITS * of_small(settings, SMALL_PLANES)) + 6 * PLANE_OVERHEAD_BYTES
 }

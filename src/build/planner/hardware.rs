@@ -10,9 +10,10 @@ use pipeline::manifest::{Manifest, ManifestKey, Schema, Value, ValueType};
 /// Memory of the smallest build.
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
 
-/// Slowdown of two cores that work at the same time, since they share memory, and its growth with their number. Two cores of
-/// the reference do 1.5 to 1.7 times the work of one. With this growth, 16 cores of a Xeon take 0.87 to 1.17 times the
-/// predicted time for sweeps of 28 to 32 stones, and 1.2 times it for two-bit at 26; without, up to 1.8 times.
+/// Slowdown of two cores that work at the same time, since they share memory, and its growth with their
+/// number. Two cores of the reference do 1.5 to 1.7 times the work of one. With this growth, 16 cores of a
+/// Xeon take 0.87 to 1.17 times the predicted time for sweeps of 28 to 32 stones, and 1.2 times it for
+/// two-bit at 26; without, up to 1.8 times.
 const SIDE_BY_SIDE: f64 = 1.25;
 const SIDE_BY_SIDE_GROWTH: f64 = 0.2;
 
@@ -49,8 +50,8 @@ pub struct Hardware {
     pub shared: SharedDisk,
 }
 
-/// File system that all machines of a job share. What is not known is the sum of the disks of all machines: a file system
-/// made of them.
+/// File system that all machines of a job share. What is not known is the sum of the disks of all machines: a
+/// file system made of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SharedDisk {
     /// Free space in bytes.

@@ -1,10 +1,10 @@
 //! Plans of jobs: what each stage of a database takes if all ranks share it, each rank on a machine of its own.
 //!
-//! A stage takes as long as the busiest of the cores, the network and the disks that it uses at the same time, each of the
-//! rank that has the most to do; and latency, which nothing hides. The work is that of one machine and some more with each
-//! doubling of the ranks. The bytes that ranks exchange, and those of files, follow from what the stages do: see
-//! [`StageTraffic`]. How rows are shared, and with them the memory of the fullest rank, is computed by the code of the
-//! solvers; nothing is allocated.
+//! A stage takes as long as the busiest of the cores, the network and the disks that it uses at the same
+//! time, each of the rank that has the most to do; and latency, which nothing hides. The work is that of one
+//! machine and some more with each doubling of the ranks. The bytes that ranks exchange, and those of files,
+//! follow from what the stages do: see [`StageTraffic`]. How rows are shared, and with them the memory of the
+//! fullest rank, is computed by the code of the solvers; nothing is allocated.
 
 use crate::cost::{MISS_NANOSECONDS, STAGE_SECONDS};
 use crate::load::Sharing;
@@ -19,8 +19,8 @@ use solvers::bounds::ranks::{PlaneShare, plane_shares};
 /// Positions of a database below which rank 0 alone is faster than the exchange of messages.
 const SHARED_POSITIONS_MIN: u64 = 1 << 16;
 
-/// Messages that the ranks of a stage wait for one after the other, besides those of its solver, with each doubling of the
-/// ranks: votes on whether each file can be opened and is written.
+/// Messages that the ranks of a stage wait for one after the other, besides those of its solver, with each
+/// doubling of the ranks: votes on whether each file can be opened and is written.
 const VOTES: f64 = 20.0;
 
 /// Nanoseconds to send a message and to receive it.
@@ -375,8 +375,8 @@ impl DatabaseStages<'_> {
     }
 }
 
-/// Returns how the work of a class is shared: what was measured with 4 ranks at 20 stones and 8 ranks at 20, 23, 24 and 28, by
-/// two-bit.
+/// Returns how the work of a class is shared: what was measured with 4 ranks at 20 stones and 8 ranks at 20,
+/// 23, 24 and 28, by two-bit.
 const fn sharing_of(class: StageClass) -> Sharing {
     let (more_work, byte_nanoseconds, uneven, unevenly_sent) = match class {
         // Smaller databases are read more often the more stripes there are, which the load of one machine has already.
@@ -409,8 +409,8 @@ mod tests {
         planner.database(&plan, &planner.shares(&plan))
     }
 
-    /// The counters of jobs by MPICH, two-bit without verification, one thread a rank: bytes sent and bytes of files in MB by stage, of
-    /// all bounds, and memory of the fullest rank.
+    /// The counters of jobs by MPICH, two-bit without verification, one thread a rank: bytes sent and bytes
+    /// of files in MB by stage, of all bounds, and memory of the fullest rank.
     #[test]
     fn jobs_take_what_was_measured() {
         const CLASSES: [StageClass; 7] = [

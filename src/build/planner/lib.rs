@@ -1,9 +1,9 @@
 //! The planner: from a manifest and a machine to one plan for each database of a build.
 //!
-//! [`Settings`] is the manifest with typed values, [`Hardware`] the machine. A [`DatabasePlan`] holds every decision that
-//! the stages of a database need (method, memory layout) and what they are predicted to take (time, memory, disk). It is
-//! made once, before the first stage runs; stages read it and never ask the cost model. The memory budget of the manifest
-//! reaches every array and cache through its [`StageMemory`].
+//! [`Settings`] is the manifest with typed values, [`Hardware`] the machine. A [`DatabasePlan`] holds every
+//! decision that the stages of a database need (method, memory layout) and what they are predicted to take
+//! (time, memory, disk). It is made once, before the first stage runs; stages read it and never ask the cost
+//! model. The memory budget of the manifest reaches every array and cache through its [`StageMemory`].
 //!
 //! The planner opens no file and allocates nothing that a stage uses.
 

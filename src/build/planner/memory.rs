@@ -34,8 +34,8 @@ const CACHE_BYTES_MIN: u64 = 8 << 20;
 /// it, and the arrays of solvers need the rest.
 const CACHE_SHARE: u64 = 4;
 
-/// Captures that are not kept are made in stripes by ranks, and where the smaller databases are more than 1.5 times the cache; a
-/// stripe takes half of the budget at most.
+/// Captures that are not kept are made in stripes by ranks, and where the smaller databases are more than 1.5
+/// times the cache; a stripe takes half of the budget at most.
 const CAPTURE_CACHE_TIMES: f64 = 1.5;
 const CAPTURE_STRIPE_SHARE: u64 = 2;
 
@@ -45,8 +45,8 @@ pub(crate) const BLOCK_POSITIONS: u64 = 64 << 10;
 /// The minimum memory of `stats` for scores of a slab, part of [`WORKSPACE_BYTES`].
 const STRIPE_BYTES_MIN: u64 = 8 << 20;
 
-/// Positions of a game for each stone of the largest database, at most: 2.9 at 32 stones. Bytes of each, with its place in
-/// the database, and in the fit.
+/// Positions of a game for each stone of the largest database, at most: 2.9 at 32 stones. Bytes of each, with
+/// its place in the database, and in the fit.
 const SAMPLES_A_STONE: u64 = 4;
 const SAMPLE_BYTES: u64 = 72;
 /// Memory of a thread that plays the games: its transposition table.
@@ -60,7 +60,8 @@ pub const SEEDS_GROUP_WORDS: usize = 16 << 10;
 /// The least rows of a plane in memory while it is transposed, part of [`BOUNDS_BYTES`]. A plane is read once for each
 /// portion of rows of a slab that fits.
 const TRANSPOSED_BYTES_MIN: u64 = 2 << 20;
-/// The part of the memory that one-bit-dual divides between the cache of pages and transposed rows that is left to rows.
+/// The part of the memory that one-bit-dual divides between the cache of pages and transposed rows that is
+/// left to rows.
 const TRANSPOSED_SHARE: u64 = 16;
 /// The least cache of pages of one-bit-dual: some blocks for each thread.
 const PAGE_CACHE_BYTES_MIN: u64 = 1 << 20;
@@ -115,7 +116,8 @@ pub struct StageMemory {
 pub enum CaptureMemory {
     /// All of them, which the stage that solves the database takes over.
     Whole,
-    /// Stripes of this many bytes: the cache is too small for the databases that are read, or each rank computes a part.
+    /// Stripes of this many bytes: the cache is too small for the databases that are read, or each rank
+    /// computes a part.
     Stripes(u64),
     /// None: they are written as they are computed.
     Streamed,
@@ -170,8 +172,8 @@ impl StageMemory {
         }
     }
 
-    /// Returns the most bytes of files that `verify` maps: those of the database and of the smaller ones that its captures lead to,
-    /// or none.
+    /// Returns the most bytes of files that `verify` maps: those of the database and of the smaller ones that
+    /// its captures lead to, or none.
     pub(crate) fn mapped_bytes(&self, settings: &Settings) -> u64 {
         let databases = settings.smaller(self.stones).chain([self.stones]);
         let files = databases.map(|stones| file_bytes_max(settings, settings.codec, stones)).sum();
@@ -232,8 +234,8 @@ fn part_bytes(slabs: &[game::Slab], ranks: usize) -> u64 {
     largest_part(slabs, ranks) + 2 * (row + BLOCK_POSITIONS)
 }
 
-/// Returns the memory of one of several ranks in a stage of a class, expected rather than at most. `share` is what it owns and keeps of
-/// planes.
+/// Returns the memory of one of several ranks in a stage of a class, expected rather than at most. `share` is
+/// what it owns and keeps of planes.
 pub(crate) fn rank_bytes(settings: &Settings, memory: &StageMemory, class: StageClass, share: &PlaneShare) -> u64 {
     let StageMemory { stones, fixed_bytes, cache_bytes, .. } = *memory;
     let ranks = settings.ranks as u64;

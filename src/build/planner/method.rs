@@ -86,7 +86,8 @@ impl Method {
         }
     }
 
-    /// Whether the stages of bounds count choices on the way: ranks in all storages, one machine only with all wins in memory.
+    /// Whether the stages of bounds count choices on the way: ranks in all storages, one machine only with
+    /// all wins in memory.
     pub(crate) fn counts_choices(self, ranks: usize) -> bool {
         self.planes_in_memory().is_some_and(|planes| ranks > 1 || planes.has_wins())
     }
@@ -154,8 +155,8 @@ impl PlanesInMemory {
         self == PlanesInMemory::WinsAndCandidates
     }
 
-    /// Returns how many planes several ranks have on disk while they solve a bound: the wins so far, candidates, and the wins
-    /// that each keeps. `kept_shares` is how many ranks keep a row of wins.
+    /// Returns how many planes several ranks have on disk while they solve a bound: the wins so far,
+    /// candidates, and the wins that each keeps. `kept_shares` is how many ranks keep a row of wins.
     pub(crate) fn on_disks_of_ranks(self, kept_shares: f64) -> f64 {
         let candidates = if self.has_candidates() { 0.0 } else { 1.0 };
         let kept_wins = if self.has_wins() { 0.0 } else { kept_shares };

@@ -8,8 +8,8 @@ use store::Codec;
 pub(crate) struct OneStageModel {
     /// Work for each position, besides captures and the file of scores.
     pub(crate) rates: Rates,
-    /// Whether the time grows because of cache misses: each update goes to a random position, and the cache holds a smaller
-    /// share of them.
+    /// Whether the time grows because of cache misses: each update goes to a random position, and the cache
+    /// holds a smaller share of them.
     pub(crate) waits_for_memory: bool,
     /// Nanoseconds a position where a board has two bounds, see [`Method::refusal`](crate::Method::refusal).
     pub(crate) nanoseconds_of_bounds: Option<f64>,
@@ -21,8 +21,8 @@ pub(crate) struct OneStageModel {
     pub(crate) keeps_databases: bool,
     /// Whether it counts what `stats` would.
     pub(crate) counts_choices: bool,
-    /// Whether each rank has rows, and copies of those of others: then a [`SweepJob`](crate::SweepJob) predicts what they compute
-    /// and exchange, not the numbers below.
+    /// Whether each rank has rows, and copies of those of others: then a [`SweepJob`](crate::SweepJob)
+    /// predicts what they compute and exchange, not the numbers below.
     pub(crate) shares_rows: bool,
     /// How ranks share its work.
     pub(crate) sharing: Sharing,
@@ -32,14 +32,14 @@ pub(crate) struct OneStageModel {
     pub(crate) supersteps: f64,
 }
 
-/// Updates that counting sends, if there are very many ranks, and bytes of each: 2.44 a position at 13 stones, 2.7 to 2.85 at
-/// 15 to 18. The score of each position is collected by the rank that writes it.
+/// Updates that counting sends, if there are very many ranks, and bytes of each: 2.44 a position at 13
+/// stones, 2.7 to 2.85 at 15 to 18. The score of each position is collected by the rank that writes it.
 const UPDATES: f64 = 2.75;
 const UPDATE_BYTES: f64 = 4.0;
 const SCORE_BYTES: f64 = 1.0;
 
-/// Upper bound on the rows that a rank of a sweep holds, in shares of a database times the root of the number of ranks: of 16
-/// stones 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
+/// Upper bound on the rows that a rank of a sweep holds, in shares of a database times the root of the number
+/// of ranks: of 16 stones 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
 const HELD_SHARES_MAX: f64 = 2.1;
 
 impl OneStage {

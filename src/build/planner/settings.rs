@@ -33,8 +33,8 @@ pub struct Settings {
     book: Option<BookRequest>,
     /// Threads of each rank, at least one.
     pub threads: usize,
-    /// The most stages that run at the same time; 0 is the number whose predicted schedule is best. A job of several ranks runs
-    /// one.
+    /// The most stages that run at the same time; 0 is the number whose predicted schedule is best. A job of
+    /// several ranks runs one.
     pub stages_at_a_time: usize,
     /// Ranks of the job, each with its own threads and memory.
     pub ranks: usize,

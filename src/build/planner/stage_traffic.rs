@@ -1,7 +1,8 @@
 //! Bytes that the stages of a job exchange, read and write, of all ranks together.
 //!
-//! Each rank makes a part of every file. What it makes that from, it computes, reads from files of the run directory, or gets
-//! from other ranks. Compressed parts are kept in the rank's own directory until their places in the file are known.
+//! Each rank makes a part of every file. What it makes that from, it computes, reads from files of the run
+//! directory, or gets from other ranks. Compressed parts are kept in the rank's own directory until their
+//! places in the file are known.
 
 use crate::file_size::{captures_bytes, database_bytes, packed_bits, planes_bytes, seeds_bytes};
 use crate::memory::BLOCK_POSITIONS;
@@ -14,8 +15,8 @@ const WIN_BYTES: f64 = 1.15;
 /// Bytes sent when the planes of a bound are collected, for each position of which another rank writes the decision.
 const DECISION_BYTES: f64 = 0.62;
 
-/// Bytes of each part of a file that rank 0 writes for other ranks, so that no rank writes a part of a block of the disk: the
-/// mean of two edges.
+/// Bytes of each part of a file that rank 0 writes for other ranks, so that no rank writes a part of a block
+/// of the disk: the mean of two edges.
 const EDGE_BYTES: f64 = (64 << 10) as f64;
 
 /// Bytes of the index of a file for each block, which rank 0 gets.
@@ -30,18 +31,22 @@ const LOST_SHARE: f64 = 0.385;
 /// Times that the merge reads a file of planes: two ranks read what they both need.
 const MERGE_READS: f64 = 1.25;
 
-/// Supersteps of the bounds of a database on one machine, and additional ones with each doubling of the ranks as a share.
+/// Supersteps of the bounds of a database on one machine, and additional ones with each doubling of the ranks
+/// as a share.
 const SUPERSTEPS: Ramp = Ramp::growing(77.0, 14, 10.5);
 const MORE_SUPERSTEPS: f64 = 0.23;
 
-/// Ranks that need rows of the other orientation read a plane several times: as often as the number of ranks to this power.
+/// Ranks that need rows of the other orientation read a plane several times: as often as the number of ranks
+/// to this power.
 const MORE_READS: f64 = 0.5;
 
-/// Further factor for the seeds while bounds are solved. Candidates are read three times: when they are added, when the lost ones
-/// among them are counted, and after the last bound, when the open ones are counted.
+/// Further factor for the seeds while bounds are solved. Candidates are read three times: when they are
+/// added, when the lost ones among them are counted, and after the last bound, when the open ones are
+/// counted.
 const PROCESS_READS: f64 = 2.65;
 
-/// Times that statistics read the database besides once, with 4 ranks, and its growth with the number of ranks, as a power.
+/// Times that statistics read the database besides once, with 4 ranks, and its growth with the number of
+/// ranks, as a power.
 const STATS_READS: f64 = 1.0;
 const MORE_STATS_READS: f64 = 0.75;
 
@@ -85,8 +90,8 @@ impl StageTraffic {
 }
 
 impl StageTraffic {
-    /// Returns the traffic of all stages of a class that all ranks share, given their load on one machine. `kept_shares` is how
-    /// many ranks keep a row of wins, on average.
+    /// Returns the traffic of all stages of a class that all ranks share, given their load on one machine.
+    /// `kept_shares` is how many ranks keep a row of wins, on average.
     pub(crate) fn of_ranks(
         settings: &Settings,
         plan: &DatabasePlan,

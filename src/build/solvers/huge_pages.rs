@@ -107,8 +107,8 @@ impl DerefMut for Bytes {
     }
 }
 
-/// Array of words, initially zero. A short one is on the heap, which often has memory at hand: pages of a map are cleared
-/// at first touch, which took a twentieth of the processor time of two-bit at 19 stones.
+/// Array of words, initially zero. A short one is on the heap, which often has memory at hand: pages of a map
+/// are cleared at first touch, which took a twentieth of the processor time of two-bit at 19 stones.
 #[derive(Debug)]
 pub struct WordArray(WordMemory);
 
@@ -138,8 +138,8 @@ impl Deref for WordArray {
     fn deref(&self) -> &[u64] {
         match &self.0 {
             WordMemory::Heap(words) => words,
-            // SAFETY: the map is private to this type, as long as the words by `zeroed`, and aligned to a page; every bit
-            // pattern is a valid word.
+            // SAFETY: the map is private to this type, as long as the words by `zeroed`, and aligned to a
+            // page; every bit pattern is a valid word.
             WordMemory::Mapped { map, len } => unsafe { std::slice::from_raw_parts(map.as_ptr().cast(), *len) },
         }
     }

@@ -8,18 +8,21 @@
 //!
 //! # Overview of types
 //!
-//! * **Inputs.** A `game::Index` numbers the positions of a database. [`Tables`] hold the moves of a set of rules, by half of
-//!   the board. [`Bytes`] and [`WordArray`] are arrays on huge pages; [`ScoreRows`] are scores in rows, as kernels read them.
-//! * **Kernels.** [`Kernel`] recomputes scores and [`bounds::BitKernel`] tests rows of bits, with the vectors of this processor.
+//! * **Inputs.** A `game::Index` numbers the positions of a database. [`Tables`] hold the moves of a set of
+//!   rules, by half of the board. [`Bytes`] and [`WordArray`] are arrays on huge pages; [`ScoreRows`] are
+//!   scores in rows, as kernels read them.
+//! * **Kernels.** [`Kernel`] recomputes scores and [`bounds::BitKernel`] tests rows of bits, with the vectors
+//!   of this processor.
 //! * **Observers.** A [`DriverObserver`] sees progress and may stop a driver; a [`ranks::JobObserver`] also saves the
 //!   part of a rank. A driver ends with its report, [`Stopped`], or a [`ranks::JobError`].
 //! * **Captures.** [`capture::SmallerRows`] are the smaller databases, on disk or in memory, and
 //!   [`capture::Sequential`] those that are read one after the other.
-//! * **Scores.** [`sweep::RankScores`] and [`counting::RankValues`] are what one rank of a job, or a machine alone, holds of a
-//!   database. [`ranks::ScoreShare`] gives them to those who write it. [`sweep::Guarantees`] are two bounds a position, for
-//!   rules without scores.
-//! * **Bounds.** A [`bounds::Solver`] decides one bound from [`bounds::Wins`] and [`bounds::Units`] of candidates, which the
-//!   three methods store differently; [`bounds::ranks::RankPlanes`] are those of a rank.
+//! * **Scores.** [`sweep::RankScores`] and [`counting::RankValues`] are what one rank of a job, or a machine
+//!   alone, holds of a database. [`ranks::ScoreShare`] gives them to those who write it.
+//!   [`sweep::Guarantees`] are two bounds a position, for rules without scores.
+//! * **Bounds.** A [`bounds::Solver`] decides one bound from [`bounds::Wins`] and [`bounds::Units`] of
+//!   candidates, which the three methods store differently; [`bounds::ranks::RankPlanes`] are those of a
+//!   rank.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -1,5 +1,5 @@
-//! Names the commit and the features of the program for `--version`. Without git, or outside of a clone, there is no commit; a
-//! packager may give one in the variable `AWARI_COMMIT`.
+//! Names the commit and the features of the program for `--version`. Without git, or outside of a clone,
+//! there is no commit; a packager may give one in the variable `AWARI_COMMIT`.
 
 use std::env;
 use std::path::Path;

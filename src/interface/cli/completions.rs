@@ -14,8 +14,8 @@ const VARIABLE: &str = "AWARI_COMPLETE";
 /// Bash code that keeps colons in words, as in `sweep:14`.
 const BASH_WORDS: &str = "COMP_WORDBREAKS=${COMP_WORDBREAKS//:/}\n";
 
-/// Zsh code for a script that is the file `_awari` of `fpath`: zsh runs it as a function for the first completion, which
-/// it would leave empty.
+/// Zsh code for a script that is the file `_awari` of `fpath`: zsh runs it as a function for the first
+/// completion, which it would leave empty.
 const ZSH_FIRST_CALL: &str = "if [[ ${funcstack[1]} = _awari ]]; then\n    _clap_dynamic_completer_awari \"$@\"\nfi\n";
 
 /// Answers a request of a shell and ends the process. Returns if there is none.

@@ -1,15 +1,18 @@
 //! The command line of `awari`: parses arguments, calls the other crates, and turns results into text and exit codes.
 //!
-//! Each subcommand is a module of one of `builds`, `files`, `games` and `books`; `text` words and lays out what all of them
-//! show. Results go to stdout, progress and remarks to stderr; a closed pipe on stdout is not an error.
+//! Each subcommand is a module of one of `builds`, `files`, `games` and `books`; `text` words and lays out
+//! what all of them show. Results go to stdout, progress and remarks to stderr; a closed pipe on stdout is
+//! not an error.
 //!
 //! # Overview of types
 //!
-//! * **Arguments.** `CommandLine` has a `Command` for each subcommand, with a struct of its options (`RunArgs`) in `args`.
-//! * **Builds.** A `ResolvedBuild` is a manifest with all changes of the command line, as the pipeline runs it. With many machines
-//!   this process has a `JobRole`; rank 0 has a `LedJob`. A `ProgressDisplay` draws events, and a `LogObserver` records them.
-//! * **Answers.** `OpenedDatabases` are the databases of a directory that can be read, with its evaluation; an `Analyst`
-//!   searches beyond them.
+//! * **Arguments.** `CommandLine` has a `Command` for each subcommand, with a struct of its options
+//!   (`RunArgs`) in `args`.
+//! * **Builds.** A `ResolvedBuild` is a manifest with all changes of the command line, as the pipeline runs
+//!   it. With many machines this process has a `JobRole`; rank 0 has a `LedJob`. A `ProgressDisplay` draws
+//!   events, and a `LogObserver` records them.
+//! * **Answers.** `OpenedDatabases` are the databases of a directory that can be read, with its evaluation;
+//!   an `Analyst` searches beyond them.
 //! * **Text.** A `TextTable` fits a `Width`; `quantity` words numbers, `output` and `terminal` print.
 //! * **Ends.** A `CliError` has a message, the next steps, and an exit code.
 

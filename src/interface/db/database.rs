@@ -56,8 +56,9 @@ impl<'a> Database<'a> {
         self.low.positions()
     }
 
-    /// Returns the slabs, in the order of their positions. The last one of the database of all stones of the game has the
-    /// opening position alone, if positions without an empty pit of the opponent are left out otherwise.
+    /// Returns the slabs, in the order of their positions. The last one of the database of all stones of the
+    /// game has the opening position alone, if positions without an empty pit of the opponent are left out
+    /// otherwise.
     pub fn slabs(&self) -> impl Iterator<Item = Slab> + 'a {
         let slabs = self.index.slabs().iter().map(|slab| Slab {
             mover_stones: slab.mover_stones,
@@ -106,8 +107,9 @@ impl<'a> Database<'a> {
         read_section(self.low, positions, scores)
     }
 
-    /// Reads the bounds of consecutive positions, with the feature `threads` many on all threads: what the player to move can force, and to what the
-    /// opponent can hold that player. By rules where positions have scores, both are the score.
+    /// Reads the bounds of consecutive positions, with the feature `threads` many on all threads: what the
+    /// player to move can force, and to what the opponent can hold that player. By rules where positions have
+    /// scores, both are the score.
     ///
     /// ```
     /// use awari_db::Databases;
@@ -124,8 +126,8 @@ impl<'a> Database<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Damaged`] if a block is damaged, or a lower bound exceeds the upper one; [`Error::Io`] if a block cannot be
-    /// read; the slices then hold anything.
+    /// [`Error::Damaged`] if a block is damaged, or a lower bound exceeds the upper one; [`Error::Io`] if a
+    /// block cannot be read; the slices then hold anything.
     ///
     /// # Panics
     /// If `positions` exceeds [`positions`](Self::positions), or a slice has another length.

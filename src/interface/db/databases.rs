@@ -26,8 +26,8 @@ pub struct Move {
     pub pit: char,
     /// The captured stones.
     pub captured: u8,
-    /// The value for the player to move: the captured stones, minus the score of the position after the move, or minus its
-    /// upper and its lower bound.
+    /// The value for the player to move: the captured stones, minus the score of the position after the move,
+    /// or minus its upper and its lower bound.
     pub value: Bounds,
     /// The position after the move, seen from the opponent, who moves next.
     pub child: Position,
@@ -42,8 +42,9 @@ impl Databases {
     /// A damaged file is an error only for the questions that need it.
     ///
     /// # Errors
-    /// [`Error::NoDatabases`] if there are none; [`Error::Mixed`] if they are of different rules, position sets or games, or
-    /// not what their names say; [`Error::Unknown`] if their rules are; [`Error::Io`] if the directory cannot be read.
+    /// [`Error::NoDatabases`] if there are none; [`Error::Mixed`] if they are of different rules, position
+    /// sets or games, or not what their names say; [`Error::Unknown`] if their rules are; [`Error::Io`] if
+    /// the directory cannot be read.
     pub fn open(directory: impl AsRef<Path>) -> Result<Databases, Error> {
         let (disk, directory) = (RealDisk::default(), directory.as_ref());
         let mut paths = database_paths(&disk, &directory.join("databases"))?;
@@ -61,8 +62,8 @@ impl Databases {
         })
     }
 
-    /// Opens the databases of a storage, which may be anything that has files with names. Blocks are read as questions need
-    /// them, and kept decoded in a cache of 256 MiB.
+    /// Opens the databases of a storage, which may be anything that has files with names. Blocks are read as
+    /// questions need them, and kept decoded in a cache of 256 MiB.
     ///
     /// ```
     /// use awari_db::{Databases, Storage};
@@ -141,8 +142,8 @@ impl Databases {
         self.oracle.rules()
     }
 
-    /// Whether positions have scores by the rules. By others, those of oware, a position has two bounds, of which a score is
-    /// known only where they are equal.
+    /// Whether positions have scores by the rules. By others, those of oware, a position has two bounds, of
+    /// which a score is known only where they are equal.
     pub fn has_scores(&self) -> bool {
         self.oracle.rules().has_scores()
     }
@@ -166,9 +167,9 @@ impl Databases {
     /// it, or with the feature `engine` a short search.
     ///
     /// # Errors
-    /// [`Error::Bounds`] if by the rules it has two bounds, and they differ; [`Error::Missing`] if the score needs a database
-    /// that is not there; [`Error::Damaged`] or [`Error::Io`] if one that it needs is damaged, contradicts the rules, or
-    /// cannot be read.
+    /// [`Error::Bounds`] if by the rules it has two bounds, and they differ; [`Error::Missing`] if the score
+    /// needs a database that is not there; [`Error::Damaged`] or [`Error::Io`] if one that it needs is
+    /// damaged, contradicts the rules, or cannot be read.
     pub fn score(&self, position: &Position) -> Result<i8, Error> {
         let answer = self.oracle.answer(&position.0)?;
         if let Some(score) = answer.score.score() {
@@ -182,28 +183,29 @@ impl Databases {
         Err(Error::Bounds { low: answer.score.low(), high: answer.score.high() })
     }
 
-    /// Returns the bounds of a position: what the player to move can force, and to what the opponent can hold that player. By
-    /// rules where a position has a score, both are the score. Without a database for its stones, they follow from
-    /// those of its moves, or with the feature `engine` from a short search.
+    /// Returns the bounds of a position: what the player to move can force, and to what the opponent can hold
+    /// that player. By rules where a position has a score, both are the score. Without a database for its
+    /// stones, they follow from those of its moves, or with the feature `engine` from a short search.
     ///
     /// # Errors
-    /// [`Error::Damaged`] or [`Error::Io`] if a database that it needs is damaged, contradicts the rules, or cannot be read.
+    /// [`Error::Damaged`] or [`Error::Io`] if a database that it needs is damaged, contradicts the rules, or
+    /// cannot be read.
     pub fn bounds(&self, position: &Position) -> Result<Bounds, Error> {
         Ok(self.oracle.answer(&position.0)?.score)
     }
 
-    /// Returns the legal moves, `A` to `F`, with their values. There are none if the player to move cannot move; the game is
-    /// then over.
+    /// Returns the legal moves, `A` to `F`, with their values. There are none if the player to move cannot
+    /// move; the game is then over.
     ///
     /// # Errors
-    /// [`Error::Missing`] if the value of a move needs a database that is not there; [`Error::Damaged`] or [`Error::Io`] as
-    /// [`score`](Self::score).
+    /// [`Error::Missing`] if the value of a move needs a database that is not there; [`Error::Damaged`] or
+    /// [`Error::Io`] as [`score`](Self::score).
     pub fn moves(&self, position: &Position) -> Result<Vec<Move>, Error> {
         self.moves_of(&self.oracle.answer(&position.0)?)
     }
 
-    /// Returns the moves of the highest value, `A` to `F`: those that no other move can exceed. Where values are bounds, no
-    /// move may be known to be best.
+    /// Returns the moves of the highest value, `A` to `F`: those that no other move can exceed. Where values
+    /// are bounds, no move may be known to be best.
     ///
     /// # Errors
     /// As [`moves`](Self::moves).

@@ -38,8 +38,8 @@ pub struct Engine {
 pub struct EngineRequest<'a> {
     /// The position.
     pub position: Position,
-    /// The positions of the game since the last capture, each seen from its player to move. A move back to one of them ends the
-    /// game.
+    /// The positions of the game since the last capture, each seen from its player to move. A move back to
+    /// one of them ends the game.
     pub before: &'a [Position],
     /// When to stop.
     pub limits: SearchLimits,
@@ -88,8 +88,8 @@ pub struct EngineMove {
     pub bounds: Bounds,
     /// The estimate of its value, in hundredths of a stone, within the bounds.
     pub estimate: i32,
-    /// Whether the estimate only bounds the value from above: the search found the move worse than better ones, and did not find
-    /// out how much.
+    /// Whether the estimate only bounds the value from above: the search found the move worse than better
+    /// ones, and did not find out how much.
     pub is_at_most: bool,
     /// The expected moves from this one on, each `A` to `F` of the player who makes it.
     pub line: Vec<char>,
@@ -109,8 +109,8 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Makes an engine without databases, whose table takes about `table_bytes`. Its estimates were fitted to the rules of
-    /// awari; what it proves holds by any.
+    /// Makes an engine without databases, whose table takes about `table_bytes`. Its estimates were fitted to
+    /// the rules of awari; what it proves holds by any.
     ///
     /// # Errors
     /// [`Error::Io`] if the system refuses the memory.
@@ -119,8 +119,8 @@ impl Engine {
         Ok(Engine { searcher, databases: None, evaluation_path: None })
     }
 
-    /// Makes an engine that looks positions up in databases, and has their rules. Its estimates come from the evaluation of their
-    /// run directory, `evaluation/network.bin`, if a build has fitted one there.
+    /// Makes an engine that looks positions up in databases, and has their rules. Its estimates come from the
+    /// evaluation of their run directory, `evaluation/network.bin`, if a build has fitted one there.
     ///
     /// # Errors
     /// As [`new`](Self::new); [`Error::Damaged`] or [`Error::Io`] if there is such a file that cannot be read.
@@ -144,8 +144,8 @@ impl Engine {
     /// Searches a position until a limit is reached, what is asked for is proved, or `stop` is set.
     ///
     /// # Errors
-    /// [`Error::Damaged`] or [`Error::Io`] if the database that holds the position cannot be read, or databases contradict
-    /// each other. A search goes on without another database that it cannot read.
+    /// [`Error::Damaged`] or [`Error::Io`] if the database that holds the position cannot be read, or
+    /// databases contradict each other. A search goes on without another database that it cannot read.
     pub fn search(&self, request: &EngineRequest<'_>, stop: &SearchStop) -> Result<EngineReport, Error> {
         let &EngineRequest { position, before, limits, lines, threads } = request;
         let before: Vec<Board> = before.iter().map(|one| one.0).collect();

@@ -37,10 +37,12 @@ pub enum Error {
     /// By the rules of the databases positions have two bounds instead of a score.
     #[error("positions have no scores by the rules {0}, but two bounds; `Database::read_bounds` reads both")]
     NoScores(&'static str),
-    /// The files do not belong together: their rules, position sets or games differ, or a file is not what its name says.
+    /// The files do not belong together: their rules, position sets or games differ, or a file is not what
+    /// its name says.
     #[error(transparent)]
     Mixed(FileError),
-    /// This version of the library does not know the rules, the positions or the format of a file, or was built without its codec.
+    /// This version of the library does not know the rules, the positions or the format of a file, or was
+    /// built without its codec.
     #[error(transparent)]
     Unknown(FileError),
     /// A database is damaged or wrong.
@@ -72,7 +74,8 @@ impl std::error::Error for FileError {
 }
 
 impl Error {
-    /// Returns the file or directory that the error is about; `None` if there is none, or if any of several files may be wrong.
+    /// Returns the file or directory that the error is about; `None` if there is none, or if any of several
+    /// files may be wrong.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Error::NoDatabases(directory) => Some(directory),

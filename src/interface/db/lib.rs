@@ -4,10 +4,10 @@
 //! moves, and which of them are best. A [`Database`] gives the scores of all positions with one number of stones, and
 //! numbers these positions.
 //!
-//! A score is the number of stones on the board that the player to move will capture, minus the number that the
-//! opponent will, if both play best. By the rules of oware ([`Databases::rules`]) a position has no score but two [`Bounds`]:
-//! what the player to move can force, and to what the opponent can hold that player. No function returns one of them as a
-//! score: a score is known where both are equal.
+//! A score is the number of stones on the board that the player to move will capture, minus the number that
+//! the opponent will, if both play best. By the rules of oware ([`Databases::rules`]) a position has no score
+//! but two [`Bounds`]: what the player to move can force, and to what the opponent can hold that player. No
+//! function returns one of them as a score: a score is known where both are equal.
 //!
 //! ```
 //! use awari_db::{Databases, Position};
@@ -22,9 +22,9 @@
 //! # Ok::<(), awari_db::Error>(())
 //! ```
 //!
-//! Features, none of which is on by default: `engine` adds an `Engine` that searches positions of any number of stones as long as
-//! its caller wants, by any rules; `threads` reads many scores on all threads of the current rayon pool; `zstd` reads databases of
-//! that codec.
+//! Features, none of which is on by default: `engine` adds an `Engine` that searches positions of any number
+//! of stones as long as its caller wants, by any rules; `threads` reads many scores on all threads of the
+//! current rayon pool; `zstd` reads databases of that codec.
 //!
 //! Every byte that is used was compared with a checksum, and the score of a position with the values of its moves, so
 //! that a damaged or wrong database gives an [`Error`] and not a wrong score. All types are `Send` and `Sync`; one

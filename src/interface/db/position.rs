@@ -8,9 +8,10 @@ use std::str::FromStr;
 
 /// A position: the stones in the twelve pits, seen from the player to move.
 ///
-/// It is parsed from and printed as twelve numbers, the pits A to F of the player to move and then a to f of the
-/// opponent, in the direction of play. It is also parsed from the notation of oware programs, such as
-/// `4-4-4-4-4-4-4-4-4-4-4-4-0-0-S`, whose stores are ignored. The alternate form `{:#}` is a board, the player to move below.
+/// It is parsed from and printed as twelve numbers, the pits A to F of the player to move and then a to f of
+/// the opponent, in the direction of play. It is also parsed from the notation of oware programs, such as
+/// `4-4-4-4-4-4-4-4-4-4-4-4-0-0-S`, whose stores are ignored. The alternate form `{:#}` is a board, the
+/// player to move below.
 ///
 /// ```
 /// use awari_db::Position;

@@ -4,7 +4,8 @@ use disk::{DiskError, InputFile, Operation};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A place with files of databases: an archive, an object store, memory. See [`Databases::open_in`](crate::Databases::open_in).
+/// A place with files of databases: an archive, an object store, memory. See
+/// [`Databases::open_in`](crate::Databases::open_in).
 pub trait Storage {
     /// A file of this storage.
     type File: StoredFile + 'static;

@@ -49,8 +49,9 @@ pub fn file_of(stones: u32) -> String {
 /// reachable ones. Holds at most `memory_bytes` of scores of either side.
 ///
 /// # Errors
-/// [`ExchangeError::Missing`] and [`ExchangeError::Length`] before anything is read; [`ExchangeError::Unsupported`] for
-/// 48 stones and for a database of pairs; [`ExchangeError::Stopped`] once `stop` is raised; [`ExchangeError::Store`] and [`ExchangeError::Disk`].
+/// [`ExchangeError::Missing`] and [`ExchangeError::Length`] before anything is read;
+/// [`ExchangeError::Unsupported`] for 48 stones and for a database of pairs; [`ExchangeError::Stopped`] once
+/// `stop` is raised; [`ExchangeError::Store`] and [`ExchangeError::Disk`].
 ///
 /// # Panics
 /// When the database is not of this index.

@@ -63,9 +63,10 @@ const CSV_LINE_BYTES: u64 = 28;
 /// Writes a database into a directory and returns its files.
 ///
 /// # Errors
-/// [`ExchangeError::Exists`] for a file that exists with other bytes, [`ExchangeError::TooLarge`] for csv, both unless
-/// forced; [`ExchangeError::Unsupported`] if the format cannot represent the database; [`ExchangeError::NoParquet`]; [`ExchangeError::Stopped`];
-/// [`ExchangeError::Store`] and [`ExchangeError::Disk`]. Completed files are kept.
+/// [`ExchangeError::Exists`] for a file that exists with other bytes, [`ExchangeError::TooLarge`] for csv,
+/// both unless forced; [`ExchangeError::Unsupported`] if the format cannot represent the database;
+/// [`ExchangeError::NoParquet`]; [`ExchangeError::Stopped`]; [`ExchangeError::Store`] and
+/// [`ExchangeError::Disk`]. Completed files are kept.
 ///
 /// # Panics
 /// When the database is not of this index.
@@ -124,8 +125,8 @@ impl<'a> Exporter<'a> {
         Exporter { disk, scores, index, has_pairs, directory, options, files: Vec::new() }
     }
 
-    /// Reads the scores of consecutive positions into `low`, or their bounds into `low` and `high`. Without pairs `high`
-    /// becomes empty.
+    /// Reads the scores of consecutive positions into `low`, or their bounds into `low` and `high`. Without
+    /// pairs `high` becomes empty.
     pub(crate) fn read(
         &self,
         positions: Range<u64>,

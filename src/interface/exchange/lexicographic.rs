@@ -7,8 +7,8 @@
 //! * **Positions.** The pits are those of the player to move, A to F, and of the opponent, a to f, in the order of
 //!   sowing, as everywhere in this program. Only *reachable* positions are included: at least one of a to f is empty,
 //!   since the opponent has just emptied one. These are C(n+11,11) - C(n+5,11), 12,375 for n = 6.
-//! * **Order.** Lexicographic, f first, then e, d, c, b, a, F, E, D, C, B, A, fewer stones before more. The first position
-//!   has all stones in A, and the last all in f.
+//! * **Order.** Lexicographic, f first, then e, d, c, b, a, F, E, D, C, B, A, fewer stones before more. The
+//!   first position has all stones in A, and the last all in f.
 //! * **48 stones** have one more position, the opening. The programs published with the scores have no index for it, so
 //!   its place in `scores.48` is not known, and that file is neither written nor compared.
 //!

@@ -8,7 +8,8 @@
 //!
 //! * Scores come from [`store::Scores`], so every exported byte was covered by a checksum.
 //! * Memory is bounded for any size of a database: by the caller's limit for another order, otherwise by a few MiB.
-//! * No bound is written or compared as a score: of a database of pairs, formats hold both bounds, or the export is an error.
+//! * No bound is written or compared as a score: of a database of pairs, formats hold both bounds, or the
+//!   export is an error.
 //! * A file appears under its name complete or not at all, and replaces another one only if the caller permits it.
 //! * The bytes of a file depend on the database alone, not on threads, limits or time.
 //!

@@ -1,5 +1,5 @@
-//! `GET /v1/book`: what the opening book has of a position, and the tree of moves after it. Without a book the answer is that
-//! it has no positions, so that a page can ask without an error.
+//! `GET /v1/book`: what the opening book has of a position, and the tree of moves after it. Without a book
+//! the answer is that it has no positions, so that a page can ask without an error.
 
 use super::probe::after;
 use super::query_number::QueryNumber;

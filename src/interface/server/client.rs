@@ -1,7 +1,7 @@
 //! The connection of a request, watched for the departure of its client.
 //!
-//! hyper reads nothing while it answers, since a client may close its sending side and wait for the answer. A long answer
-//! needs to notice sooner that no client waits for it.
+//! hyper reads nothing while it answers, since a client may close its sending side and wait for the answer. A
+//! long answer needs to notice sooner that no client waits for it.
 
 use super::connections::OpenConnection;
 use super::race::either;

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// The header in which a proxy names the client.
 const FORWARDED: &str = "x-forwarded-for";
 
-/// The address of a client. All addresses of an IPv6 network of 64 bits are of one client, since a client usually has the
-/// whole network.
+/// The address of a client. All addresses of an IPv6 network of 64 bits are of one client, since a client
+/// usually has the whole network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientAddress(IpAddr);
 

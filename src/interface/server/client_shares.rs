@@ -1,5 +1,5 @@
-//! Shares of clients in the queues of the server: a client that sends many requests at a time gets its later ones refused,
-//! and leaves room for other clients.
+//! Shares of clients in the queues of the server: a client that sends many requests at a time gets its later
+//! ones refused, and leaves room for other clients.
 
 use super::client_address::ClientAddress;
 use axum::body::{Body, Bytes, HttpBody};

@@ -1,8 +1,8 @@
 //! The open connections: a bounded number, and a bounded share of each client.
 //!
-//! Where a bound is reached, the connection is closed that has waited longest for its client: for the head of a request or
-//! the rest of a body, or for the client to read an answer. So the time for a head is the shorter the more connections
-//! come. A connection for which the server works is not closed.
+//! Where a bound is reached, the connection is closed that has waited longest for its client: for the head of
+//! a request or the rest of a body, or for the client to read an answer. So the time for a head is the
+//! shorter the more connections come. A connection for which the server works is not closed.
 
 use super::client_address::ClientAddress;
 use std::collections::HashMap;
@@ -55,8 +55,9 @@ impl ConnectionTable {
         Arc::new(ConnectionTable { open: Mutex::default(), places, places_max, client_places_max })
     }
 
-    /// Takes a place for a connection, and closes others if there is none. `None` if the client has as many as it may, and
-    /// the server works for all of them. Connections of a proxy are those of many clients, and are not counted.
+    /// Takes a place for a connection, and closes others if there is none. `None` if the client has as many
+    /// as it may, and the server works for all of them. Connections of a proxy are those of many clients, and
+    /// are not counted.
     pub(super) async fn admit(
         self: &Arc<ConnectionTable>,
         client: ClientAddress,

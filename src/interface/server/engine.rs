@@ -1,7 +1,8 @@
 //! The engine of a site: searches on threads of their own, a bounded number at a time.
 //!
-//! A search takes seconds, a probe microseconds. So searches have threads of a lower priority than those that answer probes,
-//! and queues of their own: one for analyses, and one for the moves of players, which are short.
+//! A search takes seconds, a probe microseconds. So searches have threads of a lower priority than those that
+//! answer probes, and queues of their own: one for analyses, and one for the moves of players, which are
+//! short.
 
 use super::limits::ServerLimits;
 use super::refusal::Refusal;
@@ -67,8 +68,8 @@ impl SearchQueue {
 }
 
 impl SiteEngine {
-    /// Makes an engine by some rules, with a table of about this size. Each thread that searches calls `prepare_thread` first, which is to
-    /// lower its priority.
+    /// Makes an engine by some rules, with a table of about this size. Each thread that searches calls
+    /// `prepare_thread` first, which is to lower its priority.
     ///
     /// # Errors
     /// If the system refuses the memory.

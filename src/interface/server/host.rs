@@ -1,7 +1,7 @@
 //! Validation of the `Host` header.
 //!
-//! A proxy in front of the server may use another `Host` header than the server, so there must be exactly one, with the name
-//! of a host (RFC 9112, section 3.2). It may be absent in HTTP/1.0.
+//! A proxy in front of the server may use another `Host` header than the server, so there must be exactly
+//! one, with the name of a host (RFC 9112, section 3.2). It may be absent in HTTP/1.0.
 
 use axum::http::header::{HOST, HeaderMap};
 use axum::http::uri::Authority;

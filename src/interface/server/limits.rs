@@ -16,8 +16,8 @@ pub struct ServerLimits {
     pub batch_positions_max: usize,
     /// Moves of a principal line.
     pub line_moves_max: usize,
-    /// Concurrent connections. For a further one, that which has waited longest for its client is closed; it waits while
-    /// the server works for all.
+    /// Concurrent connections. For a further one, that which has waited longest for its client is closed; it
+    /// waits while the server works for all.
     pub connections_max: usize,
     /// Concurrent connections of one client. For a further one, that which has waited longest is closed; it is closed
     /// itself while the server works for all.

@@ -1,10 +1,10 @@
 //! The web page: a board, its score, and the values of its moves.
 //!
-//! The server renders any position; each legal move is a link to the next position. The scripts in `page/` take over in
-//! browsers that run them, and load this page again for the parts that they do not render: the table of moves, the
-//! principal line and the histogram. The URL is the whole state: `pos` is the first position, `moves` the letters of
-//! the moves, `at` the number of them that are played, `hide=1` hides values and `hide=0` shows them; else they are hidden
-//! where a person plays the `computer`.
+//! The server renders any position; each legal move is a link to the next position. The scripts in `page/`
+//! take over in browsers that run them, and load this page again for the parts that they do not render: the
+//! table of moves, the principal line and the histogram. The URL is the whole state: `pos` is the first
+//! position, `moves` the letters of the moves, `at` the number of them that are played, `hide=1` hides values
+//! and `hide=0` shows them; else they are hidden where a person plays the `computer`.
 
 pub(crate) mod assets;
 mod board;

@@ -200,8 +200,9 @@ struct SearchedChoice {
     is_complete: bool,
 }
 
-/// Chooses a move of a position beyond the databases, by a search that lasts the longer the stronger the level is; or of one
-/// whose bounds are known, after the game before it. Goes on without databases that cannot be read or trusted.
+/// Chooses a move of a position beyond the databases, by a search that lasts the longer the stronger the
+/// level is; or of one whose bounds are known, after the game before it. Goes on without databases that
+/// cannot be read or trusted.
 async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f64) -> Result<SearchedChoice, Refusal> {
     let permit = site.moves.enter().await?;
     let stop = StopOnDrop::default();

@@ -30,8 +30,8 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(5);
 /// Time for which each search thread is kept busy at the start, so that all of them are started.
 const THREAD_START: Duration = Duration::from_millis(50);
 
-/// Connections that the system holds for the server to accept. It drops those beyond, which their clients repeat after a
-/// second; 128, the default of the standard library, are fewer than one burst of a client.
+/// Connections that the system holds for the server to accept. It drops those beyond, which their clients
+/// repeat after a second; 128, the default of the standard library, are fewer than one burst of a client.
 const BACKLOG: i32 = 4096;
 
 /// Time that an idle search thread is kept: forever.

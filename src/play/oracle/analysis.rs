@@ -15,7 +15,8 @@ use store::{CachedScores, StoreError};
 /// The most moves of the line of a position in a database.
 const LINE_MOVES_MAX: usize = 30;
 
-/// The part of the time for a position with known bounds that its search takes; the rest is for the proof of a guarantee.
+/// The part of the time for a position with known bounds that its search takes; the rest is for the proof of
+/// a guarantee.
 const SEARCH_EIGHTHS: u32 = 7;
 
 /// The databases of an oracle, as a search reads them.
@@ -36,7 +37,8 @@ impl<'a> SearchProbes<'a> {
         SearchProbes { oracle, stones_max, is_repeatable: false, error: OnceLock::new() }
     }
 
-    /// Looks up no compressed score that is wanted only if it is ready, since the content of the cache decides which ones are.
+    /// Looks up no compressed score that is wanted only if it is ready, since the content of the cache
+    /// decides which ones are.
     #[must_use]
     pub fn repeatable(self) -> SearchProbes<'a> {
         SearchProbes { is_repeatable: true, ..self }
@@ -110,12 +112,13 @@ impl ExactScores for SearchProbes<'_> {
 impl Oracle {
     /// Analyzes a position: by the databases alone if they hold it, else by a search.
     ///
-    /// `progress` receives the report of each iteration of a search. In the report of a position in a database everything
-    /// is proved, and its depth is the length of the line.
+    /// `progress` receives the report of each iteration of a search. In the report of a position in a
+    /// database everything is proved, and its depth is the length of the line.
     ///
     /// # Errors
-    /// As [`answer`](Oracle::answer) if a database holds the position; [`OracleError::Contradiction`] if a search proves that a
-    /// database is wrong. A database that cannot be read is an error only if the position itself is in it.
+    /// As [`answer`](Oracle::answer) if a database holds the position; [`OracleError::Contradiction`] if a
+    /// search proves that a database is wrong. A database that cannot be read is an error only if the
+    /// position itself is in it.
     ///
     /// # Panics
     /// If the searcher has other rules than the databases.
@@ -130,8 +133,8 @@ impl Oracle {
         self.analyze_through(&probes, searcher, request, stop, progress)
     }
 
-    /// Analyzes a position as [`analyze`](Self::analyze), but goes on without databases that turn out to be damaged: they are
-    /// [given up](Self::drop_databases). `dropped` receives the errors.
+    /// Analyzes a position as [`analyze`](Self::analyze), but goes on without databases that turn out to be
+    /// damaged: they are [given up](Self::drop_databases). `dropped` receives the errors.
     ///
     /// # Errors
     /// Errors that are not those of databases.
@@ -208,11 +211,12 @@ impl Oracle {
         }
     }
 
-    /// Returns what a search finds about a position whose bounds are known, after the positions before it in the game. Where every
-    /// move has a known value, nothing is searched.
+    /// Returns what a search finds about a position whose bounds are known, after the positions before it in
+    /// the game. Where every move has a known value, nothing is searched.
     ///
-    /// If the search expects no more than what the player is guaranteed, the first move is one that keeps the guarantee, whatever the
-    /// opponent does. To keep it always would cost more than a stone a game against an opponent that is as strong.
+    /// If the search expects no more than what the player is guaranteed, the first move is one that keeps the
+    /// guarantee, whatever the opponent does. To keep it always would cost more than a stone a game against
+    /// an opponent that is as strong.
     fn analyze_open(
         &self,
         answer: &Answer,

@@ -59,8 +59,8 @@ impl IndexedDatabase {
         bounds.all(|scores| scores.scores().get(scores.first() + position).is_ok())
     }
 
-    /// Whether the file can be read as far as is known: where the last read failed, and, if another process has changed it,
-    /// at its start and end.
+    /// Whether the file can be read as far as is known: where the last read failed, and, if another process
+    /// has changed it, at its start and end.
     fn is_served(&self) -> bool {
         let (edition, failed) = (self.scores.scores().latest_edition(), self.failed.load(Ordering::Relaxed));
         if failed == NONE_FAILED && edition == self.readable_edition.load(Ordering::Relaxed) {
@@ -102,7 +102,8 @@ pub enum AnswerSource {
     Children,
     /// The rules: the player to move cannot move.
     Rules,
-    /// A short search, or without the feature `search` the values of moves: there is no database for the number of stones.
+    /// A short search, or without the feature `search` the values of moves: there is no database for the
+    /// number of stones.
     Search,
 }
 
@@ -269,12 +270,13 @@ impl Oracle {
 
     /// Answers a question about a position.
     ///
-    /// Without a database for the number of stones, the score and the values are proved bounds with estimates, from a search of
-    /// a fixed number of positions.
+    /// Without a database for the number of stones, the score and the values are proved bounds with
+    /// estimates, from a search of a fixed number of positions.
     ///
     /// # Errors
-    /// [`OracleError::Damaged`], [`OracleError::Store`], [`OracleError::Inconsistent`] or [`OracleError::Contradiction`] if a
-    /// required database cannot be trusted; [`OracleError::SearchTable`] if there is no memory for a search.
+    /// [`OracleError::Damaged`], [`OracleError::Store`], [`OracleError::Inconsistent`] or
+    /// [`OracleError::Contradiction`] if a required database cannot be trusted; [`OracleError::SearchTable`]
+    /// if there is no memory for a search.
     pub fn answer(&self, board: &Board) -> Result<Answer, OracleError> {
         for _ in 0..READS_MAX {
             let read = ReadEditions::default();
@@ -437,8 +439,9 @@ impl Oracle {
         }
     }
 
-    /// Gives up the databases that an error is about: they are as if they did not exist. Those that contradict each other are all
-    /// given up, since any of them may be wrong. Returns whether there were any.
+    /// Gives up the databases that an error is about: they are as if they did not exist. Those that
+    /// contradict each other are all given up, since any of them may be wrong. Returns whether there were
+    /// any.
     pub fn drop_databases(&self, error: &OracleError) -> bool {
         let of_file = |path: &Path| {
             let is_it = |stones: &u32| match self.database(*stones) {

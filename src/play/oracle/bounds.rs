@@ -53,8 +53,8 @@ impl Bounds {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// Returns the number within the bounds that is nearest to what a search expects, both in hundredths of a stone; `None` if the
-    /// score is known.
+    /// Returns the number within the bounds that is nearest to what a search expects, both in hundredths of a
+    /// stone; `None` if the score is known.
     pub(crate) fn estimate(self, expected: i32) -> Option<i32> {
         let known = self.score().is_some();
         (!known).then(|| expected.clamp(i32::from(self.low) * 100, i32::from(self.high) * 100))

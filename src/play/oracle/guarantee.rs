@@ -1,7 +1,8 @@
 //! Moves that keep what a player is guaranteed, by rules that give a board two bounds.
 //!
-//! A move of the guaranteed value is not enough: of two such moves one may only repeat positions, and a repetition ends the
-//! game. A guarantee is kept by moves that approach its end, a capture or the end of the game. A search proves distances to it:
+//! A move of the guaranteed value is not enough: of two such moves one may only repeat positions, and a
+//! repetition ends the game. A guarantee is kept by moves that approach its end, a capture or the end of the
+//! game. A search proves distances to it:
 //!
 //! ```text
 //! distance(player to move) = 0 if a capture keeps the guarantee,
@@ -13,12 +14,14 @@
 //!
 //! A move to a lesser distance remains one whatever the opponent replies, so no position is repeated.
 //!
-//! The search is depth-first, and goes where the least is missing to a proof: the proof number of a position (Allis, van der
-//! Meulen & van den Herik 1994) is roughly the number of positions that a proof of it still needs. A position cannot help to
-//! prove itself, so one on the path from the root counts as far from a proof.
+//! The search is depth-first, and goes where the least is missing to a proof: the proof number of a position
+//! (Allis, van der Meulen & van den Herik 1994) is roughly the number of positions that a proof of it still
+//! needs. A position cannot help to prove itself, so one on the path from the root counts as far from a
+//! proof.
 //!
-//! Proved distances hold in every game, and are kept for the next search. Play can only return to a position of the game so far
-//! if that is nearer to the end than the present one. Then another search counts each return as what the players get for it.
+//! Proved distances hold in every game, and are kept for the next search. Play can only return to a position
+//! of the game so far if that is nearer to the end than the present one. Then another search counts each
+//! return as what the players get for it.
 
 use crate::guarantee_graph::{
     GuaranteeGraph, GuaranteeNode, GuaranteePosition, ON_PATH, PROVED, QuietChildren, REFUTED,
@@ -29,14 +32,16 @@ use game::{Board, Pit, Played, Score};
 /// The most positions that a search adds, which takes a second or two.
 const ADDED_MAX: usize = 1_000_000;
 
-/// The most visits in a row that neither decide a position nor find a new one: this many, and some for each position. A proof
-/// takes about one visit a position. Where there is none, proof numbers may change for ever.
+/// The most visits in a row that neither decide a position nor find a new one: this many, and some for each
+/// position. A proof takes about one visit a position. Where there is none, proof numbers may change for
+/// ever.
 const IDLE_VISITS_MAX: usize = 10_000;
 
 /// The visits of [`IDLE_VISITS_MAX`] for each position that the search has added.
 const IDLE_VISITS_A_POSITION: usize = 16;
 
-/// The most moves from the root to another position, which bounds the stack. In 10,000 games with up to 12 stones, 109 were seen.
+/// The most moves from the root to another position, which bounds the stack. In 10,000 games with up to 12
+/// stones, 109 were seen.
 const DEPTH_MAX: u32 = 1_000;
 
 /// The effect of a move on the guarantee.
@@ -51,8 +56,8 @@ enum GuaranteeMove {
 }
 
 impl Oracle {
-    /// Returns a move that keeps `guarantee` and approaches its end, after the positions `before` since the last capture of the
-    /// game. `None` if no move is proved within the limits.
+    /// Returns a move that keeps `guarantee` and approaches its end, after the positions `before` since the
+    /// last capture of the game. `None` if no move is proved within the limits.
     ///
     /// # Errors
     /// As [`answer`](Oracle::answer).
@@ -84,8 +89,8 @@ impl Oracle {
         GuaranteeSearch::new(self, GuaranteeGraph::default(), &game, is_over).guaranteed_move(root, &[])
     }
 
-    /// Returns the bounds of a move in a game, after the positions `before` since the last capture: a move back to one of
-    /// them ends the game.
+    /// Returns the bounds of a move in a game, after the positions `before` since the last capture: a move
+    /// back to one of them ends the game.
     #[cfg(feature = "search")]
     pub(crate) fn value_in_game(&self, played: &Played, before: &[Board]) -> Result<Bounds, OracleError> {
         match self.settled_value(played, before)? {
@@ -94,8 +99,9 @@ impl Oracle {
         }
     }
 
-    /// Returns the bounds of a capture, or of a move back to a position of the game, which ends the game; `None` for other moves. In
-    /// the last of the positions `before`, since the last capture, the same player was to move as after the move.
+    /// Returns the bounds of a capture, or of a move back to a position of the game, which ends the game;
+    /// `None` for other moves. In the last of the positions `before`, since the last capture, the same player
+    /// was to move as after the move.
     fn settled_value(&self, played: &Played, before: &[Board]) -> Result<Option<Bounds>, OracleError> {
         let Played { child, captured } = played;
         let child_value = match captured {
@@ -170,8 +176,8 @@ impl<'a> GuaranteeSearch<'a> {
         Ok(best.map(|(_, pit)| pit))
     }
 
-    /// Searches until the proof number of a position is at least `limit`, or every way to a proof is on the path. Returns whether
-    /// anything has changed: if not, another search would change nothing either.
+    /// Searches until the proof number of a position is at least `limit`, or every way to a proof is on the
+    /// path. Returns whether anything has changed: if not, another search would change nothing either.
     fn search(&mut self, number: u32, limit: u32, depth: u32) -> Result<bool, OracleError> {
         self.idle_visits += 1;
         if !self.graph.node(number).is_visited {

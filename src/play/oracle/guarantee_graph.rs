@@ -35,7 +35,8 @@ pub(crate) struct GuaranteeNode {
     pub(crate) proof_number: u32,
     /// The distance of a proved position.
     pub(crate) distance: u32,
-    /// The positions after quiet moves, once they are needed; of the guaranteed player only those that keep the guarantee.
+    /// The positions after quiet moves, once they are needed; of the guaranteed player only those that keep
+    /// the guarantee.
     pub(crate) children: Option<QuietChildren>,
 }
 

@@ -10,9 +10,10 @@
 //! * One oracle serves all threads. Reading raw and packed databases takes no lock; compressed ones share a bounded
 //!   cache of decoded blocks.
 //!
-//! Beyond the databases, the engine of the crate `search` gives the answers: proved bounds, and beside them estimates. A short
-//! search of a fixed number of positions serves [`Oracle::answer`]; `Oracle::analyze` searches as long as its caller wants. Without
-//! the feature `search`, which all but pure readers have, there are only the bounds that follow from the databases.
+//! Beyond the databases, the engine of the crate `search` gives the answers: proved bounds, and beside them
+//! estimates. A short search of a fixed number of positions serves [`Oracle::answer`]; `Oracle::analyze`
+//! searches as long as its caller wants. Without the feature `search`, which all but pure readers have, there
+//! are only the bounds that follow from the databases.
 //!
 //! The crate opens no files: callers pass opened files.
 

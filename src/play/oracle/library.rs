@@ -200,8 +200,8 @@ fn kind_of(path: &Path, identity: &Identity) -> Result<(Rules, PositionSet), Ora
     Ok((rules, set))
 }
 
-/// Returns the position set with the opening that a file has as one slab more than its stones require. No other file has
-/// more stones.
+/// Returns the position set with the opening that a file has as one slab more than its stones require. No
+/// other file has more stones.
 fn with_opening<'a>(
     set: PositionSet,
     files: impl IntoIterator<Item = (u32, &'a Path, &'a Unverified)> + Clone,

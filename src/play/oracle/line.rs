@@ -5,8 +5,9 @@
 //! nearest position from which a best move captures or ends the game. If there is none, the score is 0, and the line
 //! ends with the repetition.
 //!
-//! Beyond the databases a position is searched for its best moves. What one search proves, that of the next position may not: if
-//! nothing else ends the line, it ends at the nearest position without a proved best move.
+//! Beyond the databases a position is searched for its best moves. What one search proves, that of the next
+//! position may not: if nothing else ends the line, it ends at the nearest position without a proved best
+//! move.
 
 use crate::answer::{Answer, AnswerSource, ValuedMove};
 use crate::{Oracle, OracleError};
@@ -16,8 +17,8 @@ use std::collections::HashMap;
 /// The largest number of positions in the search for the next capture.
 const POSITIONS_MAX: usize = 20_000;
 
-/// The most searches for one line, of positions without a database. Each takes less than a millisecond, and a person does not notice
-/// a tenth of a second beside the search of the position itself.
+/// The most searches for one line, of positions without a database. Each takes less than a millisecond, and a
+/// person does not notice a tenth of a second beside the search of the position itself.
 const SEARCHES_MAX: usize = 100;
 
 /// A principal line.
@@ -223,7 +224,8 @@ enum WayOut {
     Over,
     /// The moves.
     Found(Vec<ValuedMove>),
-    /// No sequence of best moves leads to a capture or the end of the game: the first best moves of all positions that they lead to.
+    /// No sequence of best moves leads to a capture or the end of the game: the first best moves of all
+    /// positions that they lead to.
     None(HashMap<Board, ValuedMove>),
     /// No known sequence does. The moves lead to the nearest position whose score or best moves are not known.
     Unknown(Vec<ValuedMove>),

@@ -7,7 +7,8 @@ use game::{Board, Pit, Played, Score};
 use search::{Evaluation, ExactScores, MoveEstimate, SearchReport};
 use std::sync::OnceLock;
 
-/// The databases of an oracle, as the search of an answer reads them: every score is compared with the values of the moves.
+/// The databases of an oracle, as the search of an answer reads them: every score is compared with the values
+/// of the moves.
 struct CheckedScores<'a> {
     oracle: &'a Oracle,
     read: &'a ReadEditions,

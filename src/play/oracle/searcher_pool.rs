@@ -6,8 +6,8 @@ use search::{Evaluation, ExactScores, SearchLimits, SearchReport, SearchRequest,
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The number of positions of a short search: less than a millisecond. A limit of time would make answers differ from one
-/// machine to another.
+/// The number of positions of a short search: less than a millisecond. A limit of time would make answers
+/// differ from one machine to another.
 const NODES: u64 = 1_024;
 
 /// The bytes of the table of a short search: it gets the smallest one.
@@ -35,12 +35,12 @@ impl SearcherPool {
         self.searches.load(Ordering::Relaxed)
     }
 
-    /// Searches a position with estimates of all moves. The table begins empty, so that the report depends on the position,
-    /// the databases and the evaluation alone, except for its time.
+    /// Searches a position with estimates of all moves. The table begins empty, so that the report depends on
+    /// the position, the databases and the evaluation alone, except for its time.
     ///
     /// # Errors
-    /// [`OracleError::SearchTable`] if the system refuses the memory; [`OracleError::Contradiction`] if the databases contradict
-    /// each other.
+    /// [`OracleError::SearchTable`] if the system refuses the memory; [`OracleError::Contradiction`] if the
+    /// databases contradict each other.
     pub(crate) fn search(&self, board: &Board, scores: &dyn ExactScores) -> Result<SearchReport, OracleError> {
         self.searches.fetch_add(1, Ordering::Relaxed);
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);

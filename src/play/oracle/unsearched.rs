@@ -1,5 +1,5 @@
-//! In place of `searched` without the feature `search`: for positions without a database, the bounds that follow from the
-//! rules and from the databases of fewer stones.
+//! In place of `searched` without the feature `search`: for positions without a database, the bounds that
+//! follow from the rules and from the databases of fewer stones.
 
 use crate::answer::{Answer, AnswerSource, IllegalMove, ReadEditions};
 use crate::{Bounds, Oracle, OracleError};

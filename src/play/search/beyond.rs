@@ -1,8 +1,9 @@
-//! Positions beyond the databases to which an evaluation is fitted: those of games of the engine, which play on to a position whose
-//! score is known.
+//! Positions beyond the databases to which an evaluation is fitted: those of games of the engine, which play
+//! on to a position whose score is known.
 //!
-//! The label of a position is a mean of what a search estimates and of what the game yields (Sutton 1988, TD(lambda)): the nearer to
-//! the end of the game, the more it rests on the score. After a random move the game says nothing about the positions before it.
+//! The label of a position is a mean of what a search estimates and of what the game yields (Sutton 1988,
+//! TD(lambda)): the nearer to the end of the game, the more it rests on the score. After a random move the
+//! game says nothing about the positions before it.
 
 use crate::sampling::SplitMix;
 use crate::{Evaluation, NoScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
@@ -56,8 +57,9 @@ impl EstimateSampler {
         Ok(EstimateSampler { searcher: Searcher::new(TABLE_BYTES, evaluation)? })
     }
 
-    /// Returns the positions of more than `known` stones of the game of this number, and beside it, with their labels in stones.
-    /// `score` returns the score of a position of at most `known` stones. A game depends on the evaluation and on its number alone.
+    /// Returns the positions of more than `known` stones of the game of this number, and beside it, with
+    /// their labels in stones. `score` returns the score of a position of at most `known` stones. A game
+    /// depends on the evaluation and on its number alone.
     pub fn game(&self, number: u64, known: u32, score: impl Fn(&Board) -> Score) -> Vec<(Board, f32)> {
         self.searcher.table().clear();
         let rules = self.searcher.rules();
@@ -143,8 +145,8 @@ fn beside(rules: &Rules, mut board: Board, random: &mut SplitMix) -> Board {
 mod tests {
     use super::*;
 
-    /// A change of the score at the end changes the label of the last position by 3/4 of it, with the other sign, the one before by
-    /// 9/16, and so on up to a random move. Positions beside the game keep theirs.
+    /// A change of the score at the end changes the label of the last position by 3/4 of it, with the other
+    /// sign, the one before by 9/16, and so on up to a random move. Positions beside the game keep theirs.
     #[test]
     fn labels_rest_on_the_end_of_the_game() {
         let sampler = EstimateSampler::new(Evaluation::default()).unwrap();

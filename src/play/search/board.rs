@@ -40,7 +40,8 @@ struct Sowing {
     mover: u64,
     /// Stones added to each of the opponent's pits.
     opponent: u64,
-    /// If the last stone falls into a pit of the opponent: a high bit below that of the opponent's first pit, after the shift.
+    /// If the last stone falls into a pit of the opponent: a high bit below that of the opponent's first pit,
+    /// after the shift.
     end: u64,
     /// The left shift that moves the pit of the last stone to the highest byte; 0 if it is a pit of the mover.
     shift: u32,
@@ -192,7 +193,8 @@ impl PackedBoard {
         number
     }
 
-    /// Plays a move from a pit, legal or not. Returns the position seen from the opponent, and the number of captured stones.
+    /// Plays a move from a pit, legal or not. Returns the position seen from the opponent, and the number of
+    /// captured stones.
     ///
     /// It has no branches: whether a move captures can hardly be predicted.
     #[inline]
@@ -201,8 +203,8 @@ impl PackedBoard {
         let sowing = &SOWING[pit][stones as usize];
         let mover = (self.mover & !(0xff << (8 * pit))) + sowing.mover;
         let opponent = self.opponent + sowing.opponent;
-        // A high bit for each byte that is neither 2 nor 3; bytes are below 128. The highest byte of a half is 0, so that
-        // nothing is captured without a shift.
+        // A high bit for each byte that is neither 2 nor 3; bytes are below 128. The highest byte of a half
+        // is 0, so that nothing is captured without a shift.
         let kept = (((opponent ^ (2 * ONES)) & (0xfe * ONES)) + (0x7f * ONES)) & HIGHS;
         let run = ((kept << sowing.shift) | sowing.end).leading_zeros() & !7;
         let captured = (opponent << sowing.shift) & !(u64::MAX >> run);
@@ -221,7 +223,8 @@ impl PackedBoard {
 
     /// Returns a bit for each pit from which its owner may capture, the mover's first, as if it were their turn.
     ///
-    /// Those that capture always have a bit. Of those that do not, few have one where the processor has AVX2, and else all.
+    /// Those that capture always have a bit. Of those that do not, few have one where the processor has AVX2,
+    /// and else all.
     #[inline]
     pub(crate) fn may_capture(self) -> u32 {
         #[cfg(target_arch = "x86_64")]

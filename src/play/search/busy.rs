@@ -1,8 +1,9 @@
 //! Positions that threads of a search are searching, so that other threads search something else first.
 //!
-//! This is the simplified form of ABDADA (Weill 1996) by Tom Kerrigan: before a thread searches a move that is not the first of its
-//! position, it looks whether another thread is searching that move to the same depth, and if so, puts it off until after the others.
-//! The result of the other thread is then in the table. A wrong answer, by a lost update or by two positions of one slot, costs time only.
+//! This is the simplified form of ABDADA (Weill 1996) by Tom Kerrigan: before a thread searches a move that
+//! is not the first of its position, it looks whether another thread is searching that move to the same
+//! depth, and if so, puts it off until after the others. The result of the other thread is then in the table.
+//! A wrong answer, by a lost update or by two positions of one slot, costs time only.
 
 use crate::board::PackedBoard;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +17,8 @@ const SLOTS: usize = 1 << 12;
 /// The bits of a depth.
 const DEPTH_BITS: u32 = 6;
 
-/// Positions that are being searched, each in the one slot of its position and depth. 0 is no position to search: it has no stones.
+/// Positions that are being searched, each in the one slot of its position and depth. 0 is no position to
+/// search: it has no stones.
 pub(crate) struct BusyPositions(Box<[AtomicU64]>);
 
 /// A position and the depth to which it is searched.

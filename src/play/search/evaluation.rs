@@ -1,8 +1,8 @@
 //! The static evaluation: an estimate of the score without looking ahead.
 //!
-//! It is a small network, fitted to scores of databases (see [`Training`](crate::Training)). The columns of the
-//! [features](crate::features) select rows, whose sum is the first layer; two more layers follow. All numbers are integers, so
-//! that the estimate is the same on every machine.
+//! It is a small network, fitted to scores of databases (see [`Training`](crate::Training)). The columns of
+//! the [features](crate::features) select rows, whose sum is the first layer; two more layers follow. All
+//! numbers are integers, so that the estimate is the same on every machine.
 //!
 //! # File
 //!

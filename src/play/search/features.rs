@@ -1,7 +1,7 @@
 //! The features of a position: what the evaluation sees of it.
 //!
-//! A feature is one of a fixed number of columns; a position has [`FEATURES`] of them, each of a group of its own: the stones
-//! of each pit, and the captures that either player threatens.
+//! A feature is one of a fixed number of columns; a position has [`FEATURES`] of them, each of a group of its
+//! own: the stones of each pit, and the captures that either player threatens.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;

@@ -1,10 +1,10 @@
 //! Searches for the scores of positions beyond the databases.
 //!
-//! A [`Searcher`] looks ahead from a position as far as its limits allow. What it returns about a position and about each
-//! move has two parts that are never mixed:
+//! A [`Searcher`] looks ahead from a position as far as its limits allow. What it returns about a position
+//! and about each move has two parts that are never mixed:
 //!
-//! * *Proved bounds*: `low` and `high`, between which the score lies. They rest on the rules, on databases, and on nothing
-//!   else.
+//! * *Proved bounds*: `low` and `high`, between which the score lies. They rest on the rules, on databases,
+//!   and on nothing else.
 //! * An *estimate* in hundredths of a stone, which is always within the bounds.
 //!
 //! Invariants:
@@ -59,8 +59,8 @@ pub trait ExactScores: Sync {
     /// Returns the score of a position, if it is known.
     fn score(&self, board: &Board) -> Option<Score>;
 
-    /// As [`score`](Self::score), but only if that takes no longer than searching a few positions. Most positions of a search
-    /// are looked up in this way.
+    /// As [`score`](Self::score), but only if that takes no longer than searching a few positions. Most
+    /// positions of a search are looked up in this way.
     fn ready_score(&self, board: &Board) -> Option<Score> {
         self.score(board)
     }
@@ -75,7 +75,8 @@ pub trait ExactScores: Sync {
         self.ready_score(board).map(|score| (score, score))
     }
 
-    /// Returns the memo in which a search keeps the bounds of small positions that it has looked up here; `None` if it must keep none.
+    /// Returns the memo in which a search keeps the bounds of small positions that it has looked up here;
+    /// `None` if it must keep none.
     fn memo(&self) -> Option<&BoundsMemo> {
         None
     }

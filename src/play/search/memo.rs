@@ -1,7 +1,8 @@
 //! Bounds of small positions that searches have looked up.
 //!
-//! A search looks most of its small positions up more than once. In a file their bounds may lie in two sections, each behind an index,
-//! a block and a check that no other process has changed the file; here they are one load.
+//! A search looks most of its small positions up more than once. In a file their bounds may lie in two
+//! sections, each behind an index, a block and a check that no other process has changed the file; here they
+//! are one load.
 
 use crate::memory::{CacheLine, SharedLines};
 use game::{Score, binomial};

@@ -1,12 +1,14 @@
 //! Static estimates of positions that a thread has evaluated last.
 //!
-//! A search comes to the same positions again: in the next iteration, after a search to a smaller depth, and by another order of
-//! moves. Estimates take most of the time of a search, and positions at the ends of lines are not in the table.
+//! A search comes to the same positions again: in the next iteration, after a search to a smaller depth, and
+//! by another order of moves. Estimates take most of the time of a search, and positions at the ends of lines
+//! are not in the table.
 
 use crate::Evaluation;
 use crate::board::PackedBoard;
 
-/// The number of slots, a power of two: 64 KiB. With four times as many a search is slower, since they do not stay in the cache of a core.
+/// The number of slots, a power of two: 64 KiB. With four times as many a search is slower, since they do not
+/// stay in the cache of a core.
 const SLOTS: usize = 1 << 12;
 
 /// The bits of a half that hold its stones.

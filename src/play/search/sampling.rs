@@ -1,7 +1,7 @@
 //! Positions to which an evaluation is fitted: those of games, and some moves beside them.
 //!
-//! A search estimates positions that good players never reach, a few bad moves away from those of a game. So each position
-//! of a game comes with another one, which random moves lead to.
+//! A search estimates positions that good players never reach, a few bad moves away from those of a game. So
+//! each position of a game comes with another one, which random moves lead to.
 
 use crate::{Evaluation, NoScores, SearchLimits, SearchRequest, SearchStop, Searcher};
 use game::{Board, Rules};
@@ -22,8 +22,8 @@ const BESIDE_MAX: u64 = 6;
 /// The fewest stones of a position.
 const STONES_MIN: u32 = 3;
 
-/// From this number of stones on, every position is taken; below it one of [`FEW_STONES_STEP`], since games are long and
-/// databases small there.
+/// From this number of stones on, every position is taken; below it one of [`FEW_STONES_STEP`], since games
+/// are long and databases small there.
 const MANY_STONES: u32 = 13;
 const FEW_STONES_STEP: u64 = 4;
 

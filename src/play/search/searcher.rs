@@ -58,7 +58,8 @@ struct RootMove {
     child: PackedBoard,
     low: i32,
     high: i32,
-    /// An upper bound of its value if repetitions of the root are worth 0. The largest one is an upper bound of the root.
+    /// An upper bound of its value if repetitions of the root are worth 0. The largest one is an upper bound
+    /// of the root.
     assumed_high: i32,
     estimate: MoveEstimate,
     line: Vec<u8>,
@@ -79,8 +80,8 @@ impl Searcher {
         Searcher::by(Rules::AWARI, table_bytes, evaluation)
     }
 
-    /// Makes a searcher with a table of about this size, by some rules. By others than those of awari it is several times
-    /// slower; and the evaluation that the program contains was fitted to awari.
+    /// Makes a searcher with a table of about this size, by some rules. By others than those of awari it is
+    /// several times slower; and the evaluation that the program contains was fitted to awari.
     ///
     /// # Errors
     /// If the system refuses the memory.

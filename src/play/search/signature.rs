@@ -11,8 +11,9 @@ const MOVES: usize = 60;
 /// Positions that the search for a move visits.
 const NODES: u64 = 1000;
 
-/// Returns a number that changes with the evaluation and with what searches visit, but not with how fast they are: a hash of
-/// the searches of a game from the opening, without databases, in which the program plays both sides.
+/// Returns a number that changes with the evaluation and with what searches visit, but not with how fast they
+/// are: a hash of the searches of a game from the opening, without databases, in which the program plays both
+/// sides.
 ///
 /// # Errors
 /// If the system refuses the memory of a small table.
@@ -40,8 +41,8 @@ fn signature_of(searcher: &Searcher) -> u32 {
 mod tests {
     use super::*;
 
-    /// A change that makes searches faster leaves this number as it is. One that changes what they find needs a new number, and
-    /// new figures in docs/engine.md.
+    /// A change that makes searches faster leaves this number as it is. One that changes what they find needs
+    /// a new number, and new figures in docs/engine.md.
     #[test]
     fn searches_find_what_they_found() {
         assert_eq!(format!("{:08x}", signature(&Rules::AWARI).unwrap()), "247311ad");

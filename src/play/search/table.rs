@@ -1,8 +1,8 @@
 //! The transposition table: what searches found out about positions.
 //!
-//! An entry is one atomic word that holds the whole position: 25 bits beside the number of its line, which is derived from
-//! the rest. So an entry never belongs to another position, and no thread ever sees half of one. Threads share the table
-//! without locks; a lost update loses knowledge but is never wrong.
+//! An entry is one atomic word that holds the whole position: 25 bits beside the number of its line, which is
+//! derived from the rest. So an entry never belongs to another position, and no thread ever sees half of one.
+//! Threads share the table without locks; a lost update loses knowledge but is never wrong.
 //!
 //! ```text
 //! bits   0..25   position within the line
@@ -148,7 +148,8 @@ impl TranspositionTable {
     /// Begins a search: entries of earlier searches are replaced first.
     pub(crate) fn next_generation(&self) {
         let generation = self.generation.load(Ordering::Relaxed) % 7 + 1;
-        // Entries of the sample that are seven searches old would count as those of this one: they become six searches old.
+        // Entries of the sample that are seven searches old would count as those of this one: they become six
+        // searches old.
         for word in self.sample() {
             let old = word.load(Ordering::Relaxed);
             if (old >> 61) as u8 == generation {

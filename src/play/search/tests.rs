@@ -179,8 +179,8 @@ fn bounds_contain_those_of_oware() {
     assert!(narrowed > all / 2, "{narrowed} of {all}");
 }
 
-/// At oware a move back to a position of the game, with the same player to move, gives each player the stones of a side.
-/// The same board with the other player to move ends no game.
+/// At oware a move back to a position of the game, with the same player to move, gives each player the stones
+/// of a side. The same board with the other player to move ends no game.
 #[test]
 fn repetitions_at_oware_give_each_player_a_side() {
     let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::MATERIAL).unwrap();

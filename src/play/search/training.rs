@@ -1,10 +1,11 @@
 //! Fits the evaluation to positions with known scores, or with estimates of them.
 //!
-//! The loss of an estimate is its error, squared below one stone (Huber 1964): a few positions with huge scores must not
-//! outweigh the others. The weights follow the gradient by the rule of Kingma & Ba (Adam, 2015), with a rate that falls to 0.
+//! The loss of an estimate is its error, squared below one stone (Huber 1964): a few positions with huge
+//! scores must not outweigh the others. The weights follow the gradient by the rule of Kingma & Ba (Adam,
+//! 2015), with a rate that falls to 0.
 //!
-//! The result depends on the samples and their order alone, not on threads or on the processor: sums of fixed parts of a
-//! batch are added in a fixed order, and only operations are used whose rounding is standardised.
+//! The result depends on the samples and their order alone, not on threads or on the processor: sums of fixed
+//! parts of a batch are added in a fixed order, and only operations are used whose rounding is standardised.
 
 use crate::board::PackedBoard;
 use crate::evaluation::{DIRECT_STONE, Evaluation, EvaluationNetwork, NARROW, ONE, ROW_MAX, Row, WIDE};
@@ -57,8 +58,8 @@ impl Training {
     /// The number of samples that a fit needs at least.
     pub const SAMPLES_MIN: usize = BATCH;
 
-    /// Fits an evaluation: `rounds` times over all samples, on `threads` threads. `progress` receives the finished batches
-    /// of all, and says whether to continue; the result is `None` if not.
+    /// Fits an evaluation: `rounds` times over all samples, on `threads` threads. `progress` receives the
+    /// finished batches of all, and says whether to continue; the result is `None` if not.
     ///
     /// # Panics
     /// With fewer than 1,024 samples.

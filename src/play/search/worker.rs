@@ -1,19 +1,22 @@
 //! The search of one thread: principal-variation search with proved bounds beside the estimates.
 //!
-//! Every position yields an estimate and proved bounds. The window of alpha-beta is one of estimates; a proved bound
-//! outside the window ends the search of a position as well. Bounds come from the ends of lines (positions in databases,
-//! and players without a move), and are passed up by the rule of negamax; what is not searched has the widest bounds.
+//! Every position yields an estimate and proved bounds. The window of alpha-beta is one of estimates; a
+//! proved bound outside the window ends the search of a position as well. Bounds come from the ends of lines
+//! (positions in databases, and players without a move), and are passed up by the rule of negamax; what is
+//! not searched has the widest bounds.
 //!
 //! # Repetitions
 //!
-//! A move back to a position on the path is worth 0 on this path, and unknown on another one (the graph-history
-//! interaction). So a position below the repeated one has two pairs of bounds: `low` and `high`, for which a repetition is
-//! unknown, and `assumed_low` and `assumed_high`, for which it is worth 0. Only the first are entered into the table.
+//! A move back to a position on the path is worth 0 on this path, and unknown on another one (the
+//! graph-history interaction). So a position below the repeated one has two pairs of bounds: `low` and
+//! `high`, for which a repetition is unknown, and `assumed_low` and `assumed_high`, for which it is worth 0.
+//! Only the first are entered into the table.
 //!
-//! At the repeated position, if no repetition below leads further up, the assumed bounds become proved: the moves
-//! that gave the lower bound are a strategy that never leaves the searched tree except at its ends. Played again at each
-//! repetition, it reaches an end whose value the bound has counted, or goes on for ever, which is worth 0, and the bound
-//! has counted this as well. (Where a repetition has no fixed value, nothing is assumed about it.) The same holds for the opponent and the upper bound.
+//! At the repeated position, if no repetition below leads further up, the assumed bounds become proved: the
+//! moves that gave the lower bound are a strategy that never leaves the searched tree except at its ends.
+//! Played again at each repetition, it reaches an end whose value the bound has counted, or goes on for ever,
+//! which is worth 0, and the bound has counted this as well. (Where a repetition has no fixed value, nothing
+//! is assumed about it.) The same holds for the opponent and the upper bound.
 
 use crate::board::{PackedBoard, SearchMoves};
 use crate::busy::{BUSY_DEPTH, BusyKey, BusyPositions};
@@ -31,11 +34,12 @@ pub(crate) const PLY_MAX: usize = DEPTH_MAX as usize + 1;
 /// Up to this distance from the root, scores of databases are waited for (8 plies, as in Lincke 2002, section 6.2).
 const PROBE_PLIES: usize = 8;
 
-/// From this depth on, scores of databases are waited for anywhere: the tree below is larger than the time to decode a block.
+/// From this depth on, scores of databases are waited for anywhere: the tree below is larger than the time to
+/// decode a block.
 const PROBE_DEPTH: i32 = 5;
 
-/// Late moves, which seldom are the best, are first searched to a smaller depth: from this place in the order on, and from this
-/// depth on. What they prove holds at any depth.
+/// Late moves, which seldom are the best, are first searched to a smaller depth: from this place in the order
+/// on, and from this depth on. What they prove holds at any depth.
 const REDUCED_FROM: usize = 1;
 const REDUCED_DEPTH: i32 = 3;
 
@@ -45,17 +49,18 @@ const REDUCED_MORE_FROM: usize = 3;
 /// A position with at most this number of legal moves is searched one move deeper.
 const EXTENDED_MOVES: usize = 2;
 
-/// Positions are extended up to this multiple of the depth of the iteration, so that forced moves do not lengthen lines without end.
+/// Positions are extended up to this multiple of the depth of the iteration, so that forced moves do not
+/// lengthen lines without end.
 const EXTENDED_PLIES: i32 = 2;
 
-/// Up to this depth, a position outside the line of best play is not searched if its static estimate exceeds the window by a
-/// margin (reverse futility pruning): this one, and another one for each move of depth.
+/// Up to this depth, a position outside the line of best play is not searched if its static estimate exceeds
+/// the window by a margin (reverse futility pruning): this one, and another one for each move of depth.
 const FUTILE_DEPTH: i32 = 5;
 const FUTILE_MARGIN: i32 = STONE / 2;
 const FUTILE_MARGIN_OF_MOVE: i32 = STONE;
 
-/// From this depth on, a position outside the line of best play is first searched to a depth that is smaller by some moves.
-/// If that exceeds the window by a margin, it is not searched further (Buro 1995, ProbCut).
+/// From this depth on, a position outside the line of best play is first searched to a depth that is smaller
+/// by some moves. If that exceeds the window by a margin, it is not searched further (Buro 1995, ProbCut).
 const CUT_DEPTH: i32 = 8;
 const CUT_MOVES: i32 = 4;
 const CUT_MARGIN: i32 = 3 * STONE / 2;
@@ -246,8 +251,8 @@ impl<'a> Worker<'a> {
 
     /// Returns the last place on the path before `place` of a position.
     ///
-    /// Where a repetition shares the stones out, positions with either player to move count: a score is that of the player to
-    /// move. By other rules a game ends only where the same player is to move.
+    /// Where a repetition shares the stones out, positions with either player to move count: a score is that
+    /// of the player to move. By other rules a game ends only where the same player is to move.
     #[inline]
     fn repeated(&self, PathPlace { at, from }: PathPlace, number: u64) -> Option<usize> {
         let found = from + self.path[from..at].iter().rposition(|&earlier| earlier == number)?;
@@ -261,9 +266,9 @@ impl<'a> Worker<'a> {
 
     /// Returns bounds of the position after a root move, of which repetitions of the root are a part.
     ///
-    /// The player who moves at the root can make the same move at each repetition, so that `high` is proved. The opponent
-    /// cannot prevent another move there: `assumed_low` holds only together with those of the other root moves, and
-    /// `low` does not count repetitions of the root.
+    /// The player who moves at the root can make the same move at each repetition, so that `high` is proved.
+    /// The opponent cannot prevent another move there: `assumed_low` holds only together with those of the
+    /// other root moves, and `low` does not count repetitions of the root.
     pub(crate) fn root_bounds(&self, found: &Outcome) -> RootBounds {
         let is_closed = found.repeats == PATH_FREE || found.repeats as usize >= self.root;
         let high = if is_closed { found.assumed_high } else { found.high };
@@ -340,7 +345,8 @@ impl<'a> Worker<'a> {
             return Outcome { repeats: repeated as u32, ..Outcome::repetition(self.shared.rules, board) };
         }
         self.path[at] = number;
-        // Before the entry is read, which main memory takes as long for. Where the entry ends the search, the estimate is for nothing.
+        // Before the entry is read, which main memory takes as long for. Where the entry ends the search, the
+        // estimate is for nothing.
         let is_fixed = !window.is_open() && depth <= FUTILE_DEPTH;
         let fixed = is_fixed.then(|| self.recent.estimate(self.shared.evaluation, board));
 
@@ -498,8 +504,8 @@ impl<'a> Worker<'a> {
 
     /// Returns an outcome of a position that is very likely above a closed window, without searching it to its depth.
     ///
-    /// `fixed` is the static estimate of a position near the end of its line. Only the estimate rests on that. Proved bounds are those
-    /// that are known, or those that a search proves.
+    /// `fixed` is the static estimate of a position near the end of its line. Only the estimate rests on
+    /// that. Proved bounds are those that are known, or those that a search proves.
     #[inline]
     fn cut(
         &mut self,
@@ -608,9 +614,10 @@ impl<'a> Worker<'a> {
 
 /// Returns the estimate of a position whose bounds are known and differ, given that of the evaluation within them.
 ///
-/// What such a position yields depends on how play repeats, which the position hardly tells, so the best guess is near the middle.
-/// Fitted to the ends of games by least squares: 15,000 open boards of oware of 4 to 12 stones, from games of 3,000 nodes a move.
-/// On 7,070 boards of other games the root mean square error is 3.33 stones, that of the evaluation alone 3.50, of the middle 3.35.
+/// What such a position yields depends on how play repeats, which the position hardly tells, so the best
+/// guess is near the middle. Fitted to the ends of games by least squares: 15,000 open boards of oware of 4
+/// to 12 stones, from games of 3,000 nodes a move. On 7,070 boards of other games the root mean square error
+/// is 3.33 stones, that of the evaluation alone 3.50, of the middle 3.35.
 fn open_estimate(estimate: i32, low: i32, high: i32) -> i32 {
     let middle = (low + high) * STONE / 2;
     (estimate / 4 + middle * 9 / 16).clamp(low * STONE, high * STONE)

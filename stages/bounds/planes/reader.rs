@@ -136,7 +136,8 @@ impl PlaneReader {
         self.scores.digest()
     }
 
-    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order. It reads ahead.
+    /// Returns the reader with its share of `bytes`, for a stage with this many readers that reads in order.
+    /// It reads ahead.
     #[must_use]
     pub(crate) fn with_share(self, bytes: u64, readers: u32) -> PlaneReader {
         // One run is held, and one read ahead.

@@ -77,7 +77,8 @@ impl<'a> SeedsReader<'a> {
         }
     }
 
-    /// Reads words of the union of the planes of some bounds, and returns whether any may have a bit. `of_bound` is a buffer.
+    /// Reads words of the union of the planes of some bounds, and returns whether any may have a bit.
+    /// `of_bound` is a buffer.
     pub(crate) fn read_union(
         &mut self,
         bounds: RangeInclusive<u32>,
@@ -154,8 +155,8 @@ impl<'a> SeedsReader<'a> {
         parts.collect()
     }
 
-    /// Reads words of the file, in parts of different groups, on all threads; reads may have been started. The parts lie
-    /// far from each other.
+    /// Reads words of the file, in parts of different groups, on all threads; reads may have been started.
+    /// The parts lie far from each other.
     fn read_parts(&self, parts: Vec<(Range<usize>, &mut [u64], Option<PendingRun>)>) -> Result<Vec<bool>> {
         let readers = || self.of_threads.lock().unwrap_or_else(PoisonError::into_inner);
         let reader_of_thread = || self.reader.another().for_seeds().on_one_thread();

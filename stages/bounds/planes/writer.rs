@@ -153,8 +153,8 @@ impl<'d> PlaneWriter<'d> {
         Ok(self.finish_with(Ok(()), &mut Alone)?.expect("rank 0 has the digest"))
     }
 
-    /// Publishes the file, and returns the digest of its content on rank 0. `appended` tells whether this rank appended all
-    /// its words, or what prevented it.
+    /// Publishes the file, and returns the digest of its content on rank 0. `appended` tells whether this
+    /// rank appended all its words, or what prevented it.
     pub(crate) fn finish_with(
         self,
         appended: Result<()>,

@@ -12,8 +12,8 @@ const POSITIONS_MAX: u64 = 1 << 20;
 /// The bit of the first byte that asks for right checksums.
 const SEAL: u8 = 1;
 
-/// Reads a file of scores: it is refused, or all ways of reading agree with each other, the digest and the range. Bit 0 of the
-/// first byte asks for right checksums, so that only the digest can reveal changes.
+/// Reads a file of scores: it is refused, or all ways of reading agree with each other, the digest and the
+/// range. Bit 0 of the first byte asks for right checksums, so that only the digest can reveal changes.
 pub fn database(bytes: &[u8]) {
     let Some((choice, file)) = split(bytes) else { return };
     let mut file = file.to_vec();

@@ -12,8 +12,8 @@ const HEADER_BYTES: usize = 16;
 /// The bit of the first byte that asks for right checksums.
 const SEAL: u8 = 1;
 
-/// Decodes a journal: the number of records is bounded by the length, a prefix has a prefix of the records, and an appended
-/// record is read again. Plan and status do not panic.
+/// Decodes a journal: the number of records is bounded by the length, a prefix has a prefix of the records,
+/// and an appended record is read again. Plan and status do not panic.
 pub fn journal(bytes: &[u8]) {
     let Some((choice, journal)) = split(bytes) else { return };
     let mut journal = journal.to_vec();

@@ -1,8 +1,8 @@
 //! Properties of readers on any bytes: one function a format.
 //!
 //! Each function reads bytes in every way the program does, and panics unless they are refused or read
-//! consistently. The fuzzer (`tests/fuzz`) searches for bytes on which one does; `tests/hostile/mutants.rs` runs all of them
-//! over the fuzzer's corpus and seeded mutants of it.
+//! consistently. The fuzzer (`tests/fuzz`) searches for bytes on which one does; `tests/hostile/mutants.rs`
+//! runs all of them over the fuzzer's corpus and seeded mutants of it.
 
 mod database;
 mod example_files;

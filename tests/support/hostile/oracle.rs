@@ -45,7 +45,8 @@ fn truth() -> &'static Truth {
     })
 }
 
-/// Replaces a database, which the first byte chooses, together with the way of opening: every answer is right or an error.
+/// Replaces a database, which the first byte chooses, together with the way of opening: every answer is right
+/// or an error.
 pub fn oracle(bytes: &[u8]) {
     let Some((choice, file)) = split(bytes) else { return };
     let truth = truth();

@@ -7,8 +7,8 @@ use store::PageCache;
 /// Bytes of an access: operation, position, operands.
 const ACCESS_BYTES: usize = 4;
 
-/// Compares a page cache with an array. The first bytes choose the sizes of plane, page and cache, the others accesses. A
-/// failing disk leads to an error, never to wrong words.
+/// Compares a page cache with an array. The first bytes choose the sizes of plane, page and cache, the others
+/// accesses. A failing disk leads to an error, never to wrong words.
 pub fn pages(bytes: &[u8]) {
     let Some((&[words, page, capacity], accesses)) = bytes.split_first_chunk() else { return };
     let (words, page_bytes) = (1 + usize::from(words), 8 * (1 + usize::from(page) % 16));

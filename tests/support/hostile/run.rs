@@ -183,7 +183,8 @@ impl SmallBuild {
         panic!("{}: {RUNS_MAX} runs, and it is not done", self.name);
     }
 
-    /// Checks every block of every database and records damage, as `awari verify` does. Returns the number of damaged files.
+    /// Checks every block of every database and records damage, as `awari verify` does. Returns the number of
+    /// damaged files.
     ///
     /// # Panics
     /// If the journal cannot be written.
@@ -240,8 +241,9 @@ fn is_artifact(path: &Path) -> bool {
     kinds::folders().into_iter().any(|folder| path.starts_with(SmallBuild::path(folder))) && !is_temporary(path)
 }
 
-/// Replaces a file of a run directory. The first bytes choose the build, the file, and whether checksums are put right. A run
-/// builds the same files, or names the damage for the next run to repair. With right checksums, runs terminate.
+/// Replaces a file of a run directory. The first bytes choose the build, the file, and whether checksums are
+/// put right. A run builds the same files, or names the damage for the next run to repair. With right
+/// checksums, runs terminate.
 pub fn run(bytes: &[u8]) {
     let Some((&[choice, file], content)) = bytes.split_first_chunk() else { return };
     let builds = SmallBuild::all();

@@ -1,5 +1,5 @@
-//! Recomputes checksums, so that hostile bytes reach the code behind them, as an attacker could. Written from the descriptions
-//! of the formats alone.
+//! Recomputes checksums, so that hostile bytes reach the code behind them, as an attacker could. Written from
+//! the descriptions of the formats alone.
 
 use disk::{Digest, bytes_of};
 use twox_hash::{XxHash3_64, XxHash3_128};

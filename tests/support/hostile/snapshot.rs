@@ -35,8 +35,9 @@ fn snapshots() -> &'static [SnapshotCase] {
     })
 }
 
-/// Changes the values of a snapshot, which the first byte chooses. A run that resumes from it builds the right scores, or
-/// scores that verification refuses and the next run rebuilds. A certificate refuses wrong scores that are consistent.
+/// Changes the values of a snapshot, which the first byte chooses. A run that resumes from it builds the
+/// right scores, or scores that verification refuses and the next run rebuilds. A certificate refuses wrong
+/// scores that are consistent.
 pub fn snapshot(bytes: &[u8]) {
     let Some((choice, changes)) = split(bytes) else { return };
     let snapshots = snapshots();

@@ -28,8 +28,8 @@ pub struct DisturbedBuild {
     options: RunOptions,
 }
 
-/// Settings and options of a manifest with these keys. Without another wish one stage runs at a time, so that the number of an
-/// operation of the disk always means the same one.
+/// Settings and options of a manifest with these keys. Without another wish one stage runs at a time, so that
+/// the number of an operation of the disk always means the same one.
 ///
 /// # Panics
 /// If that is no manifest.
@@ -159,8 +159,8 @@ impl DisturbedBuild {
     }
 }
 
-/// Runs a job of several ranks, each a thread: the first leads, the others follow until the first has ended. Returns their
-/// results or panics.
+/// Runs a job of several ranks, each a thread: the first leads, the others follow until the first has ended.
+/// Returns their results or panics.
 pub fn by_ranks<T>(
     ends: Vec<ThreadCommunicator>,
     lead: impl FnOnce(Arc<JobLeader>) -> T,

@@ -231,7 +231,8 @@ impl<'a> Trial<'a> {
         self.done_once.contains(stage) || self.subject.build().is_made(stage, &self.disk)
     }
 
-    /// Runs the build, and checks that no finished stage is repeated. Returns also the unfinished stages with snapshots.
+    /// Runs the build, and checks that no finished stage is repeated. Returns also the unfinished stages with
+    /// snapshots.
     fn watched(&mut self, conditions: &Conditions) -> Result<(Ended, Vec<String>), String> {
         self.is_alone &= conditions.ranks == 1;
         let mut snapshots = self.snapshots();

@@ -1,4 +1,5 @@
-//! The conditions of a run besides its disk: ranks, network, clocks, the turns of stages side by side, and requests to stop.
+//! The conditions of a run besides its disk: ranks, network, clocks, the turns of stages side by side, and
+//! requests to stop.
 
 use crate::Random;
 use disk::Clock;

@@ -24,8 +24,8 @@ impl<'a> Journals<'a> {
         Journals { disk, damaged_bytes: read(disk).damaged_bytes, seen: Mutex::default() }
     }
 
-    /// Checks that the run has damaged no record, and that the journal begins with the records of the last check. Not an
-    /// operation of the disk.
+    /// Checks that the run has damaged no record, and that the journal begins with the records of the last
+    /// check. Not an operation of the disk.
     pub(crate) fn look(&self) {
         let found = read(self.disk);
         let mut guard = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Simulates jobs from seeds, injects faults into builds by the thousand, kills the program by the hundred, damages files
-//! under concurrent commands, and counts the outcomes.
+//! Simulates jobs from seeds, injects faults into builds by the thousand, kills the program by the hundred,
+//! damages files under concurrent commands, and counts the outcomes.
 //!
 //! `cargo build --release -p tests --bins && cargo run --release -p tests --bin torture -- --faults 10000 --kills 200`
 

@@ -1,11 +1,12 @@
 //! Builds that are disturbed, resumed, and compared byte for byte with an undisturbed one.
 //!
-//! A *case* is a small build on a disk in memory and a few runs of it, each with its own faults; a last run without faults
-//! must end with the bytes of an undisturbed build. After every run, files with final names are complete; no stage that the
-//! journal records as done is repeated; no snapshot is ignored or removed before its stage is done; an error has the right exit
-//! code and names a file with a fault. A *kill* sends SIGKILL to the program at a random moment. A *simulation* is a random job
-//! of one or several ranks, also with late messages, lost ranks, clock jumps and requests to stop. Everything is derived from a
-//! seed, and a failure prints the command that repeats it.
+//! A *case* is a small build on a disk in memory and a few runs of it, each with its own faults; a last run
+//! without faults must end with the bytes of an undisturbed build. After every run, files with final names
+//! are complete; no stage that the journal records as done is repeated; no snapshot is ignored or removed
+//! before its stage is done; an error has the right exit code and names a file with a fault. A *kill* sends
+//! SIGKILL to the program at a random moment. A *simulation* is a random job of one or several ranks, also
+//! with late messages, lost ranks, clock jumps and requests to stop. Everything is derived from a seed, and a
+//! failure prints the command that repeats it.
 
 mod build;
 mod case;
@@ -41,8 +42,8 @@ pub const EVERY_FROM: u64 = 10_000;
 pub struct FaultRuns {
     /// Seed of the pseudo-random generator.
     pub seed: u64,
-    /// Cases in all, spread over classes and methods; some more where every operation is struck, see [`EVERY_FROM`]. One
-    /// case has one fault or a few.
+    /// Cases in all, spread over classes and methods; some more where every operation is struck, see
+    /// [`EVERY_FROM`]. One case has one fault or a few.
     pub cases: u64,
     /// Threads to run them on.
     pub threads: usize,

@@ -70,7 +70,8 @@ impl FaultReport {
         }
     }
 
-    /// A table in one of the styles of comfy-table: `NOTHING` for a terminal, `ASCII_MARKDOWN` for the chapter of measurements.
+    /// A table in one of the styles of comfy-table: `NOTHING` for a terminal, `ASCII_MARKDOWN` for the
+    /// chapter of measurements.
     pub fn table(&self, style: TableStyle) -> String {
         let mut table = Table::new();
         table.load_style(style).set_header(HEADER);

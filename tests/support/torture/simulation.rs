@@ -1,10 +1,10 @@
-//! Random jobs: a manifest, and runs of it by one or several ranks, with faults of disk, network and clock and requests to
-//! stop, until a run ends undisturbed.
+//! Random jobs: a manifest, and runs of it by one or several ranks, with faults of disk, network and clock
+//! and requests to stop, until a run ends undisturbed.
 //!
-//! The seed determines which disk operation fails or kills the job, the state of the disk afterwards, delays of messages, the
-//! call in which a rank is lost, the readings of clocks, and which of the stages that run side by side goes on. With one rank,
-//! a seed determines every operation. With several,
-//! the scheduler of the host decides the order of messages and operations: a seed gives the same job and kinds of faults, but not
+//! The seed determines which disk operation fails or kills the job, the state of the disk afterwards, delays
+//! of messages, the call in which a rank is lost, the readings of clocks, and which of the stages that run
+//! side by side goes on. With one rank, a seed determines every operation. With several, the scheduler of the
+//! host decides the order of messages and operations: a seed gives the same job and kinds of faults, but not
 //! always at the same moment.
 
 use super::case::{CaseOutcome, Trial};

@@ -1,10 +1,11 @@
 //! Commands at once in one run directory, killed, stopped, and with files damaged under them.
 //!
-//! A *storm* is a directory, a manifest, and a few rounds. In each round some commands start together, of which some are
-//! killed or get a signal; meanwhile files of the directory are cut, overwritten in place, removed, or replaced by links to
-//! a file elsewhere. No command may end by a signal that the storm did not send, panic, hang, or exit with a code that is
-//! no failure of its surroundings; an answer must be the right one; and no file may have other bytes than an undisturbed
-//! build gives it, but those that were damaged. In the end `verify` and `run` must bring every byte back.
+//! A *storm* is a directory, a manifest, and a few rounds. In each round some commands start together, of
+//! which some are killed or get a signal; meanwhile files of the directory are cut, overwritten in place,
+//! removed, or replaced by links to a file elsewhere. No command may end by a signal that the storm did not
+//! send, panic, hang, or exit with a code that is no failure of its surroundings; an answer must be the right
+//! one; and no file may have other bytes than an undisturbed build gives it, but those that were damaged. In
+//! the end `verify` and `run` must bring every byte back.
 
 use super::kills::{Files, KillDirectory};
 use crate::Random;

@@ -1,7 +1,8 @@
 //! The order of stages that run side by side, decided by a seed.
 //!
-//! One stage goes on at a time. Before it opens, creates, renames or measures a file, another one may have its turn instead.
-//! Threads of a stage are known by their label. The thread of the run goes on when a stage has ended, while no stage does.
+//! One stage goes on at a time. Before it opens, creates, renames or measures a file, another one may have
+//! its turn instead. Threads of a stage are known by their label. The thread of the run goes on when a stage
+//! has ended, while no stage does.
 
 use crate::Random;
 use disk::{Disk, DiskAccess, DiskError, DiskGuard};

@@ -44,8 +44,8 @@ const FILE_SYSTEMS: [(u64, &str, bool); 14] = [
 /// The `statfs` number of a file system in memory.
 pub(crate) const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// Whether an error of `fallocate` means that space cannot be reserved ahead: the file system, the kernel, or the filter of
-/// a container does not support it. A full disk is another error.
+/// Whether an error of `fallocate` means that space cannot be reserved ahead: the file system, the kernel, or
+/// the filter of a container does not support it. A full disk is another error.
 pub(super) fn is_unsupported(errno: Errno) -> bool {
     [Errno::OPNOTSUPP, Errno::NOSYS, Errno::NODEV, Errno::SPIPE, Errno::PERM, Errno::ACCESS, Errno::INVAL]
         .contains(&errno)

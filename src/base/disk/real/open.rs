@@ -1,8 +1,8 @@
 //! Opening of files to read, once their kind is known.
 //!
-//! To open a device may change its state, and to read it, a pipe or a file such as `/proc/kmsg` may wait for ever or take
-//! away what others wait for. So a path is first opened as a name only (`O_PATH`), and what it names is opened to be read
-//! if its kind is accepted. Nothing can take its place between the two.
+//! To open a device may change its state, and to read it, a pipe or a file such as `/proc/kmsg` may wait for
+//! ever or take away what others wait for. So a path is first opened as a name only (`O_PATH`), and what it
+//! names is opened to be read if its kind is accepted. Nothing can take its place between the two.
 
 use super::deliver::PROC_MAGIC;
 use super::folder::kind_words;

@@ -27,8 +27,8 @@ const AHEAD_BYTES_MAX: u64 = 32 << 20;
 /// Up to this distance, a file runs ahead by more than its own length.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
 
-/// A file runs ahead by at most this part of the free space: all files that are open together take less than the margin of a
-/// plan.
+/// A file runs ahead by at most this part of the free space: all files that are open together take less than
+/// the margin of a plan.
 const AHEAD_PART: u64 = 128;
 
 /// A file open for writing at its end.

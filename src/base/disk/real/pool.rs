@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 /// Queues for reads and scratch files, unless there are more threads: four keep a drive busy.
 const SHARED_MIN: usize = 4;
 
-/// The most queues for reads and scratch files. With fewer queues than threads, threads wait for each other: 16 threads with
-/// four queues took 1.3 times as long to verify a database.
+/// The most queues for reads and scratch files. With fewer queues than threads, threads wait for each other:
+/// 16 threads with four queues took 1.3 times as long to verify a database.
 const SHARED_MAX: usize = 32;
 
 /// Queues that outputs hold. Further outputs use the page cache.

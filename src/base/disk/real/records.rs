@@ -1,7 +1,7 @@
 //! Files at paths given by the user that grow by records, such as games.
 //!
-//! What may stand at the path is the table of `deliver`. A regular file keeps what it holds and is locked while it is open; a
-//! device or a pipe has no content to keep. Missing directories are not made.
+//! What may stand at the path is the table of `deliver`. A regular file keeps what it holds and is locked
+//! while it is open; a device or a pipe has no content to keep. Missing directories are not made.
 
 use super::deliver::{DeliveryTarget, open_stream, target};
 use super::file_system::free_bytes;
@@ -102,8 +102,8 @@ impl RecordFile {
         Ok(())
     }
 
-    /// Appends a record. When this returns, it is durable. After an error the file ends as before, or within the record if
-    /// it cannot be cut.
+    /// Appends a record. When this returns, it is durable. After an error the file ends as before, or within
+    /// the record if it cannot be cut.
     ///
     /// # Errors
     /// What the operating system says. A pipe whose reader has closed it is no error.

@@ -33,7 +33,8 @@ impl Ring {
     /// Sets up a ring.
     ///
     /// # Errors
-    /// `ENOSYS` or `EPERM` where rings are not allowed, as in many containers; some allow a ring, and refuse its requests.
+    /// `ENOSYS` or `EPERM` where rings are not allowed, as in many containers; some allow a ring, and refuse
+    /// its requests.
     pub(crate) fn new(memory: QueueMemory) -> io::Result<Ring> {
         let ring = IoUring::builder().dontfork().build(PIECES as u32)?;
         let all = libc::iovec { iov_base: memory.address().cast(), iov_len: MEMORY_BYTES };

@@ -194,7 +194,8 @@ fn a_lost_rank_is_gone_from_that_call_on() {
     }
 }
 
-/// A message is received once it has arrived, without waiting for it. A rank that has left is an error after its last one.
+/// A message is received once it has arrived, without waiting for it. A rank that has left is an error after
+/// its last one.
 #[test]
 fn messages_can_be_received_without_waiting() {
     let mut ends = ThreadCommunicator::job(3, NetworkFaults { muted: Some((2, 0)), ..NetworkFaults::none() });

@@ -1,4 +1,5 @@
-//! In place of `zstd_library` without the feature `zstd`: files of the codecs that need it are neither opened nor begun.
+//! In place of `zstd_library` without the feature `zstd`: files of the codecs that need it are neither opened
+//! nor begun.
 
 use std::io;
 

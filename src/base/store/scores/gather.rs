@@ -19,14 +19,14 @@ struct WantedBlock {
 }
 
 impl Scores {
-    /// Whether [`gather`](Self::gather) reads the file: not if scores are read in place, nor if a part of a block can be
-    /// decoded alone, which a cache serves better.
+    /// Whether [`gather`](Self::gather) reads the file: not if scores are read in place, nor if a part of a
+    /// block can be decoded alone, which a cache serves better.
     pub(crate) fn is_gathered(&self) -> bool {
         !self.source.is_mapped() && !self.codec().has_bands()
     }
 
-    /// Reads the scores of ascending positions. Each block is read and decoded once, on this thread, and blocks are read
-    /// ahead of their decoding.
+    /// Reads the scores of ascending positions. Each block is read and decoded once, on this thread, and
+    /// blocks are read ahead of their decoding.
     ///
     /// # Errors
     /// [`StoreError::Damaged`](crate::StoreError::Damaged) with the first block that is; `out` then holds anything.

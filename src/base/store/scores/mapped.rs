@@ -22,8 +22,8 @@ pub struct MappedScores {
 }
 
 impl Scores {
-    /// Verifies all blocks that were not verified before, on all threads, and returns the scores in the map of the file.
-    /// Returns `None` for codecs other than raw, and without a map.
+    /// Verifies all blocks that were not verified before, on all threads, and returns the scores in the map
+    /// of the file. Returns `None` for codecs other than raw, and without a map.
     ///
     /// # Errors
     /// [`StoreError::Damaged`](crate::StoreError::Damaged) with a block that is.

@@ -70,8 +70,8 @@ impl PendingRange {
 /// Bytes of neighbouring blocks that are read at once without a map.
 const RUN_BYTES: u64 = 256 << 10;
 
-/// Bytes of a range that are being read, or were read and wait for a thread, at a time; at least a run. More than a drive
-/// delivers within its latency.
+/// Bytes of a range that are being read, or were read and wait for a thread, at a time; at least a run. More
+/// than a drive delivers within its latency.
 const AHEAD_BYTES_MIN: usize = 1 << 20;
 const AHEAD_BYTES_A_THREAD: usize = 256 << 10;
 
@@ -104,8 +104,8 @@ impl Scores {
         self.finish_range(range, out)
     }
 
-    /// Starts to read consecutive positions: up to a megabyte of stored blocks, beside the caller. Nothing is read ahead of a
-    /// map, or for a part of one block if parts can be read.
+    /// Starts to read consecutive positions: up to a megabyte of stored blocks, beside the caller. Nothing is
+    /// read ahead of a map, or for a part of one block if parts can be read.
     ///
     /// # Panics
     /// If the range exceeds the file.

@@ -58,7 +58,8 @@ impl Example {
         Example::new(&[(1, 1), (3, 7), (16, 25)], -5, 12)
     }
 
-    /// Few bytes, but blocks of strips in a file of the codec rans, among them one with a value not in its range's middle.
+    /// Few bytes, but blocks of strips in a file of the codec rans, among them one with a value not in its
+    /// range's middle.
     pub(crate) fn strips() -> Self {
         let mut example = Example::new(&[(1, 1), (60, 40), (16, 520)], -5, 12);
         for (at, score) in example.scores.iter_mut().enumerate() {

@@ -10,7 +10,8 @@ use disk::bytes_of;
 use std::ops::Range;
 
 impl Scores {
-    /// Checks bounds that were read from a file of pairs: the lower bounds of the positions `first ..`, and the upper ones.
+    /// Checks bounds that were read from a file of pairs: the lower bounds of the positions `first ..`, and
+    /// the upper ones.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] if a lower bound exceeds the upper one.
@@ -85,8 +86,8 @@ impl Scores {
         self.verify_digest_of(|_| ())
     }
 
-    /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million at a time. The
-    /// next scores are decoded meanwhile.
+    /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million
+    /// at a time. The next scores are decoded meanwhile.
     ///
     /// # Errors
     /// As [`verify_digest`](Self::verify_digest).

@@ -1,7 +1,7 @@
 //! Snapshots: the saved state of a long stage.
 //!
-//! `snapshots/STAGE/` holds the snapshots of a stage and a file `fingerprint` that identifies the result they belong to.
-//! Snapshots of another result are removed before the stage starts, all of them once it is done.
+//! `snapshots/STAGE/` holds the snapshots of a stage and a file `fingerprint` that identifies the result they
+//! belong to. Snapshots of another result are removed before the stage starts, all of them once it is done.
 
 use disk::{Digest, Disk, DiskError, Staged, remove_leftovers};
 use std::path::{Path, PathBuf};
@@ -25,8 +25,8 @@ pub(crate) fn is_snapshots(disk: &dyn Disk, directory: &Path) -> Result<bool, Di
 }
 
 impl<'a> Snapshots<'a> {
-    /// Opens the snapshots of this result, and removes those of another. A failing disk removes none: they may be hours of
-    /// work.
+    /// Opens the snapshots of this result, and removes those of another. A failing disk removes none: they
+    /// may be hours of work.
     pub fn open(
         disk: &'a dyn Disk,
         directory: PathBuf,

@@ -1,13 +1,15 @@
 //! The fence of a run directory: stops a run from writing after another run has taken the directory despite the lock.
 //!
-//! Locks do not reach every machine, a lock file can be removed, and a suspended process may resume after its job was
-//! queued and started again. So each run that writes first raises a durable counter: the run number of its journal records.
-//! Before it names or removes a file, or appends to the journal, it checks that the journal still ends where it left it,
-//! which takes one open and the length. If a run of the same or a higher number has written there, it ends.
+//! Locks do not reach every machine, a lock file can be removed, and a suspended process may resume after its
+//! job was queued and started again. So each run that writes first raises a durable counter: the run number
+//! of its journal records. Before it names or removes a file, or appends to the journal, it checks that the
+//! journal still ends where it left it, which takes one open and the length. If a run of the same or a higher
+//! number has written there, it ends.
 //!
-//! Another run may begin between the check and the change. A file that then gets its final name is complete and made of
-//! the same inputs, and readers skip a journal record with a smaller run number. In a job of several ranks only the first
-//! rank is fenced; the others name no artifact, and write only to the temporary files of the current attempt.
+//! Another run may begin between the check and the change. A file that then gets its final name is complete
+//! and made of the same inputs, and readers skip a journal record with a smaller run number. In a job of
+//! several ranks only the first rank is fenced; the others name no artifact, and write only to the temporary
+//! files of the current attempt.
 
 #[cfg(test)]
 mod tests;

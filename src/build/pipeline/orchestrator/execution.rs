@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 /// Time between samples of the resident memory.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Returns freed heap to the kernel before a stage: it counts as resident, and no prediction includes it. That takes time, and
-/// so does getting it back. Therefore nothing is returned before short stages, those with several parameters, unless the
-/// process has more than half of the budget, or before others unless it has more than an eighth.
+/// Returns freed heap to the kernel before a stage: it counts as resident, and no prediction includes it.
+/// That takes time, and so does getting it back. Therefore nothing is returned before short stages, those
+/// with several parameters, unless the process has more than half of the budget, or before others unless it
+/// has more than an eighth.
 fn release_heap(stage: &StageSpec, budget_bytes: u64) {
     let share = if stage.name.parameters().len() > 1 { 2 } else { 8 };
     if clock::resident_bytes() > Some(budget_bytes / share) {
@@ -73,7 +74,8 @@ impl Fingerprints {
         Digest::of(text.as_bytes())
     }
 
-    /// Returns the fingerprint of snapshots: the same results from the same sources, none of which was found wrong since.
+    /// Returns the fingerprint of snapshots: the same results from the same sources, none of which was found
+    /// wrong since.
     pub(crate) fn snapshots(&self, state: &JournalState) -> Digest {
         let inputs: BTreeSet<&ArtifactName> = self.0.values().flat_map(|of| of.inputs.keys()).collect();
         let wrong = inputs.iter().flat_map(|name| state.silent_damage(name).iter().map(move |found| (name, found)));

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 impl Orchestrator<'_> {
-    /// Checks that one of the last runs made progress, if the options say how many may have made none. The current run, which
-    /// is in the journal, does not count. A run that has failed ends a series, since its reason was reported.
+    /// Checks that one of the last runs made progress, if the options say how many may have made none. The
+    /// current run, which is in the journal, does not count. A run that has failed ends a series, since its
+    /// reason was reported.
     ///
     /// # Errors
     /// [`PipelineError::NoProgress`] if none did; if the journal or the snapshots cannot be read.

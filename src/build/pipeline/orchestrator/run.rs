@@ -276,8 +276,8 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         Ok(schedule.stages_at_a_time)
     }
 
-    /// Returns a plan after which nothing is to adopt or to remove, while no stage runs. First checks that the run has room for it,
-    /// and starts the run in the journal.
+    /// Returns a plan after which nothing is to adopt or to remove, while no stage runs. First checks that
+    /// the run has room for it, and starts the run in the journal.
     pub(super) fn settled_plan(&mut self) -> Result<Plan> {
         let orchestrator = self.orchestrator;
         loop {
@@ -312,8 +312,8 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         Ok((RunEnd::Done, plan))
     }
 
-    /// Checks that there is room for the next stage, which starts while no other one runs. A run that has started goes as far as it
-    /// can: space may be freed before its later stages.
+    /// Checks that there is room for the next stage, which starts while no other one runs. A run that has
+    /// started goes as far as it can: space may be freed before its later stages.
     pub(super) fn check_room(&self, next: &PlannedStage, plan: &Plan) -> Result<()> {
         let disk_bytes = needs(next).disk_bytes;
         let prediction = PlanPrediction { disk_bytes, ..plan.prediction.clone() };
@@ -523,8 +523,8 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         })
     }
 
-    /// Fails if an input of a stage was exchanged: before it runs, or while it has written outputs, which have their final names
-    /// already.
+    /// Fails if an input of a stage was exchanged: before it runs, or while it has written outputs, which
+    /// have their final names already.
     fn refuse_exchanged(&mut self, stage: &StageSpec, written: Option<&Inspections>) -> Result<()> {
         let Some(artifact) = self.exchanged(&stage.name)? else { return Ok(()) };
         let what = match (self.found.get(&artifact), written) {
@@ -620,8 +620,8 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         read().is_err_and(|error| error.is_unreadable()).then(|| name.clone())
     }
 
-    /// Returns the inputs from which an artifact in which silent damage is found was made again since it was last found:
-    /// those that are older than that. The error is probably in one of them.
+    /// Returns the inputs from which an artifact in which silent damage is found was made again since it was
+    /// last found: those that are older than that. The error is probably in one of them.
     fn suspects(&self, artifact: &ArtifactName) -> Vec<ArtifactName> {
         let state = self.journal.state();
         let (Some(found), Some(built)) = (state.silent_damage(artifact).last(), state.built(artifact)) else {

@@ -1,12 +1,12 @@
 //! A run with several stages at a time.
 //!
-//! Stages run on a thread each; the thread of the run plans, decides what starts next (module `schedule`), and alone writes
-//! the journal and removes files. Stages with a common folder are a *chain*: they share state in memory from one to the next,
-//! so they run one after the other, in the order of the graph, with the same number of threads, and what the largest of them
-//! takes is reserved until the last one ends.
+//! Stages run on a thread each; the thread of the run plans, decides what starts next (module `schedule`),
+//! and alone writes the journal and removes files. Stages with a common folder are a *chain*: they share
+//! state in memory from one to the next, so they run one after the other, in the order of the graph, with the
+//! same number of threads, and what the largest of them takes is reserved until the last one ends.
 //!
-//! A failure, an error of the run, and a request to stop end it alike: no stage starts any more, the running ones save what is
-//! worth it, and what they complete is recorded. The error of the run is the first one.
+//! A failure, an error of the run, and a request to stop end it alike: no stage starts any more, the running
+//! ones save what is worth it, and what they complete is recorded. The error of the run is the first one.
 
 use crate::artifact::ArtifactName;
 use crate::directory::RUN_LOG;

@@ -129,7 +129,8 @@ pub(crate) fn find(graph: &Graph, name: &str) -> Result<usize> {
     })
 }
 
-/// Returns why each stage of the graph runs, if it does. From last to first: a stage that runs demands its intermediates.
+/// Returns why each stage of the graph runs, if it does. From last to first: a stage that runs demands its
+/// intermediates.
 fn demand(graph: &Graph, freshness: &FreshnessTable, forced: &BTreeSet<usize>, keep: Keep) -> Vec<Option<Reason>> {
     let mut reasons = vec![None; graph.stages().len()];
     // For each intermediate, the first stage that runs and reads it.
@@ -175,8 +176,8 @@ fn why_settled(graph: &Graph, at: usize, freshness: &FreshnessTable) -> SettledR
     why
 }
 
-/// Returns the intermediates on disk that no stage will read: every intermediate made from them is fresh or not needed, and
-/// every target fresh and verified.
+/// Returns the intermediates on disk that no stage will read: every intermediate made from them is fresh or
+/// not needed, and every target fresh and verified.
 fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &Inspections) -> Vec<ArtifactName> {
     let is_fresh = |number: usize| freshness.of(number).reason().is_none();
     let is_verified = |number| graph.uses(number).verifications.iter().all(|&(_, number)| is_fresh(number));
@@ -208,8 +209,9 @@ fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &I
     removable
 }
 
-/// Adds up the costs of the stages at `places`. Intermediates take space until the last stage that needs them. Space that
-/// is already taken counts towards the demand. Notes in each step what space it keeps and releases.
+/// Adds up the costs of the stages at `places`. Intermediates take space until the last stage that needs
+/// them. Space that is already taken counts towards the demand. Notes in each step what space it keeps and
+/// releases.
 fn predict(graph: &Graph, places: &[usize], planned: &mut [PlannedStage], keep: Keep, space: &Space) -> PlanPrediction {
     let mut prediction = PlanPrediction::default();
     let mut steps = vec![None; graph.stages().len()];

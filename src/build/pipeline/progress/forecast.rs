@@ -77,8 +77,8 @@ impl Forecast {
         self.done += self.current.extract_if(.., is_it).map(|step| step.predicted).sum::<f64>();
     }
 
-    /// Estimates the seconds left, after `elapsed` seconds: no fewer than any current step has left by its own progress. `None`
-    /// if a step has unknown progress and exceeds its prediction.
+    /// Estimates the seconds left, after `elapsed` seconds: no fewer than any current step has left by its
+    /// own progress. `None` if a step has unknown progress and exceeds its prediction.
     pub fn left(&self, elapsed: f64) -> Option<f64> {
         let left = match &self.current[..] {
             [] => Some(self.left_at(self.done, elapsed)),

@@ -1,7 +1,8 @@
 //! The prediction of a run with several stages at a time: its schedule, with the predicted costs of the stages.
 //!
-//! A stage with some threads takes its work divided by them, but no less than it takes alone with all threads. Where the
-//! running stages together want more cores or more of the drive than there is, all slow down alike.
+//! A stage with some threads takes its work divided by them, but no less than it takes alone with all
+//! threads. Where the running stages together want more cores or more of the drive than there is, all slow
+//! down alike.
 
 use super::{Limits, ReadyStage, Reservation, TakenResources, needs, next_stage, path_seconds, predecessors};
 use crate::graph::Graph;
@@ -77,8 +78,8 @@ struct SimulatedRun<'a> {
 /// The gain that is worth another stage at a time.
 const GAIN_MIN: f64 = 0.01;
 
-/// Returns the prediction of the number of stages at a time that takes the least time, up to that of `limits`. Of numbers
-/// that take about the same time, the least.
+/// Returns the prediction of the number of stages at a time that takes the least time, up to that of
+/// `limits`. Of numbers that take about the same time, the least.
 pub(crate) fn fastest(graph: &Graph, plan: &Plan, limits: &Limits) -> SchedulePrediction {
     let mut fastest = predict(graph, plan, &Limits { stages: 1, ..*limits });
     for stages in 2..=limits.stages {

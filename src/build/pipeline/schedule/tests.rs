@@ -74,8 +74,8 @@ fn a_stage_is_ready_when_its_inputs_are_made() {
     assert_eq!(ready(&is_pending), [2, 3, 4]);
 }
 
-/// A plan of all stages of a toy with two databases: of each capture, solve, verify, stats. Each takes a second, 100 bytes of
-/// memory and 1000 of disk, of which it keeps 100.
+/// A plan of all stages of a toy with two databases: of each capture, solve, verify, stats. Each takes a
+/// second, 100 bytes of memory and 1000 of disk, of which it keeps 100.
 fn planned(design: &Design) -> (Graph, Plan) {
     let toy = design.toy();
     let plan = Bench::default().orchestrator(&toy).plan().unwrap();

@@ -6,12 +6,12 @@
 //! return all best captures are in memory, and are passed over once for each move and number of captured stones, which
 //! costs more where the smaller databases fit a cache.
 //!
-//! If memory is too small for all captures, or a rank of a job computes a part of them, they are computed in stripes, and each
-//! stripe reads only what it leads to.
-//! At 20 stones and 7 million captures a stripe, each block is decoded 5.1 times, compared with 10.2 times through a
-//! cache of 8 MiB.
+//! If memory is too small for all captures, or a rank of a job computes a part of them, they are computed in
+//! stripes, and each stripe reads only what it leads to. At 20 stones and 7 million captures a stripe, each
+//! block is decoded 5.1 times, compared with 10.2 times through a cache of 8 MiB.
 //!
-//! Groups of neighbouring parent rows belong to owners in turn, one for each thread, so no two threads write the same row.
+//! Groups of neighbouring parent rows belong to owners in turn, one for each thread, so no two threads write
+//! the same row.
 
 use super::{CaptureError, Receive, batches, improve};
 use crate::kernels::tables::Tables;
@@ -23,8 +23,8 @@ use std::iter::Peekable;
 use std::mem::replace;
 use std::ops::Range;
 
-/// Positions of a batch of runs: at most this share of a stripe, but at least one row and one decoding unit. Two batches are
-/// in memory: one is decoded while the other is propagated. Threads meet after each batch.
+/// Positions of a batch of runs: at most this share of a stripe, but at least one row and one decoding unit.
+/// Two batches are in memory: one is decoded while the other is propagated. Threads meet after each batch.
 const BATCH_POSITIONS_MIN: u64 = 1 << 22;
 const BATCH_POSITIONS_A_THREAD: u64 = 1 << 20;
 const BATCH_SHARE: u64 = 8;
@@ -61,9 +61,9 @@ pub trait DecodeRun<E>: Sync {
     fn finish(self) -> Result<(), E>;
 }
 
-/// As [`capture`](super::capture()) of some positions, with as many captures at a time as `stripe` has room for, and beside them at
-/// most a quarter as many scores: each stripe reads the rows of the smaller databases that it leads to. With room for all
-/// captures, and a row more at either end, they are one stripe.
+/// As [`capture`](super::capture()) of some positions, with as many captures at a time as `stripe` has room
+/// for, and beside them at most a quarter as many scores: each stripe reads the rows of the smaller databases
+/// that it leads to. With room for all captures, and a row more at either end, they are one stripe.
 ///
 /// # Panics
 /// As [`capture`](super::capture()), and when the index does not have the positions or a row does not fit the stripe.
@@ -90,8 +90,9 @@ pub fn capture_in_stripes<S: Sequential>(
     Ok(())
 }
 
-/// Returns the first positions of `parts` parts of about as much work each, at least one. With each stone of the mover there are more
-/// captures: a position where he has all stones took four times as long as one where he has none (8 ranks, 28 stones).
+/// Returns the first positions of `parts` parts of about as much work each, at least one. With each stone of
+/// the mover there are more captures: a position where he has all stones took four times as long as one where
+/// he has none (8 ranks, 28 stones).
 pub fn capture_parts(slabs: &[Slab], parts: usize) -> Vec<u64> {
     let stones = slabs.len() as u32 - 1;
     let weight = |slab: &Slab| u128::from(stones + 3 * slab.mover_stones).max(1);
@@ -108,7 +109,8 @@ pub fn capture_parts(slabs: &[Slab], parts: usize) -> Vec<u64> {
     starts
 }
 
-/// Cuts the rows that have some of the positions `of` into stripes of at most `positions` positions, but at least a row.
+/// Cuts the rows that have some of the positions `of` into stripes of at most `positions` positions, but at
+/// least a row.
 fn stripes<'a>(tables: &'a Tables, index: &'a Index, of: &Range<u64>, positions: u64) -> Vec<CaptureStripe<'a>> {
     let mut stripes = Vec::new();
     let mut stripe = CaptureStripe { tables, index, pieces: Vec::new(), first: 0, end: 0 };
@@ -195,8 +197,8 @@ impl CaptureStripe<'_> {
         most.min((self.end - self.first) / BATCH_SHARE)
     }
 
-    /// Returns the runs of all smaller databases that captures of the stripe lead to. A run has at most `most` positions,
-    /// unless they are of one row.
+    /// Returns the runs of all smaller databases that captures of the stripe lead to. A run has at most
+    /// `most` positions, unless they are of one row.
     fn runs<'a, S: Sequential>(&'a self, smaller: &'a S, most: u64) -> impl Iterator<Item = ChildRun<'a>> {
         let &CaptureStripe { tables, index, .. } = self;
         let slabs = tables.smaller(index.stones()).flat_map(move |stones| {

@@ -35,8 +35,8 @@ impl DatabasePart {
     pub const WHOLE: DatabasePart = DatabasePart { number: 0, of: 1 };
 }
 
-/// Reader of consecutive positions of a database: gets the first position and the buffer. Several threads call it, or one
-/// for a long buffer.
+/// Reader of consecutive positions of a database: gets the first position and the buffer. Several threads
+/// call it, or one for a long buffer.
 pub type ReadScores<'a, E> = &'a (dyn Fn(u64, &mut [Score]) -> Result<(), E> + Sync);
 
 /// Most positions in memory; at least one row.
@@ -57,10 +57,10 @@ const UNIT_POSITIONS: usize = 1 << 20;
 /// Positions of whole rows of scores that are read at a time.
 const WHOLE_POSITIONS: usize = 1 << 25;
 
-/// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores (`OpponentMajor`),
-/// in bounded memory: slabs of more than `stripe` positions are cut into stripes of the movers' halves. Each stripe
-/// reads its columns of all rows of scores; captures are read sequentially, and no read crosses any of `cuts`: positions
-/// in ascending order, each the first of a row.
+/// Counts the choices of a part of a database from its best captures (`MoverMajor`) and its scores
+/// (`OpponentMajor`), in bounded memory: slabs of more than `stripe` positions are cut into stripes of the
+/// movers' halves. Each stripe reads its columns of all rows of scores; captures are read sequentially, and
+/// no read crosses any of `cuts`: positions in ascending order, each the first of a row.
 ///
 /// All parts together read each score once, and their counts add up.
 pub fn choice<E: Send>(

@@ -300,8 +300,8 @@ impl CaptureUnit<'_> {
         Ok(())
     }
 
-    /// Sets the positions in which no move leaves the opponent stones: there the mover takes all, by a move that is legal
-    /// for want of another, or cannot move because all moves are illegal.
+    /// Sets the positions in which no move leaves the opponent stones: there the mover takes all, by a move
+    /// that is legal for want of another, or cannot move because all moves are illegal.
     fn bar(&self, moves: &[PackedMove], best: &mut [Score]) {
         let moves = || moves.iter().take_while(|&&to| to != PackedMove::NONE);
         let lists = || moves().map(|to| self.tables.captures(self.slab.opponent_stones, to.class()));

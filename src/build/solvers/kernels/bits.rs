@@ -47,7 +47,8 @@ pub(crate) struct ChildWins<'a, R> {
 pub enum BitKernel {
     /// Plain Rust, on any processor.
     Portable,
-    /// BMI2, with instructions that compress and expand the bits of a word, and AVX2, which compares 32 bytes at a time.
+    /// BMI2, with instructions that compress and expand the bits of a word, and AVX2, which compares 32 bytes
+    /// at a time.
     Avx2,
     /// BMI2 and AVX-512, which tests eight pieces at a time for set bits.
     Avx512,
@@ -87,8 +88,8 @@ impl WonRow {
     }
 }
 
-/// Appends the nonzero words, numbered from `first` on. A processor cannot predict which words are zero, so there is no branch for
-/// each.
+/// Appends the nonzero words, numbered from `first` on. A processor cannot predict which words are zero, so
+/// there is no branch for each.
 #[inline(always)]
 pub(crate) fn list(first: u32, words: &[u64], into: &mut Vec<(u32, u64)>) {
     let mut end = into.len();
@@ -163,8 +164,8 @@ impl BitKernel {
         }
     }
 
-    /// Decodes `count` words into `list`, fillers left out; their numbers do not descend. Returns the length of the encoding, or `None`
-    /// if there are fewer bytes.
+    /// Decodes `count` words into `list`, fillers left out; their numbers do not descend. Returns the length
+    /// of the encoding, or `None` if there are fewer bytes.
     pub(crate) fn decode_words(self, bytes: &[u8], count: usize, list: &mut Vec<(u32, u64)>) -> Option<usize> {
         match self {
             BitKernel::Portable => words::decode(bytes, count, list, words::spread),
@@ -185,8 +186,8 @@ fn by_value(bytes: &[i8], equal: impl Fn(i8) -> u64, mut each: impl FnMut(i8, u6
     }
 }
 
-/// [`BitKernel::mark`] of 64 bytes at a time, for vector kernels. `blend` sets the bytes of a mask to a value, and `store`
-/// writes as many as there is room for.
+/// [`BitKernel::mark`] of 64 bytes at a time, for vector kernels. `blend` sets the bytes of a mask to a
+/// value, and `store` writes as many as there is room for.
 #[inline(always)]
 fn mark_by_eights<V: Copy>(
     rows: &mut [i8],

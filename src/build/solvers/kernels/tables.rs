@@ -209,8 +209,9 @@ impl Tables {
             .get_or_init(|| CaptureLists::new(&self.map(stones, class)))
     }
 
-    /// Computes on all threads the capturing columns of the classes of all moves with `stones` stones on the board. Threads
-    /// that compute rows in order need the same ones at the same time, and would wait for each other.
+    /// Computes on all threads the capturing columns of the classes of all moves with `stones` stones on the
+    /// board. Threads that compute rows in order need the same ones at the same time, and would wait for each
+    /// other.
     pub(crate) fn prepare_captures(&self, stones: u32) {
         prepare_classes(stones, |opponent, class| _ = self.captures(opponent, class));
     }
@@ -351,7 +352,8 @@ impl Tables {
     }
 }
 
-/// Calls `prepare` on all threads for the opponent's stones and the class of all moves with `stones` stones on the board.
+/// Calls `prepare` on all threads for the opponent's stones and the class of all moves with `stones` stones
+/// on the board.
 fn prepare_classes(stones: u32, prepare: impl Fn(u32, usize) + Sync) {
     let has_moves = |&(opponent, class): &(u32, usize)| {
         SowClass::from_number(class).stones_min().is_some_and(|least| opponent + least <= stones)

@@ -1,4 +1,5 @@
-//! Parts that all drivers of the ranks of a job share: observer, errors, encoding of numbers, and collection of the result.
+//! Parts that all drivers of the ranks of a job share: observer, errors, encoding of numbers, and collection
+//! of the result.
 
 mod collect;
 pub(crate) mod varint;
@@ -10,7 +11,8 @@ pub use collect::fits;
 use crate::DriverObserver;
 use messaging::CommunicationError;
 
-/// Observer of one rank of a job, and what saves its state. If one rank wants to stop or take a checkpoint, all ranks do.
+/// Observer of one rank of a job, and what saves its state. If one rank wants to stop or take a checkpoint,
+/// all ranks do.
 pub trait JobObserver<P>: DriverObserver {
     /// Whether a checkpoint is due.
     fn is_due(&self) -> bool;

@@ -9,9 +9,9 @@
 //! low(p) = max(captured - high(child)), high(p) = max(captured - low(child))
 //! ```
 //!
-//! From `low = -n` and `high = n` everywhere the operator raises `low` and lowers `high`; it converges to the least `low`
-//! and the greatest `high` that satisfy the equations. Passes are full, and take one array and write the other in turn,
-//! so no byte is read while another thread writes it.
+//! From `low = -n` and `high = n` everywhere the operator raises `low` and lowers `high`; it converges to the
+//! least `low` and the greatest `high` that satisfy the equations. Passes are full, and take one array and
+//! write the other in turn, so no byte is read while another thread writes it.
 
 use super::pair::units;
 use super::{SweepReport, work};

@@ -52,7 +52,8 @@ impl PassCounts {
     }
 }
 
-/// Solves a database on this machine, without an observer, from its best captures (`MoverMajor`, see [`crate::capture`]).
+/// Solves a database on this machine, without an observer, from its best captures (`MoverMajor`, see
+/// [`crate::capture`]).
 ///
 /// # Errors
 /// If there is not enough memory.

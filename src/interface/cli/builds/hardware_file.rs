@@ -28,8 +28,8 @@ const SECONDS_MIN: f64 = 0.02;
 /// Bytes of a unit of memory and space, of which a file has whole ones.
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Measures the speed of a core, 1 for the reference: builds small databases in memory and compares the time of the larger stages
-/// with their prediction.
+/// Measures the speed of a core, 1 for the reference: builds small databases in memory and compares the time
+/// of the larger stages with their prediction.
 pub(crate) fn core_speed() -> Result<f64> {
     let settings = Settings::new(&read_own_manifest(BUILD, &[])?);
     let memory_bytes = settings.memory_bytes;

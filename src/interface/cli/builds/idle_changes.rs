@@ -12,8 +12,8 @@ use planner::Settings;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Describes what the method and the memory limit of `settings` change, if the databases of a directory were built with others.
-/// `before` is the manifest of the latest run.
+/// Describes what the method and the memory limit of `settings` change, if the databases of a directory were
+/// built with others. `before` is the manifest of the latest run.
 pub(crate) fn idle_changes(
     before: Option<&ResolvedBuild>,
     settings: &Settings,

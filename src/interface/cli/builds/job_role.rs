@@ -56,8 +56,9 @@ impl JobRole {
     /// Joins the job, if there is one.
     ///
     /// # Errors
-    /// If MPI fails; if the ranks run different programs; if the launcher started more processes than MPI has ranks, or if
-    /// there is a job and this program was built without MPI: then each rank would execute the whole run.
+    /// If MPI fails; if the ranks run different programs; if the launcher started more processes than MPI has
+    /// ranks, or if there is a job and this program was built without MPI: then each rank would execute the
+    /// whole run.
     #[cfg(feature = "mpi")]
     pub(crate) fn of_this_process() -> Result<JobRole> {
         let Some(mpi) = mpi_messaging::MpiCommunicator::start()? else { return Ok(JobRole::Alone) };

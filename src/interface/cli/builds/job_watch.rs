@@ -77,8 +77,8 @@ pub(crate) fn run_in_role(
     }
 }
 
-/// Takes part in a run or a stage that rank 0 leads, in a directory, by default that of the manifest. Prints nothing, but writes
-/// the log of the rank.
+/// Takes part in a run or a stage that rank 0 leads, in a directory, by default that of the manifest. Prints
+/// nothing, but writes the log of the rank.
 fn follow(
     manifest: &ManifestArgs,
     io: Io,

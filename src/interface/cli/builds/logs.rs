@@ -39,8 +39,8 @@ struct OpenLogs {
 }
 
 impl OpenLogs {
-    /// Returns the log for an event on this thread: that of the stage which the thread works for, by its label; without a
-    /// label that of the only stage, else that of the run.
+    /// Returns the log for an event on this thread: that of the stage which the thread works for, by its
+    /// label; without a label that of the only stage, else that of the run.
     fn current(&mut self) -> Option<&mut Box<dyn OutputFile>> {
         match (thread_label::label(), self.stages.len()) {
             (Some(label), _) if self.stages.contains_key(&*label) => self.stages.get_mut(&*label)?.as_mut(),

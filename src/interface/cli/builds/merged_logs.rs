@@ -65,7 +65,8 @@ impl LogLine {
     }
 }
 
-/// Returns the lines of a log. A line without a time, such as the second of a long message, has that of the line before.
+/// Returns the lines of a log. A line without a time, such as the second of a long message, has that of the
+/// line before.
 fn lines_of(log: &str, text: &str) -> Vec<LogLine> {
     let rank = log.strip_prefix(RANK_LOG).and_then(|number| number.parse().ok()).unwrap_or(0);
     let mut last = String::new();

@@ -9,7 +9,8 @@ const FOLDED_LINES_MIN: usize = 12;
 /// Stages that take less are folded, unless they make again what exists.
 const FOLDED_SECONDS_MAX: f64 = 1.0;
 
-/// A line of a plan: one stage, those of one kind for all bounds of a database, or consecutive ones that take little time.
+/// A line of a plan: one stage, those of one kind for all bounds of a database, or consecutive ones that take
+/// little time.
 pub(crate) struct PlanLine<'a> {
     /// The stages of one kind of one database, in order.
     pub(crate) groups: Vec<Vec<&'a PlannedStage>>,

@@ -14,7 +14,8 @@ struct RankTraffic<'a> {
     ranks: f64,
     bytes_sent: f64,
     messages_sent: f64,
-    /// Shares of the time of the threads in which they computed, and of that of the ranks in which they waited for messages.
+    /// Shares of the time of the threads in which they computed, and of that of the ranks in which they
+    /// waited for messages.
     computed_share: f64,
     waited_share: f64,
     work_most_by_mean: f64,

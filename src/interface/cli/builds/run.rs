@@ -50,7 +50,8 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
     let attempts_max = args.attempts.map(|attempts| attempts as usize);
     let options = RunOptions { attempts_max, ..request.options(Some(&args.selection)) };
     let budget = options.memory.bytes();
-    // In addition to the threads of a stage, which has at least one, one thread draws progress and one writes or runs it.
+    // In addition to the threads of a stage, which has at least one, one thread draws progress and one writes
+    // or runs it.
     let (threads, stages) = (options.threads, options.stages_max());
     machine::probe_threads(threads.max(stages) + 2 * stages).map_err(CliError::Thread)?;
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);

@@ -105,9 +105,9 @@ impl JobScript<'_> {
         for option in options {
             let _ = writeln!(text, "#SBATCH {option}");
         }
-        // A rank that is killed ends the others, also before they watch each other. In an orderly end no rank but the first
-        // exits with another code than 0, after all have said goodbye. Since Slurm 22.05, srun does
-        // not inherit cpus-per-task; without it, srun may bind a rank to one core.
+        // A rank that is killed ends the others, also before they watch each other. In an orderly end no rank
+        // but the first exits with another code than 0, after all have said goodbye. Since Slurm 22.05, srun
+        // does not inherit cpus-per-task; without it, srun may bind a rank to one core.
         let mut words = vec!["srun".to_owned(), "--kill-on-bad-exit=1".to_owned()];
         words.push(match threads {
             0 => "--cpu-bind=none".to_owned(),

@@ -4,8 +4,8 @@ use pipeline::{Graph, Plan, Standing};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Returns a graph with a node for each stage, coloured by its state, and an edge to each stage that reads what another makes or
-/// comes after it.
+/// Returns a graph with a node for each stage, coloured by its state, and an edge to each stage that reads
+/// what another makes or comes after it.
 pub(crate) fn dot(graph: &Graph, plan: &Plan) -> String {
     let mut text = "digraph stages {\n    rankdir = LR;\n    node [shape = box, style = filled];\n".to_owned();
     for stage in graph.stages() {

@@ -53,8 +53,9 @@ fn write_pages(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the text of a page. Its title has no date, so that the same program has the same pages; clap_mangen would move
-/// the version to the place of the date. It would also join the lines of examples and tables after the options.
+/// Returns the text of a page. Its title has no date, so that the same program has the same pages;
+/// clap_mangen would move the version to the place of the date. It would also join the lines of examples and
+/// tables after the options.
 fn page(manual: &Man, command: &Command) -> io::Result<Vec<u8>> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let title = format!(".TH {} 1 \"\" \"awari {}\" \"User Commands\"\n", escaped(name), env!("CARGO_PKG_VERSION"));
@@ -101,7 +102,8 @@ fn sections(text: &str) -> String {
     page
 }
 
-/// Returns a text with escapes for what is special to roff: backslashes, hyphens, and a dot or quote that begins a line.
+/// Returns a text with escapes for what is special to roff: backslashes, hyphens, and a dot or quote that
+/// begins a line.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for line in text.lines() {

@@ -104,8 +104,8 @@ fn folder_remedy(dir: &Path) -> String {
     }
 }
 
-/// Opens all databases of a directory; without a directory there are none. The rules that are `wanted`, if any, must be those of
-/// the databases; without databases they are those of awari by default.
+/// Opens all databases of a directory; without a directory there are none. The rules that are `wanted`, if
+/// any, must be those of the databases; without databases they are those of awari by default.
 pub(crate) fn library_by(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rules>) -> Result<Library> {
     let Some(dir) = dir else { return Ok(Library::empty(wanted.unwrap_or(Rules::AWARI))) };
     let library = library(disk, dir)?;
@@ -122,7 +122,8 @@ pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rules>)
     Ok(Oracle::new(library_by(disk, dir, wanted)?, cache_bytes()))
 }
 
-/// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the program contains.
+/// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the
+/// program contains.
 pub(crate) fn evaluation(disk: &dyn Disk, dir: Option<&Path>) -> Result<UsedEvaluation> {
     let path = dir.map(Evaluation::path);
     let read = path.as_ref().map(|path| disk.read(path, Evaluation::FILE_BYTES + 1));

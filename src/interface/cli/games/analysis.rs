@@ -28,8 +28,8 @@ pub(crate) struct Analyst {
 }
 
 impl Analyst {
-    /// Makes an analyst with the databases of a run directory; `otherwise` is the time of a search if the arguments limit
-    /// nothing.
+    /// Makes an analyst with the databases of a run directory; `otherwise` is the time of a search if the
+    /// arguments limit nothing.
     ///
     /// # Errors
     /// If there is no memory for the table of a search, whether one is needed or not.

@@ -1,6 +1,7 @@
 //! `awari analyze`: compares every move of games with the best one.
 //!
-//! What a move loses is proved where databases or a search give exact values. Elsewhere it is estimated, and counted apart.
+//! What a move loses is proved where databases or a search give exact values. Elsewhere it is estimated, and
+//! counted apart.
 
 mod book_comparison;
 

@@ -1,11 +1,12 @@
 //! `awari engine`: the UCI dialect of oware programs, on stdin and stdout.
 //!
-//! The dialect is that of Aualé and its engine Aalina: moves are pits without separators, `A` to `F` for South and `a` to
-//! `f` for North, positions have the long form, white is South. No line that is printed is empty, since Aualé takes an empty
-//! line for the end of the engine.
+//! The dialect is that of Aualé and its engine Aalina: moves are pits without separators, `A` to `F` for
+//! South and `a` to `f` for North, positions have the long form, white is South. No line that is printed is
+//! empty, since Aualé takes an empty line for the end of the engine.
 //!
-//! A thread reads stdin, another one searches, and the main thread executes commands in order. While a search is under way,
-//! `stop`, `ponderhit`, `isready` and `uci` are executed at once; all other commands follow the search.
+//! A thread reads stdin, another one searches, and the main thread executes commands in order. While a search
+//! is under way, `stop`, `ponderhit`, `isready` and `uci` are executed at once; all other commands follow the
+//! search.
 
 mod go;
 mod info;
@@ -43,7 +44,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The most lines that were read and not executed. With as many, stdin is not read, and the program that writes it waits.
+/// The most lines that were read and not executed. With as many, stdin is not read, and the program that
+/// writes it waits.
 const UNEXECUTED_MAX: usize = 1000;
 
 /// The most events that have not been looked at; a faster program waits.
@@ -271,8 +273,8 @@ impl EngineSession {
         let _ = self.permits.try_send(());
     }
 
-    /// Limits a search after the end of stdin, or before a deferred `quit`, when nothing else ends it. While no line is read
-    /// because too many wait, only a search without an end of its own is stopped.
+    /// Limits a search after the end of stdin, or before a deferred `quit`, when nothing else ends it. While
+    /// no line is read because too many wait, only a search without an end of its own is stopped.
     fn limit_last_search(&mut self) {
         let is_last = self.has_ended.is_some() || self.quits_at_last();
         let is_full = self.deferred.len() >= UNEXECUTED_MAX;
@@ -457,8 +459,8 @@ impl EngineSession {
         format!("{proved}evaluation {} stones for {side}, without a search\n", analysis::stones(hundredths))
     }
 
-    /// Searches the same positions as always to a depth, and says how many nodes a second it took. One thread with a table of its
-    /// own counts the same number of nodes each time.
+    /// Searches the same positions as always to a depth, and says how many nodes a second it took. One thread
+    /// with a table of its own counts the same number of nodes each time.
     fn bench(&mut self, rest: &str) -> Result<()> {
         let depth = match rest.trim() {
             "" => BENCH_DEPTH,

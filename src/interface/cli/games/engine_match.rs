@@ -1,7 +1,7 @@
 //! `awari match`: plays two engines against each other, and says which one is stronger.
 //!
-//! Workers play pairs of games, each with its own processes; the main thread records the games, counts the results, prints
-//! them, and decides when the match ends.
+//! Workers play pairs of games, each with its own processes; the main thread records the games, counts the
+//! results, prints them, and decides when the match ends.
 
 mod game;
 mod guard;
@@ -408,8 +408,8 @@ struct EngineRecord {
 
 /// The score of a match that goes on.
 ///
-/// A sequential test counts pairs in the order of their numbers, whatever the order in which they end: so the decision does not
-/// depend on the number of games at a time, or on interruptions.
+/// A sequential test counts pairs in the order of their numbers, whatever the order in which they end: so the
+/// decision does not depend on the number of games at a time, or on interruptions.
 struct OngoingScore {
     sprt: Option<Sprt>,
     score: MatchScore,

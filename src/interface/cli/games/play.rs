@@ -99,8 +99,8 @@ impl PlayedGame<'_> {
         print(&format!("\n{}{stores}\n", board(&PositionText::of_board(seen))))
     }
 
-    /// Plays the move of the program. Where the program plays both sides, says what the move rests on unless that is a database; to a
-    /// person who plays, that would give values away.
+    /// Plays the move of the program. Where the program plays both sides, says what the move rests on unless
+    /// that is a database; to a person who plays, that would give values away.
     fn reply(&mut self) -> Result<()> {
         let now = self.game.now();
         if let Some(pit) = self.book_move()? {
@@ -128,8 +128,8 @@ impl PlayedGame<'_> {
         self.played(turn)
     }
 
-    /// Returns a best move of the book, if a perfect player has one and no database knows the position. Says what it is worth,
-    /// and where the book ends.
+    /// Returns a best move of the book, if a perfect player has one and no database knows the position. Says
+    /// what it is worth, and where the book ends.
     fn book_move(&mut self) -> Result<Option<Pit>> {
         let now = self.game.now();
         let book = self.book.as_ref().filter(|_| self.args.level == Level::Perfect && !self.analyst.holds(&now.board));

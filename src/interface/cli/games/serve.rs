@@ -39,7 +39,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     let book = opening_book(args.dir.as_deref(), &args.book, &library.rules())?;
     let oracle = Oracle::new(library, cache_bytes()).with_evaluation(short_search);
     let site = Site::new(oracle, catalogue, engine, book, limits);
-    // Threads for reading, for searching, for analyses and moves, and two for the server; checked before clients can connect.
+    // Threads for reading, for searching, for analyses and moves, and two for the server; checked before
+    // clients can connect.
     let threads = clock::cores() + limits.searches_max + 2 * limits.analyses_max + 2;
     machine::probe_threads(threads).map_err(CliError::Thread)?;
     let failed = |error| CliError::Serve { address: args.listen.clone(), error };

@@ -40,7 +40,8 @@ pub(crate) fn own_command() -> Vec<OsString> {
     launcher.map(OsString::from).chain(std::env::args_os()).collect()
 }
 
-/// Returns the launcher that the environment of a rank shows, with its number of ranks: that of Open MPI or of MPICH, or `srun`.
+/// Returns the launcher that the environment of a rank shows, with its number of ranks: that of Open MPI or
+/// of MPICH, or `srun`.
 fn launcher(variable: impl Fn(&str) -> Option<String>) -> Option<[String; 3]> {
     // Slurm sets the variables of PMI too, but not those that the launcher of MPICH adds.
     let launchers =

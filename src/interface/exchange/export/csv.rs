@@ -1,5 +1,5 @@
-//! Export as text: `position,score`, a line for each position in canonical order. A position is written as twelve numbers, A
-//! to F of the mover and then a to f, separated by spaces; every command accepts this form.
+//! Export as text: `position,score`, a line for each position in canonical order. A position is written as
+//! twelve numbers, A to F of the mover and then a to f, separated by spaces; every command accepts this form.
 //!
 //! Of a database of pairs `position,low,high,score`: the score is empty where the bounds differ.
 

@@ -1,6 +1,6 @@
-//! Export as a table in a Parquet file: columns `mover_a` to `mover_f`, `opponent_a` to `opponent_f` (unsigned, 8 bits)
-//! and `score` (signed, 8 bits), a row for each position in canonical order. Of a database of pairs there are columns `low`
-//! and `high` before `score`, which is null where they differ.
+//! Export as a table in a Parquet file: columns `mover_a` to `mover_f`, `opponent_a` to `opponent_f`
+//! (unsigned, 8 bits) and `score` (signed, 8 bits), a row for each position in canonical order. Of a database
+//! of pairs there are columns `low` and `high` before `score`, which is null where they differ.
 //!
 //! Columns are dictionary encoded, which packs a pit into the bits it needs, and compressed with Zstandard. The columns
 //! of a row group of 2^18 positions are encoded in parallel, and row groups are written in order: some 20 MiB are held
@@ -147,7 +147,8 @@ fn stones_in(index: &Index, pit: usize, positions: Range<u64>) -> Vec<i32> {
     values
 }
 
-/// The bytes of a column of a row group. An optional column has `is_there`, 1 or 0 of each row, and values where it is 1.
+/// The bytes of a column of a row group. An optional column has `is_there`, 1 or 0 of each row, and values
+/// where it is 1.
 fn encode(
     descriptor: &ColumnDescPtr,
     properties: &WriterPropertiesPtr,

@@ -10,8 +10,9 @@
 //! }
 //! ```
 //!
-//! Of a database of pairs there are two such files, `"low": "06.low.raw"` and `"high": "06.high.raw"` in place of `scores`, and
-//! the layout is `awari-raw-bounds`. The content digest is the BLAKE3 of the bytes of the first, followed by those of the second.
+//! Of a database of pairs there are two such files, `"low": "06.low.raw"` and `"high": "06.high.raw"` in
+//! place of `scores`, and the layout is `awari-raw-bounds`. The content digest is the BLAKE3 of the bytes of
+//! the first, followed by those of the second.
 //!
 //! The opening position is a slab of its own behind the others, `{ "opening": [4, 4, ...], "rows": 1, "columns": 1 }`.
 

@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 
 /// A legal move.
 ///
-/// pit is the pit sown from, "A" to "F"; captured the number of captured stones; value what the move is worth to the
-/// player to move, captured stones included, or None if that is not known but its bounds, which differ; bounds its lower and
-/// upper bound, both the value if that is known; child the twelve pits after the move, seen from the opponent.
+/// pit is the pit sown from, "A" to "F"; captured the number of captured stones; value what the move is worth
+/// to the player to move, captured stones included, or None if that is not known but its bounds, which
+/// differ; bounds its lower and upper bound, both the value if that is known; child the twelve pits after the
+/// move, seen from the opponent.
 #[pyclass(frozen, get_all, eq, hash, module = "awari")]
 #[derive(Clone, PartialEq, Hash)]
 pub(crate) struct Move {
@@ -27,8 +28,9 @@ pub(crate) struct Move {
 
 /// The score of a position, and its legal moves with their values, "A" to "F".
 ///
-/// By rules where a position has two bounds, such as oware, score is None unless they are equal; bounds is what the player to
-/// move can force, and to what the opponent can hold that player. By other rules both are the score.
+/// By rules where a position has two bounds, such as oware, score is None unless they are equal; bounds is
+/// what the player to move can force, and to what the opponent can hold that player. By other rules both are
+/// the score.
 #[pyclass(frozen, get_all, eq, module = "awari")]
 #[derive(PartialEq)]
 pub(crate) struct Probe {

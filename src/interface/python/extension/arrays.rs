@@ -26,8 +26,8 @@ pub(crate) fn empty<'py, T: Element, D: ndarray::Dimension>(
     Ok(py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "empty"), arguments)?.cast_into()?)
 }
 
-/// Reads the scores of consecutive positions, as an array of this shape. By rules without scores it is masked where the two
-/// bounds differ.
+/// Reads the scores of consecutive positions, as an array of this shape. By rules without scores it is masked
+/// where the two bounds differ.
 pub(crate) fn scores<'py>(
     py: Python<'py>,
     handle: &Handle,

@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Opens an opening book, a file such as runs/quickstart/books/opening.sqlite, which the program makes with `awari book expand`.
+/// Opens an opening book, a file such as runs/quickstart/books/opening.sqlite, which the program makes with
+/// `awari book expand`.
 ///
 /// Raises awari.MissingError if there is none, awari.DamagedError if the file is damaged or not a book.
 ///
@@ -36,8 +37,9 @@ pub(crate) struct Book {
 
 /// What a book has of a position.
 ///
-/// position has the twelve pits; bounds what is proved of the score for the player to move, and estimate the book's estimate, in
-/// stones; score the score if it is proved, else None; moves the moves as awari.BookMove, the best first, or none where the book ends.
+/// position has the twelve pits; bounds what is proved of the score for the player to move, and estimate the
+/// book's estimate, in stones; score the score if it is proved, else None; moves the moves as awari.BookMove,
+/// the best first, or none where the book ends.
 #[pyclass(frozen, get_all, eq, module = "awari")]
 #[derive(PartialEq)]
 pub(crate) struct BookEntry {
@@ -50,9 +52,10 @@ pub(crate) struct BookEntry {
 
 /// What a book has of a move.
 ///
-/// pit is the pit sown from; captured the number of captured stones; bounds and estimate are those of its value for the player who
-/// makes it, captured stones included, in stones; is_best whether no move has a higher estimate; goes_on whether the book has the moves
-/// after it; child the twelve pits after the move, seen from the opponent.
+/// pit is the pit sown from; captured the number of captured stones; bounds and estimate are those of its
+/// value for the player who makes it, captured stones included, in stones; is_best whether no move has a
+/// higher estimate; goes_on whether the book has the moves after it; child the twelve pits after the move,
+/// seen from the opponent.
 #[pyclass(frozen, get_all, eq, module = "awari")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct BookMove {

@@ -19,8 +19,9 @@ use std::path::PathBuf;
 
 /// Opens the databases of a run directory, or of a folder with files such as 08.awari.
 ///
-/// Raises awari.MissingError if there are none, and awari.Error if the directory cannot be read, or the databases are of
-/// different rules or position sets. A damaged file is an error only for the questions that need it.
+/// Raises awari.MissingError if there are none, and awari.Error if the directory cannot be read, or the
+/// databases are of different rules or position sets. A damaged file is an error only for the questions that
+/// need it.
 ///
 /// >>> import awari
 /// >>> databases = awari.open("runs/quickstart")
@@ -38,13 +39,13 @@ pub(crate) fn open(py: Python<'_>, directory: &Bound<'_, PyAny>) -> PyResult<Dat
 
 /// The databases of a directory, all of one rule set and one position set. Made by awari.open().
 ///
-/// n is a number of stones. A position is twelve integers, the pits A to F of the player to move and then a to f of the
-/// opponent, or a text of them. Its number is that of the canonical order: scores(n)[i] is the score of positions(n)[i].
-/// One object serves all threads.
+/// n is a number of stones. A position is twelve integers, the pits A to F of the player to move and then a
+/// to f of the opponent, or a text of them. Its number is that of the canonical order: scores(n)[i] is the
+/// score of positions(n)[i]. One object serves all threads.
 ///
-/// By the rules of oware a position has no score but two bounds: low, what the player to move can force, and high, to what the
-/// opponent can hold that player. A score is known where both are equal; elsewhere arrays of scores are masked, and scores of
-/// single positions are None.
+/// By the rules of oware a position has no score but two bounds: low, what the player to move can force, and
+/// high, to what the opponent can hold that player. A score is known where both are equal; elsewhere arrays
+/// of scores are masked, and scores of single positions are None.
 #[pyclass(frozen, module = "awari")]
 pub(crate) struct Databases {
     handle: Handle,
@@ -113,13 +114,13 @@ impl Databases {
         Ok((py.import("awari")?.getattr("open")?, (self.path.clone(),)))
     }
 
-    /// Returns the scores of positions of any numbers of stones, an array of int8 for one of integers with twelve columns, masked
-    /// as that of scores(n).
+    /// Returns the scores of positions of any numbers of stones, an array of int8 for one of integers with
+    /// twelve columns, masked as that of scores(n).
     ///
     /// Raises awari.MissingError if a position needs a database that is not there, as probe() does.
     ///
-    /// >>> awari.open("runs/quickstart").lookup([[0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]])
-    /// array([ 4, -1], dtype=int8)
+    /// >>> awari.open("runs/quickstart").lookup([[0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0,
+    /// 0, 0, 0, 0, 0]]) array([ 4, -1], dtype=int8)
     #[pyo3(signature = (positions, /))]
     fn lookup<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let positions = arguments::positions(positions)?;
@@ -206,13 +207,14 @@ impl Databases {
         self.handle.on(py, arguments::stones(n)?, |database| Ok(database.positions()))
     }
 
-    /// Returns the scores of all positions with n stones as an array of int8. By rules without scores it is a masked array
-    /// (numpy.ma), whose values are hidden where the two bounds of bounds(n) differ.
+    /// Returns the scores of all positions with n stones as an array of int8. By rules without scores it is a
+    /// masked array (numpy.ma), whose values are hidden where the two bounds of bounds(n) differ.
     ///
-    /// With the codec raw the array is read-only and lies in the mapped file: nothing is copied, and memory can be
-    /// smaller than the database. The first call compares all checksums. A run that replaces the database leaves the array
-    /// as it is. If another program writes to the file in place, the array shows the written bytes, unchecked; scores
-    /// that were cut off read as 0. With other codecs the array is new, and decoded on all threads.
+    /// With the codec raw the array is read-only and lies in the mapped file: nothing is copied, and memory
+    /// can be smaller than the database. The first call compares all checksums. A run that replaces the
+    /// database leaves the array as it is. If another program writes to the file in place, the array shows
+    /// the written bytes, unchecked; scores that were cut off read as 0. With other codecs the array is new,
+    /// and decoded on all threads.
     ///
     /// Raises awari.MissingError without a database for n stones, and awari.DamagedError if it is damaged.
     ///
@@ -232,9 +234,9 @@ impl Databases {
         }
     }
 
-    /// Returns the bounds of the positions start to stop - 1 with n stones, of all by default, as two arrays of int8: what
-    /// the player to move can force, and to what the opponent can hold that player. By rules with scores both are the
-    /// same array, that of the scores.
+    /// Returns the bounds of the positions start to stop - 1 with n stones, of all by default, as two arrays
+    /// of int8: what the player to move can force, and to what the opponent can hold that player. By rules
+    /// with scores both are the same array, that of the scores.
     ///
     /// >>> low, high = awari.open("runs/quickstart").bounds(6)
     /// >>> low.dtype, low.shape, bool((low <= high).all())
@@ -305,8 +307,8 @@ impl Databases {
         Ok(Probe::new(&position, bounds, moves))
     }
 
-    /// Returns the moves of the highest value, as a list of awari.Move: those that no other move can exceed. Where moves have
-    /// bounds, none may be known to be best.
+    /// Returns the moves of the highest value, as a list of awari.Move: those that no other move can exceed.
+    /// Where moves have bounds, none may be known to be best.
     ///
     /// >>> [move.pit for move in awari.open("runs/quickstart").best_moves("1 0 0 0 0 2 1 1 0 0 0 1")]
     /// ['F']
@@ -317,7 +319,8 @@ impl Databases {
         Ok(moves.into_iter().map(Move::from).collect())
     }
 
-    /// Returns the positions with n stones as an array of uint8 with twelve columns: all, or those of an array of numbers.
+    /// Returns the positions with n stones as an array of uint8 with twelve columns: all, or those of an
+    /// array of numbers.
     ///
     /// >>> databases = awari.open("runs/quickstart")
     /// >>> databases.positions(6, [0, 12375])
@@ -404,8 +407,8 @@ impl Databases {
 
     /// Iterates over the bounds with n stones in canonical order, for databases that are larger than memory.
     ///
-    /// Each step gives (slab, row, low, high): the bounds of consecutive rows of the slab from this row on, two matrices of
-    /// int8. Each has at most positions_max bounds, or one row if that is longer.
+    /// Each step gives (slab, row, low, high): the bounds of consecutive rows of the slab from this row on,
+    /// two matrices of int8. Each has at most positions_max bounds, or one row if that is longer.
     ///
     /// >>> for slab, row, low, high in awari.open("runs/quickstart").iter_bounds(1):
     /// ...     print(slab.mover_stones, row, low.shape, high.shape)
@@ -417,9 +420,10 @@ impl Databases {
         BoundsIterator::new(self.handle.clone(), arguments::stones(n)?, positions_max)
     }
 
-    /// Returns a dict of columns: A to F and a to f, the pits, as uint8; score as int8. A row for each position, in
-    /// canonical order. Takes 13 bytes a position. By rules without scores there are low and high, the bounds, as int8, and
-    /// score is masked where they differ, which pandas and polars read as missing; this takes 16 bytes a position.
+    /// Returns a dict of columns: A to F and a to f, the pits, as uint8; score as int8. A row for each
+    /// position, in canonical order. Takes 13 bytes a position. By rules without scores there are low and
+    /// high, the bounds, as int8, and score is masked where they differ, which pandas and polars read as
+    /// missing; this takes 16 bytes a position.
     ///
     /// pandas.DataFrame(databases.table(n)) and polars.DataFrame(databases.table(n)) make a data frame of it.
     ///

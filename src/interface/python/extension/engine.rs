@@ -30,11 +30,12 @@ const THREADS_MAX: u64 = 1024;
 
 /// Searches for the scores of positions beyond the databases, or without any.
 ///
-/// databases are those that searches look positions up in; their rules are those of the engine. Without databases the rules are
-/// given by name. table_bytes is the memory for what searches learn, which the engine keeps from search to search. One object
-/// serves all threads. Its estimates come from the evaluation that the program contains, which was fitted to the rules of awari, or
-/// from evaluation/network.bin in the run directory of the databases, if a build has fitted one there; evaluation is the path of that
-/// file, or None. What an engine proves holds by any rules.
+/// databases are those that searches look positions up in; their rules are those of the engine. Without
+/// databases the rules are given by name. table_bytes is the memory for what searches learn, which the engine
+/// keeps from search to search. One object serves all threads. Its estimates come from the evaluation that
+/// the program contains, which was fitted to the rules of awari, or from evaluation/network.bin in the run
+/// directory of the databases, if a build has fitted one there; evaluation is the path of that file, or None.
+/// What an engine proves holds by any rules.
 ///
 /// >>> import awari
 /// >>> found = awari.Engine(awari.open("runs/quickstart")).search("0 0 0 0 0 2 1 1 2 1 3 0", nodes=10_000)
@@ -49,11 +50,12 @@ pub(crate) struct Engine {
 
 /// What a search found out about a position. Made by Engine.search().
 ///
-/// position has the twelve pits; bounds what is proved, the lower and the upper bound of the score for the player to move; score
-/// the score if that is proved, else None; estimate what the search expects, a number of stones within the bounds; moves the legal
-/// moves as awari.SearchedMove, the best first; line the expected moves, each a pit "A" to "F" of the player who makes it; depth
-/// the moves of both players that the last iteration looked ahead; nodes the positions searched; probes those that databases
-/// answered; time the seconds taken.
+/// position has the twelve pits; bounds what is proved, the lower and the upper bound of the score for the
+/// player to move; score the score if that is proved, else None; estimate what the search expects, a number
+/// of stones within the bounds; moves the legal moves as awari.SearchedMove, the best first; line the
+/// expected moves, each a pit "A" to "F" of the player who makes it; depth the moves of both players that the
+/// last iteration looked ahead; nodes the positions searched; probes those that databases answered; time the
+/// seconds taken.
 #[pyclass(frozen, get_all, module = "awari")]
 pub(crate) struct Search {
     position: Vec<u32>,
@@ -70,9 +72,10 @@ pub(crate) struct Search {
 
 /// What a search found out about a move.
 ///
-/// pit is the pit sown from; captured the number of captured stones; bounds the proved bounds of its value for the player to move,
-/// captured stones included; value the value if it is proved, else None; estimate the expected value in stones; at_most whether the
-/// estimate is only an upper bound, because better moves were found; line the expected moves from this one on.
+/// pit is the pit sown from; captured the number of captured stones; bounds the proved bounds of its value
+/// for the player to move, captured stones included; value the value if it is proved, else None; estimate the
+/// expected value in stones; at_most whether the estimate is only an upper bound, because better moves were
+/// found; line the expected moves from this one on.
 #[pyclass(frozen, get_all, eq, module = "awari")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct SearchedMove {
@@ -135,9 +138,10 @@ impl Engine {
 
     /// Searches a position, or the position that a game has come to, and returns an awari.Search.
     ///
-    /// The search ends after some seconds of time, after some nodes, which are positions, at some depth, or once the score is
-    /// proved; it takes one second if none of these is given. In a game, a move back to an earlier position ends it. lines is the
-    /// number of best moves whose estimates are wanted; threads how many search. Ctrl-C ends a search.
+    /// The search ends after some seconds of time, after some nodes, which are positions, at some depth, or
+    /// once the score is proved; it takes one second if none of these is given. In a game, a move back to an
+    /// earlier position ends it. lines is the number of best moves whose estimates are wanted; threads how
+    /// many search. Ctrl-C ends a search.
     ///
     /// >>> found = awari.Engine().search(awari.Position(), nodes=20_000, lines=2)
     /// >>> found.bounds[0] <= found.estimate <= found.bounds[1]

@@ -10,10 +10,12 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyString};
 
-/// A game: the positions from a start on, with the stores of both players. South begins, unless the start says otherwise.
+/// A game: the positions from a start on, with the stores of both players. South begins, unless the start
+/// says otherwise.
 ///
-/// position is the start: the opening by default, or what Position() takes; as a text it may have stores and side to move, as in
-/// "4-4-4-4-4-4-4-4-4-4-4-4-0-0-S". Moves are pits, "A" to "F" of South and "a" to "f" of North.
+/// position is the start: the opening by default, or what Position() takes; as a text it may have stores and
+/// side to move, as in "4-4-4-4-4-4-4-4-4-4-4-4-0-0-S". Moves are pits, "A" to "F" of South and "a" to "f" of
+/// North.
 ///
 /// >>> import awari
 /// >>> game = awari.Game()
@@ -36,9 +38,9 @@ pub(crate) struct PlayedGame {
 
 /// A move of a game.
 ///
-/// side is "South" or "North"; move the pit, "A" to "F" of South or "a" to "f" of North; sown and captured are numbers of stones;
-/// before and after are the positions, each an awari.Position seen from its player to move; stores what South and North have
-/// captured after it.
+/// side is "South" or "North"; move the pit, "A" to "F" of South or "a" to "f" of North; sown and captured
+/// are numbers of stones; before and after are the positions, each an awari.Position seen from its player to
+/// move; stores what South and North have captured after it.
 #[pyclass(frozen, get_all, eq, module = "awari")]
 #[derive(PartialEq)]
 pub(crate) struct Turn {
@@ -102,8 +104,8 @@ impl PlayedGame {
         }
     }
 
-    /// Reads all games of a text in the Oware Game Notation, such as that of a file. Each ends with its result, or before the tags
-    /// of the next.
+    /// Reads all games of a text in the Oware Game Notation, such as that of a file. Each ends with its
+    /// result, or before the tags of the next.
     ///
     /// >>> len(awari.Game.parse_all("1. F f 1-0  1. A a 2. B *"))
     /// 2
@@ -122,8 +124,8 @@ impl PlayedGame {
         format!("{}{}\n", self.transcript.text(), self.game().result_mark())
     }
 
-    /// Plays moves. Raises ValueError at the first that is not legal, or if the game is over; those before it stay played. For
-    /// North "A" to "F" are understood too, as in the line of a search.
+    /// Plays moves. Raises ValueError at the first that is not legal, or if the game is over; those before it
+    /// stay played. For North "A" to "F" are understood too, as in the line of a search.
     ///
     /// >>> game = awari.Game()
     /// >>> game.play("F", "f")
@@ -226,8 +228,8 @@ impl PlayedGame {
         stores(&self.game().now())
     }
 
-    /// The result in words, such as "South wins 33 to 15"; None while the game is not over. A repeated position ends the game, as
-    /// does a player who cannot move.
+    /// The result in words, such as "South wins 33 to 15"; None while the game is not over. A repeated
+    /// position ends the game, as does a player who cannot move.
     ///
     /// >>> awari.Game("0-0-0-0-0-0-1-1-0-0-0-1-20-25-S").result
     /// 'North wins 28 to 20'
@@ -236,7 +238,8 @@ impl PlayedGame {
         self.game().result_text()
     }
 
-    /// The stones that South and North have at the end, with those that remain on the board; None while the game is not over.
+    /// The stones that South and North have at the end, with those that remain on the board; None while the
+    /// game is not over.
     #[getter]
     fn final_stores(&self) -> Option<(f64, f64)> {
         let [south, north] = self.game().final_shares()?.map(|share| share.stones());

@@ -44,7 +44,8 @@ impl RulePosition {
         self.rules.name
     }
 
-    /// Returns the pits of the legal moves, "A" to "F". There are none if the player to move cannot move; the game is then over.
+    /// Returns the pits of the legal moves, "A" to "F". There are none if the player to move cannot move; the
+    /// game is then over.
     ///
     /// >>> awari.Position("0 0 0 1 1 3 0 0 0 0 0 0").moves()
     /// ['F']

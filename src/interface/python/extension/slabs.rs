@@ -7,10 +7,10 @@ use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use std::ops::Range;
 
-/// The positions in which the player to move has some number of stones: a matrix with a row for each half of the
-/// opponent and a column for each half of the player to move. first is the number of its first position. The opening
-/// position is a slab of its own, the last one of the database of all stones of the game, if the databases hold only positions
-/// whose opponent has an empty pit otherwise.
+/// The positions in which the player to move has some number of stones: a matrix with a row for each half of
+/// the opponent and a column for each half of the player to move. first is the number of its first position.
+/// The opening position is a slab of its own, the last one of the database of all stones of the game, if the
+/// databases hold only positions whose opponent has an empty pit otherwise.
 #[pyclass(frozen, get_all, eq, hash, module = "awari")]
 #[derive(Clone, PartialEq, Hash)]
 pub(crate) struct Slab {

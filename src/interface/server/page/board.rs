@@ -9,7 +9,8 @@ use maud::{Markup, html};
 use oracle::Answer;
 use std::f64::consts::PI;
 
-/// Renders the board of a game, with the values of known moves; at the end of the game, with the last stones in the stores.
+/// Renders the board of a game, with the values of known moves; at the end of the game, with the last stones
+/// in the stores.
 pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {
     let mut now = shown.game.now();
     let side = now.seats.side;
@@ -90,7 +91,8 @@ fn pit_inside(now: &Situation, owner: Side, pit: Pit) -> Markup {
     }
 }
 
-/// Draws seeds in a spiral, each turned by the golden angle against the one before, as in a sunflower: none hides another.
+/// Draws seeds in a spiral, each turned by the golden angle against the one before, as in a sunflower: none
+/// hides another.
 fn seeds(number: u32, turn: usize) -> Markup {
     let golden = PI * (3.0 - 5.0_f64.sqrt());
     let spread = (48.0 / (f64::from(number).sqrt() + 0.8)).min(13.0);

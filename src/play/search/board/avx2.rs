@@ -10,7 +10,8 @@ pub(crate) const VECTOR_BYTES: usize = size_of::<__m128i>();
 /// Each pit by its place in a vector.
 const PITS: [u8; VECTOR_BYTES] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// The distance from a pit to that of its last stone, by its stones. Sowing skips the pit itself; whole laps are left out.
+/// The distance from a pit to that of its last stone, by its stones. Sowing skips the pit itself; whole laps
+/// are left out.
 const DISTANCES: [u8; VECTOR_BYTES] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1, 2, 3, 4];
 
 /// The number of stones that fall into the pit of the last stone, by the stones of the first pit.

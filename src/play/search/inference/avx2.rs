@@ -77,7 +77,8 @@ mod tests {
     use crate::features::COLUMNS;
     use crate::sampling::SplitMix;
 
-    /// The vectors give the same integers as the portable kernel: with the weights of the program, and with the largest.
+    /// The vectors give the same integers as the portable kernel: with the weights of the program, and with
+    /// the largest.
     #[test]
     fn vectors_are_those_of_the_portable_kernel() {
         if !is_x86_feature_detected!("avx2") {

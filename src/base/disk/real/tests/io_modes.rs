@@ -9,7 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Reports that a part of a test is skipped. Bypasses the capture of libtest, which hides the output of tests that pass.
+/// Reports that a part of a test is skipped. Bypasses the capture of libtest, which hides the output of tests
+/// that pass.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: src/base/disk/real/tests/io_modes.rs: {why}");
 }

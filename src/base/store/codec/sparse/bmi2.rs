@@ -1,5 +1,5 @@
-//! The kernels of sparse blocks for processors with BMI2 and without AVX-512: eight bytes at a time. Their portable twins
-//! are `compress` and `expand` in the parent module.
+//! The kernels of sparse blocks for processors with BMI2 and without AVX-512: eight bytes at a time. Their
+//! portable twins are `compress` and `expand` in the parent module.
 
 use crate::codec::kernels::is_portable;
 use crate::codec::sparse::{self, GROUP};

@@ -1,5 +1,6 @@
-//! Two runs on one directory, the lock of the first one lost: as on a file system that does not carry locks, or after the
-//! lock file was removed, or where a process comes back from a suspension into a directory that another run has taken.
+//! Two runs on one directory, the lock of the first one lost: as on a file system that does not carry locks,
+//! or after the lock file was removed, or where a process comes back from a suspension into a directory that
+//! another run has taken.
 
 use crate::directory::journal_path;
 use crate::exit::Exit;
@@ -146,8 +147,8 @@ fn another_run_may_take_the_directory_at_any_operation() {
     another_run_may_take_the_directory(1);
 }
 
-/// Before every `step`-th operation of a run another one may begin and end: the first one then ends with an error, unless nothing was
-/// left for it to do, and whatever either left is complete and right.
+/// Before every `step`-th operation of a run another one may begin and end: the first one then ends with an
+/// error, unless nothing was left for it to do, and whatever either left is complete and right.
 fn another_run_may_take_the_directory(step: usize) {
     let reference = Bench::built().files();
     let mut ended = [0; 2];

@@ -115,8 +115,8 @@ fn a_finished_build_can_be_run_where_nothing_can_be_written() {
     assert!(error.to_string().contains("the file system is read-only"), "{error}");
 }
 
-/// From some read on, no database can be read: the run names the damaged one, and the next run, on a working disk, rebuilds
-/// it. A read that fails once costs no database.
+/// From some read on, no database can be read: the run names the damaged one, and the next run, on a working
+/// disk, rebuilds it. A read that fails once costs no database.
 #[test]
 fn a_file_that_cannot_be_read_twice_is_damaged() {
     let expect = reference();

@@ -1,7 +1,8 @@
 //! Collection of the planes of a bound: each rank gets the words of a range, in runs.
 //!
-//! In each round every rank sends to every other one what it logged of a band of that rank's range. Before the first
-//! message of a round is received, those of the round before were, so that a rank is ahead of another by one round at most.
+//! In each round every rank sends to every other one what it logged of a band of that rank's range. Before
+//! the first message of a round is received, those of the round before were, so that a rank is ahead of
+//! another by one round at most.
 
 use super::log::DecisionLog;
 use super::message::{BoundMessage, read};
@@ -26,8 +27,8 @@ pub enum PlaneRun<'a> {
     Words(&'a mut [u64]),
 }
 
-/// Collects the words of a plane from the logs of all ranks, and clears them. Each rank passes those of its range, one of
-/// `ranges`, to `sink`. Returns false on all ranks if a `sink` broke.
+/// Collects the words of a plane from the logs of all ranks, and clears them. Each rank passes those of its
+/// range, one of `ranges`, to `sink`. Returns false on all ranks if a `sink` broke.
 ///
 /// # Panics
 /// If there is not one range for each rank.

@@ -1,8 +1,8 @@
 //! Encoding of the set bits of rows in messages.
 //!
-//! A row is the difference of its number, counted over all slabs, from that of the row before (zigzag), the number of its encoded
-//! words, and these words (`kernels/bits/words.rs`). Both numbers are varints. A bit takes a byte if every tenth column has one, two
-//! if every fiftieth has, and three if even fewer have.
+//! A row is the difference of its number, counted over all slabs, from that of the row before (zigzag), the
+//! number of its encoded words, and these words (`kernels/bits/words.rs`). Both numbers are varints. A bit
+//! takes a byte if every tenth column has one, two if every fiftieth has, and three if even fewer have.
 
 use crate::bounds::BitKernel;
 use crate::kernels::bits::words::encoded_count;

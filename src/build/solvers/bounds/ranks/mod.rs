@@ -103,8 +103,8 @@ pub fn in_memory<E>(units: &[PlaneUnit]) -> BoxedUnits<E> {
 }
 
 impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
-    /// Creates the state of `rank`, without candidates and wins: the words of the wins that it keeps in what `words` returns
-    /// for their number, its candidates in what `candidates` returns for their units.
+    /// Creates the state of `rank`, without candidates and wins: the words of the wins that it keeps in what
+    /// `words` returns for their number, its candidates in what `candidates` returns for their units.
     ///
     /// # Errors
     /// That of `words` or `candidates`.
@@ -212,8 +212,8 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
         Ok(report)
     }
 
-    /// Collects a plane of the bound: each rank gets the words of its range, and passes them to `sink` in runs. Returns false
-    /// on all ranks if a `sink` broke.
+    /// Collects a plane of the bound: each rank gets the words of its range, and passes them to `sink` in
+    /// runs. Returns false on all ranks if a `sink` broke.
     ///
     /// # Panics
     /// If there is not one range for each rank.
@@ -321,8 +321,8 @@ fn owned<'a>(
     })
 }
 
-/// Sends long messages while the pass of this rank is running, and takes in those of others: the sooner a win arrives, the
-/// fewer rows are tested without it and tested again.
+/// Sends long messages while the pass of this rank is running, and takes in those of others: the sooner a win
+/// arrives, the fewer rows are tested without it and tested again.
 struct PassMessenger<'a, 'c, W> {
     wins: &'a KeptWins<W>,
     rank: usize,

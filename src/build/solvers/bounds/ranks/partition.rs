@@ -1,15 +1,16 @@
 //! Partition of rows among ranks: the rows of candidates that each rank owns, and the rows of wins that it holds.
 //!
-//! A *unit* is the set of all halves, of any number of stones, with the same four leading pits. Units are ordered as
-//! their halves, and cut into runs of about the same expected work. Each rank owns [`RUNS`] of them: in every slab ranges
-//! of `MoverMajor` rows, which it solves. It holds the `OpponentMajor` rows that their moves lead to. Since halves are
-//! ordered by their leading pits, and moves from other pits leave these alone, few rows are held by several ranks: at
-//! 24 stones 2 ranks together hold 1.6 times the database, 4 ranks 2.1, 8 ranks 2.5 and 64 ranks 3.9 times.
+//! A *unit* is the set of all halves, of any number of stones, with the same four leading pits. Units are
+//! ordered as their halves, and cut into runs of about the same expected work. Each rank owns [`RUNS`] of
+//! them: in every slab ranges of `MoverMajor` rows, which it solves. It holds the `OpponentMajor` rows that
+//! their moves lead to. Since halves are ordered by their leading pits, and moves from other pits leave these
+//! alone, few rows are held by several ranks: at 24 stones 2 ranks together hold 1.6 times the database, 4
+//! ranks 2.1, 8 ranks 2.5 and 64 ranks 3.9 times.
 //!
-//! Where the work is differs from bound to bound: at high bounds it is in units with few stones, which come last, at low
-//! ones more in the middle. The two runs of a rank are half of all work apart, which evens this out. With one run of as
-//! many positions, 8 ranks would hold 2.2 times the database, but the busiest rank would do 1.38 times the mean of a bound
-//! instead of 1.19.
+//! Where the work is differs from bound to bound: at high bounds it is in units with few stones, which come
+//! last, at low ones more in the middle. The two runs of a rank are half of all work apart, which evens this
+//! out. With one run of as many positions, 8 ranks would hold 2.2 times the database, but the busiest rank
+//! would do 1.38 times the mean of a bound instead of 1.19.
 
 use crate::kernels::tables::{CHUNK, PackedMove, Tables, chunks};
 use game::{PositionSet, Slab};
@@ -24,8 +25,8 @@ pub struct RowPartition {
     slabs: Vec<Slab>,
 }
 
-/// Runs of units of a rank. More of them would spread the work more evenly, but more rows of wins would be held by several
-/// ranks.
+/// Runs of units of a rank. More of them would spread the work more evenly, but more rows of wins would be
+/// held by several ranks.
 const RUNS: usize = 2;
 
 /// Set of `OpponentMajor` rows of a slab.
@@ -163,8 +164,8 @@ impl RowSet {
     }
 }
 
-/// Iterates over the units in their order, each as the stones in its first pit, first two, first three, and all four leading
-/// pits.
+/// Iterates over the units in their order, each as the stones in its first pit, first two, first three, and
+/// all four leading pits.
 fn units(stones: u32) -> impl Iterator<Item = [u32; 4]> {
     let more = move |least: u32| (least..=stones).rev();
     let pairs = more(0).flat_map(move |one| more(one).map(move |two| (one, two)));
@@ -172,9 +173,9 @@ fn units(stones: u32) -> impl Iterator<Item = [u32; 4]> {
     triples.flat_map(move |(one, two, three)| more(three).map(move |leading| [one, two, three, leading]))
 }
 
-/// Expected work for each position of a unit, over all bounds: more if pits are empty. Measured at 18 and 20 stones, where rows
-/// tested, words tested and positions lost of units with 1 to 4 empty leading pits were 1.2, 1.8, 2.2 and 2.3 times those of
-/// units with none.
+/// Expected work for each position of a unit, over all bounds: more if pits are empty. Measured at 18 and 20
+/// stones, where rows tested, words tested and positions lost of units with 1 to 4 empty leading pits were
+/// 1.2, 1.8, 2.2 and 2.3 times those of units with none.
 fn work_of_position([one, two, three, leading]: [u32; 4]) -> u64 {
     3 + [one == 0, two == one, three == two, leading == three].map(u64::from).iter().sum::<u64>()
 }

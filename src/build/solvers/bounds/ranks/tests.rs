@@ -233,8 +233,8 @@ fn malformed_messages_are_refused() {
     let calm = Vote { found: 0, lost: 0, rows: 0, stop: 0 };
     // Row 0, which rank 0 keeps, has one column: 1 byte of a word is a message that it takes.
     let good = vec![0, 0, 1, 0, 1, 1];
-    // A row that does not exist, a word and a column behind the last, the same behind a good word, a truncated message, an unknown
-    // message.
+    // A row that does not exist, a word and a column behind the last, the same behind a good word, a
+    // truncated message, an unknown message.
     let messages = [
         vec![0, 0xfe, 0xff, 0xff, 0x0f, 1, 0, 1, 1],
         vec![0, 0, 1, 0xfe, 1, 1],

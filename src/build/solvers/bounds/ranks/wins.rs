@@ -1,7 +1,8 @@
 //! The wins that a rank keeps: the `OpponentMajor` rows that moves from its own rows lead to.
 //!
-//! A new win is sent to every rank that keeps its row. A row to which no move leads is kept by one rank, since the
-//! database contains it. One of the ranks that keep a row *reports* it, that is, logs the wins that are found there at a bound.
+//! A new win is sent to every rank that keeps its row. A row to which no move leads is kept by one rank,
+//! since the database contains it. One of the ranks that keep a row *reports* it, that is, logs the wins that
+//! are found there at a bound.
 
 use super::log::DecisionLog;
 use super::message::{BoundMessage, EncodedBits};
@@ -108,8 +109,8 @@ pub trait KeptWords<E>: Sync {
     where
         Self: 'a;
 
-    /// Returns the row of the words from `first` on, of which only `words`, counted from there, will be read. `buffer` is
-    /// scratch space for the storage.
+    /// Returns the row of the words from `first` on, of which only `words`, counted from there, will be read.
+    /// `buffer` is scratch space for the storage.
     fn row<'a>(&'a self, first: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
 
     /// Hints that words will be read or set soon.
@@ -276,7 +277,8 @@ impl<W> KeptWins<W> {
         self.is_sending.store(source == WinSource::Own, Relaxed);
     }
 
-    /// Runs `set`, in which the current thread sets wins that another rank sent, while other threads set those of this rank.
+    /// Runs `set`, in which the current thread sets wins that another rank sent, while other threads set
+    /// those of this rank.
     pub(super) fn receiving<T>(&self, set: impl FnOnce() -> T) -> T {
         self.outbox().is_receiving = true;
         let result = set();

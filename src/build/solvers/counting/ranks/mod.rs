@@ -24,8 +24,8 @@ use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
 
-/// The values of a rank, unit by unit: those of a machine alone in the order of positions, those of a rank of several by
-/// processor.
+/// The values of a rank, unit by unit: those of a machine alone in the order of positions, those of a rank of
+/// several by processor.
 #[derive(Debug)]
 pub struct RankValues {
     partition: UnitPartition,
@@ -63,8 +63,8 @@ impl CountingReport {
 }
 
 impl RankValues {
-    /// Allocates the values of `rank` among `ranks` ranks, each with the processors of `distribution`, or more if a part
-    /// would have more than 2^31 positions; all 0.
+    /// Allocates the values of `rank` among `ranks` ranks, each with the processors of `distribution`, or
+    /// more if a part would have more than 2^31 positions; all 0.
     ///
     /// # Panics
     /// If there is no such rank, there is no processor, or messages have no room.

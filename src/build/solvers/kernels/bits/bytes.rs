@@ -36,7 +36,8 @@ impl BitKernel {
         }
     }
 
-    /// Sets each byte of some rows whose mark has its bit to a value. A row has `columns` bytes, and whole words of the mark.
+    /// Sets each byte of some rows whose mark has its bit to a value. A row has `columns` bytes, and whole
+    /// words of the mark.
     ///
     /// # Panics
     /// If the mark has fewer words than the rows.

@@ -1,6 +1,7 @@
-//! Encoding of words with few bits: for all words a byte with the distance from the word before, then for all a mask of the bytes that
-//! are not zero, then these bytes. Where the next word is further than a byte can say, *fillers* without bits stand between. A processor
-//! cannot predict how many bits a word has, so there is no branch for a bit or byte where it has BMI2.
+//! Encoding of words with few bits: for all words a byte with the distance from the word before, then for all
+//! a mask of the bytes that are not zero, then these bytes. Where the next word is further than a byte can
+//! say, *fillers* without bits stand between. A processor cannot predict how many bits a word has, so there
+//! is no branch for a bit or byte where it has BMI2.
 
 /// Bytes of a word.
 const WORD_BYTES: usize = 8;
@@ -18,7 +19,8 @@ pub(crate) fn encoded_count(words: &[(u32, u64)]) -> usize {
     count
 }
 
-/// See [`encode_words`](super::BitKernel::encode_words); `squeeze` returns the bytes of a word that are not zero, and the mask of these bytes.
+/// See [`encode_words`](super::BitKernel::encode_words); `squeeze` returns the bytes of a word that are not
+/// zero, and the mask of these bytes.
 #[inline(always)]
 pub(super) fn encode(words: &[(u32, u64)], count: usize, bytes: &mut Vec<u8>, squeeze: impl Fn(u64) -> (u64, u8)) {
     let start = bytes.len();

@@ -134,8 +134,8 @@ pub fn sweep(
         watch,
         positions: index.slab_positions(),
     };
-    // Alone, the threads of the pool spin for work from beginning to end; in a job only during each wave, because a rank waits
-    // for messages in between.
+    // Alone, the threads of the pool spin for work from beginning to end; in a job only during each wave,
+    // because a rank waits for messages in between.
     let mut report = if job.outgoing.is_none() { with_spinning_pool(|| job.run())? } else { job.run()? };
     report.traffic = job.communicator.traffic().since(&before);
     Ok(report)

@@ -41,8 +41,8 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Renders name, activity, bar, percentage, rate and time left, in less than `columns` columns. Parts are at the same place in
-    /// all lines. What does not fit is left out as a whole.
+    /// Renders name, activity, bar, percentage, rate and time left, in less than `columns` columns. Parts are
+    /// at the same place in all lines. What does not fit is left out as a whole.
     pub(crate) fn fit(&self, columns: usize) -> String {
         // A terminal may wrap a line that takes the last column.
         let columns = columns.saturating_sub(1);

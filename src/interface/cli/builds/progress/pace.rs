@@ -169,8 +169,8 @@ impl<'a> StagePace<'a> {
         words
     }
 
-    /// Returns the known parts as text: `solving`, `63 %`, `24.1 M/s`, `12 s left`; `bound 3 of 18`, `pass 4`, `0.31 % changed
-    /// in the last`, `45 % of the pass`.
+    /// Returns the known parts as text: `solving`, `63 %`, `24.1 M/s`, `12 s left`; `bound 3 of 18`,
+    /// `pass 4`, `0.31 % changed in the last`, `45 % of the pass`.
     pub(crate) fn words(&self, stage: &StageName) -> Vec<String> {
         let mut words = self.activity(stage);
         let of = match (self.pass, self.bound) {

@@ -109,8 +109,8 @@ impl PlainState {
         self.databases.drain(..).filter(is_done).map(|database| database.line()).collect()
     }
 
-    /// Notes that a stage is done. Returns whether it was the last one of its database. Stages that the plan did not have, since
-    /// they mend what turned out to be damaged, are summed up at the end of the run.
+    /// Notes that a stage is done. Returns whether it was the last one of its database. Stages that the plan
+    /// did not have, since they mend what turned out to be damaged, are summed up at the end of the run.
     fn is_last(&mut self, stage: &StageName) -> bool {
         let Some(left) = self.left.get_mut(&stones_of(stage)).filter(|left| **left > 0) else { return false };
         *left -= 1;
@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(so_far.lines(&Event::RunEnded { how: RunEnd::Stopped, seconds: 2.0 }), [""; 0]);
     }
 
-    /// The checks of a database may end after later databases are solved. Stages that the plan did not have are summed up at the end.
+    /// The checks of a database may end after later databases are solved. Stages that the plan did not have
+    /// are summed up at the end.
     #[test]
     fn databases_side_by_side_have_a_line_each() {
         let mut so_far = run_of(&["capture:9", "sweep:9", "verify:9", "capture:10", "sweep:10"]);

@@ -1,7 +1,7 @@
 //! A game compared with an opening book: who left it, and when.
 //!
-//! A player leaves the book with a move that is not one of its best. The book may go on after such a move, and its end is
-//! reported apart.
+//! A player leaves the book with a move that is not one of its best. The book may go on after such a move,
+//! and its end is reported apart.
 
 use super::AnalyzedMove;
 use book::{BookError, BookPosition, BookReply, Hundredths, OpeningBook};

@@ -1,7 +1,7 @@
 //! The lines `info` about a search.
 //!
-//! A score `cp` is an estimate, in hundredths of a stone. If it is equal to a proved bound, `lowerbound` or `upperbound`
-//! follows; what is proved stands in lines of its own, `info string proved LOW HIGH`, in stones.
+//! A score `cp` is an estimate, in hundredths of a stone. If it is equal to a proved bound, `lowerbound` or
+//! `upperbound` follows; what is proved stands in lines of its own, `info string proved LOW HIGH`, in stones.
 
 use game::Pit;
 use game::notation::{MoveText, Side};

@@ -43,7 +43,8 @@ impl EngineBook {
         self.is_followed = false;
     }
 
-    /// Opens another book, or goes back to that of the command line for an empty name. Returns what is to be said of it.
+    /// Opens another book, or goes back to that of the command line for an empty name. Returns what is to be
+    /// said of it.
     ///
     /// # Errors
     /// Why the book cannot be opened; the engine then has that of the command line.

@@ -1,14 +1,15 @@
 //! Time management: how long to think about a move, given the clock.
 //!
-//! A move never takes more than a share of the remaining time, so that the clock cannot run out however often it is asked,
-//! and a margin stays for what the engine does not see: pipes, the scheduler, the other program.
+//! A move never takes more than a share of the remaining time, so that the clock cannot run out however often
+//! it is asked, and a margin stays for what the engine does not see: pipes, the scheduler, the other program.
 
 use std::time::Duration;
 
 /// Time that is never planned for thinking.
 const MARGIN: Duration = Duration::from_millis(30);
 
-/// The number of moves that the remaining time has to suffice for, if nothing is said: half of the moves of a long game.
+/// The number of moves that the remaining time has to suffice for, if nothing is said: half of the moves of a
+/// long game.
 const MOVES_LEFT: u32 = 30;
 
 /// The largest share of the remaining time for one move, unless fewer moves are left.

@@ -1,13 +1,13 @@
-//! The guard of an engine: a process between the match and an engine, which ends with all of its processes when it ends itself,
-//! when the match closes its stdin, and when the match is killed.
+//! The guard of an engine: a process between the match and an engine, which ends with all of its processes
+//! when it ends itself, when the match closes its stdin, and when the match is killed.
 //!
 //! ```text
 //! match ── stdin ──> guard and engine     the guard only waits until stdin is closed
 //! match <── stdout ── engine
 //! ```
 //!
-//! The guard is this program with [`GUARD`] as its first argument and the command of the engine behind it. The engine leads a
-//! process group of its own, so that signals of a terminal reach neither.
+//! The guard is this program with [`GUARD`] as its first argument and the command of the engine behind it.
+//! The engine leads a process group of its own, so that signals of a terminal reach neither.
 
 use disk::process;
 use disk::{reason, threads};

@@ -1,11 +1,12 @@
 //! The file of a match: its games in the Oware Game Notation, each appended when it ends.
 //!
-//! The tags of a game are `Event`, in the first game of the file those that record the match, `Round` (the pair and the game
-//! of the pair, from 1), `South`, `North`, `Result` and `Termination`. Behind the moves stand the result and an empty line. The
-//! bytes of a game follow from these, so that a game is accepted only if writing it again gives the same bytes.
+//! The tags of a game are `Event`, in the first game of the file those that record the match, `Round` (the
+//! pair and the game of the pair, from 1), `South`, `North`, `Result` and `Termination`. Behind the moves
+//! stand the result and an empty line. The bytes of a game follow from these, so that a game is accepted only
+//! if writing it again gives the same bytes.
 //!
-//! A match goes on with the games of a file that records the same match. An unfinished game at the end, which a loss of power
-//! leaves, is cut off and played again. Any other content is refused and kept.
+//! A match goes on with the games of a file that records the same match. An unfinished game at the end, which
+//! a loss of power leaves, is cut off and played again. Any other content is refused and kept.
 
 use super::game::{FinishedGame, recorded};
 use super::{result, seats};
@@ -184,8 +185,8 @@ impl MatchIdentity {
         (self.text(place, &game, is_first) == text).then_some((place, game))
     }
 
-    /// Reads the finished game with which a text begins, if it lacks at most the empty line at its end. Returns it with the
-    /// text behind it.
+    /// Reads the finished game with which a text begins, if it lacks at most the empty line at its end.
+    /// Returns it with the text behind it.
     fn finished<'t>(&self, text: &'t str, is_first: bool) -> Option<(&'t str, GamePlace, FinishedGame)> {
         let ends = text.match_indices(['\n', '\0']).map(|(end, _)| end).chain([text.len()]);
         let finished = |end: usize| {
@@ -195,7 +196,8 @@ impl MatchIdentity {
         ends.into_iter().find_map(finished)
     }
 
-    /// Whether bytes are the beginning of a game of this match, whatever stands behind the tags that games have in common.
+    /// Whether bytes are the beginning of a game of this match, whatever stands behind the tags that games
+    /// have in common.
     fn is_beginning(&self, bytes: &[u8], is_first: bool) -> bool {
         let tags = Transcript { tags: self.first_tags(is_first), game: Game::new(self.rules) }.text();
         let expected = tags.trim_end().as_bytes();

@@ -34,8 +34,8 @@ pub(super) fn all(rules: Rules, plies: u32) -> Vec<Game> {
     games
 }
 
-/// Parses openings, one a line: moves, a position, or the argument of the command `position` of the protocol. Empty lines and
-/// lines that begin with `#` are skipped, as is a byte-order mark.
+/// Parses openings, one a line: moves, a position, or the argument of the command `position` of the protocol.
+/// Empty lines and lines that begin with `#` are skipped, as is a byte-order mark.
 pub(super) fn parse(rules: Rules, text: &str) -> Result<Vec<Game>, BadOpening> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));

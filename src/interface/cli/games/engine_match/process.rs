@@ -63,8 +63,8 @@ pub(super) enum NamedRules {
 /// The names of options that name rules: ours, and those of programs that play variants of a game.
 const RULES_OPTIONS: [&str; 3] = ["Rules", "Variant", "UCI_Variant"];
 
-/// Reads a line `option` of an engine. Returns the rules that it names, and the command that chooses those of the match, if
-/// they are not the default; `None` if the option does not name rules.
+/// Reads a line `option` of an engine. Returns the rules that it names, and the command that chooses those of
+/// the match, if they are not the default; `None` if the option does not name rules.
 fn named_rules(line: &str, rules: Rules) -> Option<(NamedRules, Option<String>)> {
     let (name, described) = line.strip_prefix("option name ")?.split_once(" type ")?;
     RULES_OPTIONS.iter().find(|option| option.eq_ignore_ascii_case(name.trim()))?;
@@ -200,8 +200,8 @@ impl EngineProcess {
         self.ask("ucinewgame\nisready", "readyok", patience, |_, _| {})
     }
 
-    /// Sends a command, and blocks until it is answered. Keeps remarks, and the name that the engine gives itself; `others`
-    /// receives the other lines.
+    /// Sends a command, and blocks until it is answered. Keeps remarks, and the name that the engine gives
+    /// itself; `others` receives the other lines.
     fn ask(
         &mut self,
         command: &str,

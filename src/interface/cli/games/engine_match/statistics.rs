@@ -1,11 +1,12 @@
 //! Statistics of a match: Elo with its error, and the sequential probability ratio test.
 //!
-//! The two games of an opening depend on each other: an opening may be won for one side. So the unit is the pair of games
-//! with exchanged sides, which has five results (the pentanomial model of the test framework of Stockfish, fishtest).
+//! The two games of an opening depend on each other: an opening may be won for one side. So the unit is the
+//! pair of games with exchanged sides, which has five results (the pentanomial model of the test framework of
+//! Stockfish, fishtest).
 //!
-//! The log-likelihood ratio is that of the generalized sequential probability ratio test: the most likely distributions of
-//! pair results whose mean is the expected score of either hypothesis are compared (M. Van den Bergh, *A practical
-//! introduction to the GSPRT*, 2018).
+//! The log-likelihood ratio is that of the generalized sequential probability ratio test: the most likely
+//! distributions of pair results whose mean is the expected score of either hypothesis are compared (M. Van
+//! den Bergh, *A practical introduction to the GSPRT*, 2018).
 
 use crate::args::Sprt;
 
@@ -133,8 +134,8 @@ mod tests {
         assert!((found - expected).abs() <= within, "{found}, expected {expected}");
     }
 
-    /// Results and ratios that fishtest printed for patches of Stockfish in 2020 (pull requests 3209, 3098, 2971, 3232 and
-    /// 2950), before it changed to normalized Elo.
+    /// Results and ratios that fishtest printed for patches of Stockfish in 2020 (pull requests 3209, 3098,
+    /// 2971, 3232 and 2950), before it changed to normalized Elo.
     #[test]
     fn ratios_are_those_of_fishtest() {
         for (counts, elo0, elo1, ratio) in [
