@@ -565,18 +565,18 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
         let rates = model.rates(part);
         let line = fitted(rates.cpu, fit);
         if let Some(Ramp { level, from, a_stone }) = line {
-            lines.push(format!("  {part:?} cpu: Ramp::growing({level:.2}, {from}, {a_stone:.2})"));
+            lines.push(format!("  {part} cpu: Ramp::growing({level:.2}, {from}, {a_stone:.2})"));
         }
         for &(stones, taken) in &points {
             let count = positions(stones) as f64;
             let load = model.load(settings, awari.plan().database(stones).memory(), part);
             let cpu_seconds = core_seconds(&load);
-            assert!(cpu_seconds > 0.0 && cpu_seconds.is_finite(), "{part:?} has a prediction");
+            assert!(cpu_seconds > 0.0 && cpu_seconds.is_finite(), "{part} has a prediction");
             let ns = |seconds: f64| seconds * 1e9 / count;
             let ratio = cpu_seconds / taken.cpu_seconds;
             (predicted, measured) = (predicted + cpu_seconds, measured + taken.cpu_seconds);
             let mut cells = vec![
-                format!("{part:?}"),
+                format!("{part}"),
                 stones.to_string(),
                 format!("{:.2}", ns(cpu_seconds)),
                 format!("{:.2}", ns(taken.cpu_seconds)),

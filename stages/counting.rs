@@ -41,28 +41,29 @@ pub(crate) static COUNTING: StageKind = StageKind {
     ..StageKind::OF_DATABASES
 };
 
-/// The method, by ranks that each have some logical processors.
+/// Solver by counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Counting {
+    /// Logical processors of each rank.
     processors: usize,
-    /// How a snapshot is resumed; `None` if there are none.
-    snapshots: Option<ResumePlan>,
+    /// How to resume; `None` if the stage saves no snapshots.
+    resume_plan: Option<ResumePlan>,
 }
 
 impl OneStageSolver for Counting {
     const KIND: &str = "counting";
 
-    fn new(context: &StageContext, snapshots: Option<SnapshotPlace>) -> Result<Counting> {
-        let snapshots = match snapshots {
+    fn new(context: &StageContext, place: Option<SnapshotPlace>) -> Result<Counting> {
+        let resume_plan = match place {
             Some(SnapshotPlace::Shared(directory)) => Some(ResumePlan::lead(context.disk(), directory)?),
-            Some(SnapshotPlace::OfRanks) => Some(ResumePlan::on_local_disks(context.disk())),
+            Some(SnapshotPlace::Local) => Some(ResumePlan::on_local_disks(context.disk())),
             None => None,
         };
-        Ok(Counting { processors: context.threads(), snapshots })
+        Ok(Counting { processors: context.threads(), resume_plan })
     }
 
     fn is_valid(&self) -> bool {
-        (1..=PROCESSORS_MAX).contains(&self.processors) && self.snapshots.as_ref().is_none_or(ResumePlan::is_valid)
+        (1..=PROCESSORS_MAX).contains(&self.processors) && self.resume_plan.as_ref().is_none_or(ResumePlan::is_valid)
     }
 
     fn solve(&self, rank: &SolveRank<Counting>, communicator: &mut dyn Communicator) -> RankResult<StageReport> {
@@ -109,14 +110,15 @@ impl OneStageSolver for Counting {
 }
 
 impl Counting {
-    /// Returns the snapshots that this rank writes, if any.
+    /// Returns the snapshots that this rank writes, if any. Ranks with local directories first agree on the
+    /// set that they resume from, and remove the others.
     fn series(
         &self,
         rank: &SolveRank<Counting>,
         communicator: &mut dyn Communicator,
     ) -> RankResult<Option<SnapshotSeries>> {
-        let plan = match (self.snapshots, rank.snapshots()) {
-            (Some(plan), Some(directory)) if rank.is_local() => {
+        let plan = match (self.resume_plan, rank.snapshot_directory()) {
+            (Some(plan), Some(directory)) if rank.has_local_snapshots() => {
                 let processors = processors_a_rank(&rank.member.index, communicator.size(), self.processors);
                 Some(plan.settle(rank.member.disk, directory, processors, communicator)?)
             }
@@ -136,7 +138,7 @@ impl Counting {
         let distribution = Distribution::new(self.processors);
         let values = RankValues::zeroed(index, communicator.size(), communicator.rank(), distribution);
         let mut values = values.map_err(StageError::failed)?;
-        let resumed = match (series, rank.snapshots()) {
+        let resumed = match (series, rank.snapshot_directory()) {
             (Some(series), Some(directory)) => series.restore(disk, directory, &format_of(rank), index, &mut values)?,
             _ => false,
         };

@@ -30,6 +30,8 @@
 //! * **Files.** A `TeamFile` is written in parts, by a `TeamWriter` on each rank; `DatabaseWriter` adds the opening.
 //! * **Bounds.** `PlaneReader` and `PlaneWriter` stream planes; a `BoundSolver`, or a `RankSolver` of several
 //!   ranks, hides how a method stores its bits.
+//! * **Solvers.** A `OneStageSolver` makes all scores in one stage, on each `SolveRank` of a team, watched by
+//!   a `SolveObserver`.
 //! * **Long stages.** A `SnapshotTimer` says when state is saved; `SolverProgress` passes progress on and
 //!   stops a solver.
 

@@ -1,9 +1,7 @@
-//! What the stages share that solve a database in one stage, with all scores in memory, by a
-//! [`OneStageSolver`]: the ranks of a team read the captures of their positions, solve them, and write the
-//! database together.
+//! The driver of stages that solve a database in one stage, with all scores in memory, by a [`OneStageSolver`]:
+//! the ranks of a team read the captures of their positions, solve them, and write the database together.
 //!
-//! Between passes or bounds a stage saves snapshots at the interval of the manifest, and when it is asked to
-//! stop. Any number of ranks resumes from them, a machine alone too.
+//! Between passes or bounds a stage saves snapshots at the interval of the manifest, and when it is asked to stop.
 
 mod rank;
 mod task;
@@ -32,27 +30,33 @@ pub(crate) use rank::SolveRank;
 /// Positions of a database below which several ranks solve it again faster than they save it.
 const WORTH_A_SNAPSHOT_POSITIONS: u64 = 50_000_000;
 
-/// A solver that makes the scores of a database in one stage. Its value is what rank 0 tells all ranks of it.
-pub(crate) trait OneStageSolver: Serialize + DeserializeOwned {
+/// A solver that makes the scores of a database in one stage. Rank 0 sends its value to all ranks.
+pub(crate) trait OneStageSolver: Serialize + DeserializeOwned + Sync {
     /// The kind of its stages.
     const KIND: &str;
 
-    /// Returns the solver of a stage, on rank 0. `snapshots` says where ranks save what they have, if they do.
-    fn new(context: &StageContext, snapshots: Option<SnapshotPlace>) -> Result<Self>;
+    /// Returns the solver of a stage, on rank 0. `place` is where ranks save snapshots; `None` if they save none.
+    fn new(context: &StageContext, place: Option<SnapshotPlace>) -> Result<Self>;
 
-    /// Whether all numbers are possible.
+    /// Whether a received value is within its limits.
     fn is_valid(&self) -> bool;
 
-    /// Solves and writes the database with the other ranks.
+    /// Solves and writes the database with the other ranks, all of which call it.
+    ///
+    /// It agrees with them on errors of its preparation, and goes on from what it finds in the [directory of
+    /// snapshots](SolveRank::snapshot_directory), which any number of ranks may have saved. The solver
+    /// reports to a [`SolveObserver`], which saves more of them; after its [`end`](SolveObserver::end) come
+    /// [`write`](SolveRank::write) or [`write_rows`](SolveRank::write_rows). A machine
+    /// [alone](SolveRank::alone) gives arrays back to the stage cache.
     fn solve(&self, rank: &SolveRank<Self>, communicator: &mut dyn Communicator) -> RankResult<StageReport>;
 }
 
 /// Where the ranks of a stage save snapshots.
 pub(crate) enum SnapshotPlace<'a> {
-    /// In a directory that all of them see.
+    /// In one directory that all of them see.
     Shared(&'a Path),
-    /// Each in a directory of its own.
-    OfRanks,
+    /// In a directory of each rank.
+    Local,
 }
 
 /// Runs the stage on a rank other than 0.
@@ -83,7 +87,7 @@ pub(crate) fn run<S: OneStageSolver>(build: &BuildContext, stones: u32, context:
     };
     let place = snapshots.as_deref().map(|directory| match &scratch {
         None => SnapshotPlace::Shared(directory),
-        Some(_) => SnapshotPlace::OfRanks,
+        Some(_) => SnapshotPlace::Local,
     });
     let solver = S::new(context, place)?;
     let captures = context.input(&files::capture(stones));
@@ -142,7 +146,7 @@ impl<'a, S: OneStageSolver, F> SolveObserver<'a, S, F> {
     }
 }
 
-impl<S: OneStageSolver + Sync, F: Sync> DriverObserver for SolveObserver<'_, S, F> {
+impl<S: OneStageSolver, F: Sync> DriverObserver for SolveObserver<'_, S, F> {
     fn advance(&self, done: u64, total: u64) -> ControlFlow<()> {
         let is_stopped = match &self.leader {
             Some((progress, _)) => progress.advance(done, total).is_break(),
@@ -167,7 +171,7 @@ impl<S: OneStageSolver + Sync, F: Sync> DriverObserver for SolveObserver<'_, S, 
 
 impl<P, S, F> JobObserver<P> for SolveObserver<'_, S, F>
 where
-    S: OneStageSolver + Sync,
+    S: OneStageSolver,
     F: Fn(&Path, &P) -> store::Result<()> + Sync,
 {
     fn is_due(&self) -> bool {

@@ -48,7 +48,7 @@ pub(crate) static SWEEP: StageKind = StageKind {
     ..StageKind::OF_DATABASES
 };
 
-/// The method.
+/// Solver by sweeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sweep;
 
@@ -71,11 +71,11 @@ impl OneStageSolver for Sweep {
 
     fn solve(&self, rank: &SolveRank<Sweep>, communicator: &mut dyn Communicator) -> RankResult<StageReport> {
         let (tables, index) = (&rank.tables, &rank.member.index);
-        let prepared = scores(rank, communicator);
+        let snapshots = PartSnapshots::new(rank);
+        let prepared = scores(rank, &snapshots, communicator);
         let (mut scores, captures) = agree(communicator, prepared)?;
         let mut resumed = communicator.sum(&[u64::from(!scores.is_fresh())])? != [0];
         let progress = |context| SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
-        let snapshots = PartSnapshots::new(rank);
         let save = |directory: &Path, scores: &RankScores| snapshots.save(directory, scores);
         let observer = SolveObserver::new(rank, progress, PassLimit::new(resumed), save);
         let solve = |scores: &mut RankScores, communicator: &mut dyn Communicator| {
@@ -114,10 +114,14 @@ impl OneStageSolver for Sweep {
 }
 
 /// Returns the scores of a rank, from a snapshot or all zeros, and its captures.
-fn scores(rank: &SolveRank<Sweep>, communicator: &dyn Communicator) -> Result<(RankScores, RankCaptures)> {
+fn scores(
+    rank: &SolveRank<Sweep>,
+    snapshots: &PartSnapshots,
+    communicator: &dyn Communicator,
+) -> Result<(RankScores, RankCaptures)> {
     let index = &rank.member.index;
-    let restore = |scores: &mut RankScores| match rank.snapshots() {
-        Some(directory) => PartSnapshots::new(rank).restore(directory, scores),
+    let restore = |scores: &mut RankScores| match rank.snapshot_directory() {
+        Some(directory) => snapshots.restore(directory, scores),
         None => Ok(()),
     };
     if let Some((build, context)) = rank.alone() {

@@ -29,11 +29,7 @@ pub(super) struct TransposedReader {
 impl TransposedReader {
     /// Creates a reader, in the orientation `to`, of planes of the other one, which keeps rows of this many bytes.
     pub(super) fn new(index: &Index, to: Orientation, bytes: usize) -> TransposedReader {
-        let from = match to {
-            Orientation::MoverMajor => Orientation::OpponentMajor,
-            Orientation::OpponentMajor => Orientation::MoverMajor,
-        };
-        let [from, to] = [from, to].map(|orientation| PlaneLayout::new(index, orientation));
+        let [from, to] = [to.transposed(), to].map(|orientation| PlaneLayout::new(index, orientation));
         let end = to.words();
         TransposedReader { from, to, end, slab: None, rows: TransposedRows::new(bytes) }
     }

@@ -79,12 +79,12 @@ impl<'a, S: OneStageSolver> SolveRank<'a, S> {
     }
 
     /// The directory of snapshots, which may not exist; `None` if the stage saves none.
-    pub(crate) fn snapshots(&self) -> Option<&Path> {
+    pub(crate) fn snapshot_directory(&self) -> Option<&Path> {
         self.snapshots.as_deref()
     }
 
     /// Whether each rank saves snapshots in a directory of its own.
-    pub(crate) fn is_local(&self) -> bool {
+    pub(crate) fn has_local_snapshots(&self) -> bool {
         self.scratch.is_some()
     }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// A database to solve and write: its captures, and its snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SolveTask<S> {
-    pub(crate) solver: S,
+    pub(super) solver: S,
     pub(super) stones: u32,
     pub(super) captures: PathBuf,
     pub(super) database: PathBuf,

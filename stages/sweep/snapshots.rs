@@ -4,7 +4,6 @@ use super::Sweep;
 use crate::distributed::limits::RANKS_MAX;
 use crate::files;
 use crate::solving::SolveRank;
-use disk::Disk;
 use pipeline::StageResult as Result;
 use solvers::sweep::RankScores;
 use solvers::sweep::ranks::ScorePartition;
@@ -17,7 +16,6 @@ const SNAPSHOT_COLUMNS: u32 = 1 << 16;
 /// The snapshots of one rank.
 pub(super) struct PartSnapshots<'a> {
     rank: &'a SolveRank<'a, Sweep>,
-    disk: &'a dyn Disk,
     identity: Identity,
 }
 
@@ -25,19 +23,19 @@ impl<'a> PartSnapshots<'a> {
     pub(super) fn new(rank: &'a SolveRank<'a, Sweep>) -> PartSnapshots<'a> {
         let (settings, index) = (rank.member.settings(), &rank.member.index);
         let identity = files::identity(settings.rules.name, settings.set, FileKind::Snapshot, index.stones());
-        PartSnapshots { rank, disk: rank.member.disk, identity }
+        PartSnapshots { rank, identity }
     }
 
     /// Reads all scores of this rank that any snapshots in a directory have.
     pub(super) fn restore(&self, directory: &Path, scores: &mut RankScores) -> Result<()> {
-        for path in self.disk.list(directory)? {
+        for path in self.rank.member.disk.list(directory)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some((rank, ranks)) = numbers(name) else { continue };
             let partition = ScorePartition::new(&self.rank.tables, self.rank.member.index.slabs(), ranks);
             if partition.positions(rank) == 0 {
                 continue;
             }
-            let read = Scores::open_windowed(self.disk, &path)
+            let read = Scores::open_windowed(self.rank.member.disk, &path)
                 .and_then(|file| file.expect(&self.identity, &shape(partition.positions(rank))))
                 .and_then(|file| scores.take_over(&partition, rank, |positions, to| file.read_range(positions, to)));
             if let Err(error) = read {
@@ -56,7 +54,7 @@ impl<'a> PartSnapshots<'a> {
         let path = directory.join(format!("part-{}-of-{}", scores.rank(), scores.partition().ranks()));
         let range = files::range(FileKind::Snapshot, self.rank.member.index.stones());
         let shape = shape(scores.positions());
-        let mut writer = Writer::create(self.disk, &path, &self.identity, &shape, range, Codec::Packed)?;
+        let mut writer = Writer::create(self.rank.member.disk, &path, &self.identity, &shape, range, Codec::Packed)?;
         scores.runs().try_for_each(|run| writer.append(run))?;
         writer.finish()?;
         tracing::info!("snapshot of rank {}", scores.rank());

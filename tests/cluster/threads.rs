@@ -268,15 +268,12 @@ fn ranks_send_what_is_planned() {
         let job = jobs.iter().find(|job| job.method.word() == method).unwrap();
         for (class, measured) in sent {
             let predicted = job.stage(class).unwrap().sent_bytes;
-            println!("{method}, {ranks} ranks, {class:?}: {predicted:.0} bytes for {measured:.0}");
+            println!("{method}, {ranks} ranks, {class}: {predicted:.0} bytes for {measured:.0}");
             let is_sent = class != StageClass::Capture;
             // Parts of a file meet within a block of the disk, which rank 0 writes.
             assert!(is_sent || measured < 350_000.0, "{method}: {measured} bytes for captures");
             if is_sent && measured > 500_000.0 {
-                assert!(
-                    (0.67..1.5).contains(&(predicted / measured)),
-                    "{method}, {class:?}: {predicted} for {measured}"
-                );
+                assert!((0.67..1.5).contains(&(predicted / measured)), "{method}, {class}: {predicted} for {measured}");
             }
         }
     }

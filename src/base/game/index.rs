@@ -20,6 +20,17 @@ pub enum Orientation {
     OpponentMajor,
 }
 
+impl Orientation {
+    /// Returns the orientation whose rows are the columns of this one.
+    #[must_use]
+    pub const fn transposed(self) -> Orientation {
+        match self {
+            Orientation::MoverMajor => Orientation::OpponentMajor,
+            Orientation::OpponentMajor => Orientation::MoverMajor,
+        }
+    }
+}
+
 /// The set of positions in a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PositionSet {

@@ -97,7 +97,7 @@ const fn measured(class: StageClass) -> Rates {
     match class {
         // 2.0 to 2.8 with codec packed at 20 to 22 stones if the smaller databases are in the stage cache.
         StageClass::Capture => Rates { cpu: Ramp::constant(2.6), read: NONE, written: NONE },
-        StageClass::OneStage(solver) => solver.model().rates,
+        StageClass::OneStage(method) => method.model().rates,
         StageClass::Seeds => Rates { cpu: Ramp::constant(2.1), read: NONE, written: Ramp::growing(0.49, 14, 0.022) },
         // 4.3 to 5.2 at 18 to 22 stones; more at 14, where stages are many and small.
         StageClass::PreprocessTwoBit => {
@@ -133,7 +133,7 @@ const fn measured(class: StageClass) -> Rates {
         StageClass::Merge => Rates { cpu: Ramp::constant(2.8), read: Ramp::constant(0.87), written: NONE },
         // 1.9 to 2.7 at 19 to 22 stones with codec packed, samples included; 5.5 at 27 and 5.7 at 31 with zstd.
         StageClass::Verify => Rates { cpu: Ramp::constant(1.7), read: NONE, written: NONE },
-        // For the scores of a sweep, which counts the choices.
+        // Measured after a sweep, which has counted the choices.
         StageClass::Stats => Rates { cpu: Ramp::constant(0.03), read: NONE, written: NONE },
         // Not by the positions of a database: see `fixed_load`.
         StageClass::Evaluation => Rates { cpu: NONE, read: NONE, written: NONE },
@@ -148,7 +148,7 @@ const fn measured(class: StageClass) -> Rates {
 const fn of_bounds(class: StageClass) -> Option<f64> {
     match class {
         StageClass::Capture => Some(10.0),
-        StageClass::OneStage(solver) => solver.model().nanoseconds_of_bounds,
+        StageClass::OneStage(method) => method.model().two_bound_nanoseconds,
         StageClass::Verify => Some(5.5),
         StageClass::Stats => Some(5.0),
         _ => None,
@@ -177,7 +177,7 @@ impl CostModel {
             cpu = Ramp::constant(nanoseconds);
         }
         let nanoseconds = cpu.at(stones);
-        let waits_for_memory = matches!(class, StageClass::OneStage(solver) if solver.model().waits_for_memory);
+        let waits_for_memory = matches!(class, StageClass::OneStage(method) if method.model().waits_for_memory);
         let waited = if waits_for_memory { nanoseconds - cpu.level } else { 0.0 };
         let [cpu_seconds, memory_seconds] = [nanoseconds - waited, waited].map(|each| each * positions * 1e-9);
         let (read_bytes, written_bytes) = (read.at(stones) * positions, written.at(stones) * positions);
@@ -201,7 +201,7 @@ impl CostModel {
 fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> Load {
     let of = |stones| settings.set.positions(stones) as f64;
     let StageMemory { stones, method, .. } = *memory;
-    let solver = method.one_stage().map(OneStage::model);
+    let model = method.one_stage().map(OneStage::model);
     let positions = of(stones);
     let CodecRates { encode, decode, decode_runs, capture_reads, .. } = CodecRates::of(settings.codec);
     let captures = positions * captures_bits(settings, stones) / 8.0;
@@ -214,7 +214,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let decoded = smaller.clone().map(of).sum::<f64>();
             let (reads, each) = match memory.captures {
                 // Blocks that fit the cache are hits; the remainder is read sequentially.
-                CaptureMemory::Whole if solver.is_some_and(|solver| solver.keeps_databases) => {
+                CaptureMemory::Whole if model.as_ref().is_some_and(|model| model.keeps_databases) => {
                     ((1.0 - memory.cache_bytes as f64 / decoded.max(1.0)).max(0.0), decode)
                 }
                 CaptureMemory::Whole => (1.0, decode),
@@ -256,11 +256,11 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             (each * checked + VERIFY_READS * decode * positions, read_bytes, 0.0, 0.0)
         }
         // The bounds have counted the choices, and verification counts the scores, unless the run was resumed between.
-        StageClass::Stats if method.counts_choices(settings.ranks) => match settings.verify {
+        StageClass::Stats if method.bounds_count_choices(settings.ranks) => match settings.verify {
             Verify::None => ((SCORES_NANOSECONDS + decode) * positions, scores(stones), 0.0, 0.0),
             Verify::Sample | Verify::Full => (0.0, 0.0, 0.0, 0.0),
         },
-        StageClass::Stats if solver.is_none_or(|solver| !solver.counts_choices) => {
+        StageClass::Stats if model.as_ref().is_none_or(|model| !model.counts_choices) => {
             // Of the captures, or of the seeds that a bound method has made from them.
             let (decode_captures, captures) = if method.has_bounds() {
                 (0.0, seeds_bytes(settings, stones) as f64)

@@ -261,9 +261,9 @@ impl Estimate<'_> {
         let parts_of_planes = |bytes| parts(intermediates.planes_codec(), bytes);
         match class {
             StageClass::Capture => (captures + parts(intermediates.captures_codec(), captures), captures),
-            StageClass::OneStage(solver) => {
+            StageClass::OneStage(method) => {
                 let is_elsewhere = ranks > 1 && scratch.is_some();
-                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(solver.model().snapshots) };
+                let snapshots = if is_elsewhere { 0 } else { SNAPSHOTS * file(method.model().snapshot_bound) };
                 (beside_snapshots(database, snapshots) + parts(codec, database), database)
             }
             StageClass::Seeds => (seeds + parts_of_planes(seeds), 0),

@@ -7,8 +7,8 @@
 //! fullest rank, is computed by the code of the solvers; nothing is allocated.
 
 use crate::cost::{MISS_NANOSECONDS, STAGE_SECONDS};
-use crate::load::Sharing;
 use crate::memory::rank_bytes;
+use crate::sharing::{RankModel, Sharing};
 use crate::stage_traffic::StageTraffic;
 use crate::{
     BuildPlan, ByMethod, CostModel, DatabasePlan, Hardware, Load, Method, Settings, StageClass, SweepJob, Verify,
@@ -224,8 +224,8 @@ impl<'a> JobPlanner<'a> {
 
     fn database(&self, plan: &DatabasePlan, shares: &[PlaneShare]) -> DatabaseJob {
         let (settings, stones, method) = (self.settings, plan.stones(), plan.method());
-        let shares_rows = method.one_stage().is_some_and(|solver| solver.model().shares_rows);
-        let sweep = shares_rows.then(|| self.sweep(stones, settings.ranks));
+        let is_sweep = method.one_stage().is_some_and(|method| matches!(method.model().ranks, RankModel::Sweep));
+        let sweep = is_sweep.then(|| self.sweep(stones, settings.ranks));
         let database = DatabaseStages { settings, plan, shares, sweep };
         let mut classes = vec![StageClass::Capture];
         classes.extend(method.stages());
@@ -262,7 +262,7 @@ struct DatabaseStages<'a> {
     plan: &'a DatabasePlan,
     /// By rank; none if the method has no bounds.
     shares: &'a [PlaneShare],
-    /// Its sweep, if the method shares rows as one.
+    /// Prediction of its sweep, for [`RankModel::Sweep`].
     sweep: Option<SweepJob>,
 }
 
@@ -295,7 +295,7 @@ impl DatabaseStages<'_> {
         } else {
             StageTraffic::of_one(&load)
         };
-        let sharing = sharing_of(class);
+        let sharing = Sharing::of(class);
         let messages = traffic.supersteps * ranks * (ranks - 1.0);
         // Of each rank.
         let misses = load.random_reads + load.random_writes;
@@ -373,23 +373,6 @@ impl DatabaseStages<'_> {
         let all: u64 = self.shares.iter().map(|share| share.wins_bytes).sum();
         all as f64 / self.plan.memory().wins_plane_bytes.max(1) as f64
     }
-}
-
-/// Returns how the work of a class is shared: what was measured with 4 ranks at 20 stones and 8 ranks at 20,
-/// 23, 24 and 28, by two-bit.
-const fn sharing_of(class: StageClass) -> Sharing {
-    let (more_work, byte_nanoseconds, uneven, unevenly_sent) = match class {
-        // Smaller databases are read more often the more stripes there are, which the load of one machine has already.
-        StageClass::Capture => (0.0, 4.0, 0.18, 0.9),
-        StageClass::OneStage(solver) => return solver.model().sharing,
-        StageClass::Seeds => (0.2, 4.0, 0.15, 0.5),
-        StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => (0.0, 4.0, 0.33, 1.0),
-        StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => (0.4, 5.0, 0.22, 0.46),
-        StageClass::Postprocess => (0.4, 4.0, 0.45, 1.0),
-        StageClass::Merge => (0.12, 4.0, 0.08, 0.7),
-        StageClass::Verify | StageClass::Stats | StageClass::Evaluation => (0.0, 4.0, 0.08, 0.5),
-    };
-    Sharing { more_work, byte_nanoseconds, uneven, unevenly_sent }
 }
 
 #[cfg(test)]

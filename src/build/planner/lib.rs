@@ -22,6 +22,7 @@ mod method;
 mod one_stage;
 mod ramp;
 mod settings;
+mod sharing;
 mod stage_traffic;
 mod sweep_job;
 

@@ -56,19 +56,6 @@ impl std::ops::Add for Load {
     }
 }
 
-/// How the work of a class of stages is shared.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sharing {
-    /// Additional work with each doubling of the ranks, as a share of that of one machine.
-    pub(crate) more_work: f64,
-    /// Nanoseconds for a byte sent, of sender and receiver together.
-    pub(crate) byte_nanoseconds: f64,
-    /// Excess of the busiest rank over the mean, if there are several, in a stage: a vote ends each.
-    pub(crate) uneven: f64,
-    /// The same of the rank that sends the most.
-    pub(crate) unevenly_sent: f64,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -162,7 +162,7 @@ impl StageMemory {
             wins_plane_bytes: planes.wins_bytes,
             planes_bytes: planes.memory_bytes(settings, in_memory),
             solving_bytes: match method.one_stage() {
-                Some(solver) => fixed_bytes + (solver.model().memory_bytes)(settings, stones, cache_bytes),
+                Some(method) => fixed_bytes + (method.model().memory_bytes)(settings, stones, cache_bytes),
                 None => {
                     let seeds = fixed_bytes + BOUNDS_BYTES + seeds_group_bytes(stones);
                     seeds.max(planes.memory_bytes(settings, in_memory))

@@ -4,7 +4,7 @@ use game::Rules;
 use std::str::FromStr;
 
 /// Algorithm that solves a database. All algorithms give the same scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumCount, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Method {
     /// Counts of undecided children (Bal & Allis 1995).
@@ -49,6 +49,8 @@ const ONE_SCORE: Option<&str> =
 /// A value for each method, in the order of [`Method::ALL`].
 pub type ByMethod<T> = [T; Method::ALL.len()];
 
+const _: () = assert!(Method::ALL.len() == <Method as strum::EnumCount>::COUNT, "a method is missing in ALL");
+
 impl Method {
     /// All methods.
     pub const ALL: [Method; 5] = [Method::Counting, Method::Sweep, Method::TwoBit, Method::OneBit, Method::OneBitDual];
@@ -79,7 +81,7 @@ impl Method {
     }
 
     /// Returns the method as one that makes all scores in one stage; `None` if it solves bound after bound.
-    pub fn one_stage(self) -> Option<OneStage> {
+    pub(crate) fn one_stage(self) -> Option<OneStage> {
         match *self.stages() {
             [StageClass::OneStage(solver)] => Some(solver),
             _ => None,
@@ -88,7 +90,7 @@ impl Method {
 
     /// Whether the stages of bounds count choices on the way: ranks in all storages, one machine only with
     /// all wins in memory.
-    pub(crate) fn counts_choices(self, ranks: usize) -> bool {
+    pub(crate) fn bounds_count_choices(self, ranks: usize) -> bool {
         self.planes_in_memory().is_some_and(|planes| ranks > 1 || planes.has_wins())
     }
 
@@ -173,7 +175,7 @@ impl FromStr for Method {
 }
 
 /// A method that makes the scores of a database in one stage, with all captures and scores in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum OneStage {
     /// `counting:n`.
     Counting,
@@ -181,13 +183,8 @@ pub enum OneStage {
     Sweep,
 }
 
-impl OneStage {
-    /// All of them.
-    pub const ALL: &[OneStage] = <OneStage as strum::VariantArray>::VARIANTS;
-}
-
 /// Stages of one kind of one database, for the bound methods of all bounds together. Costs differ by class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
 pub enum StageClass {
     /// `capture:n`.
     Capture,
@@ -217,34 +214,24 @@ pub enum StageClass {
     Evaluation,
 }
 
-/// All classes but those of methods with one stage.
-const OTHERS: [StageClass; 12] = [
-    StageClass::Capture,
-    StageClass::Seeds,
-    StageClass::PreprocessTwoBit,
-    StageClass::PreprocessOneBit,
-    StageClass::ProcessTwoBit,
-    StageClass::ProcessOneBit,
-    StageClass::ProcessOneBitDual,
-    StageClass::Postprocess,
-    StageClass::Merge,
-    StageClass::Verify,
-    StageClass::Stats,
-    StageClass::Evaluation,
-];
-
 impl StageClass {
     /// All classes.
-    pub const ALL: [StageClass; OTHERS.len() + OneStage::ALL.len()] = {
-        let mut all = [StageClass::Capture; OTHERS.len() + OneStage::ALL.len()];
-        let mut at = 0;
-        while at < all.len() {
-            all[at] =
-                if at < OTHERS.len() { OTHERS[at] } else { StageClass::OneStage(OneStage::ALL[at - OTHERS.len()]) };
-            at += 1;
-        }
-        all
-    };
+    pub const ALL: [StageClass; 14] = [
+        StageClass::Capture,
+        StageClass::OneStage(OneStage::Counting),
+        StageClass::OneStage(OneStage::Sweep),
+        StageClass::Seeds,
+        StageClass::PreprocessTwoBit,
+        StageClass::PreprocessOneBit,
+        StageClass::ProcessTwoBit,
+        StageClass::ProcessOneBit,
+        StageClass::ProcessOneBitDual,
+        StageClass::Postprocess,
+        StageClass::Merge,
+        StageClass::Verify,
+        StageClass::Stats,
+        StageClass::Evaluation,
+    ];
 
     /// Whether its stages are `process:n:b`.
     pub(crate) const fn is_process(self) -> bool {
@@ -261,9 +248,23 @@ impl StageClass {
         self.is_scratch() || matches!(self, StageClass::Postprocess)
     }
 
-    /// Returns its place among all classes.
+    /// Returns its index in [`ALL`](Self::ALL).
     pub(crate) fn number(self) -> usize {
         StageClass::ALL.iter().position(|&class| class == self).expect("ALL has every class")
+    }
+}
+
+const _: () = assert!(
+    StageClass::ALL.len() == <StageClass as strum::EnumCount>::COUNT - 1 + <OneStage as strum::EnumCount>::COUNT,
+    "a class is missing in ALL",
+);
+
+impl std::fmt::Display for StageClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            StageClass::OneStage(method) => write!(f, "{method:?}"),
+            class => write!(f, "{class:?}"),
+        }
     }
 }
 
@@ -272,9 +273,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_has_a_number() {
-        for &class in Method::ALL.iter().flat_map(|method| method.stages()) {
-            assert_eq!(StageClass::ALL[class.number()], class);
-        }
+    fn lists_are_in_the_order_of_their_types() {
+        assert!(Method::ALL.iter().enumerate().all(|(at, &method)| method as usize == at));
+        assert!(
+            StageClass::ALL.is_sorted() && StageClass::ALL.iter().enumerate().all(|(at, class)| class.number() == at)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What plans need to know of the methods that make the scores of a database in one stage.
 
-use crate::load::Sharing;
+use crate::sharing::{RankModel, Sharing};
 use crate::{OneStage, Ramp, Rates, Settings};
 use store::Codec;
 
@@ -11,25 +11,19 @@ pub(crate) struct OneStageModel {
     /// Whether the time grows because of cache misses: each update goes to a random position, and the cache
     /// holds a smaller share of them.
     pub(crate) waits_for_memory: bool,
-    /// Nanoseconds a position where a board has two bounds, see [`Method::refusal`](crate::Method::refusal).
-    pub(crate) nanoseconds_of_bounds: Option<f64>,
+    /// Nanoseconds a position where a board has two bounds; `None` if the method
+    /// [refuses](crate::Method::refusal) such rules.
+    pub(crate) two_bound_nanoseconds: Option<f64>,
     /// Bytes of arrays and caches, given stones and the cache of decoded blocks.
     pub(crate) memory_bytes: fn(&Settings, u32, u64) -> u64,
-    /// How snapshots are stored.
-    pub(crate) snapshots: Codec,
-    /// Whether smaller databases stay in memory for captures.
+    /// Codec whose largest file bounds that of a snapshot.
+    pub(crate) snapshot_bound: Codec,
+    /// Whether its scores stay in the stage cache for later captures.
     pub(crate) keeps_databases: bool,
-    /// Whether it counts what `stats` would.
+    /// Whether a machine alone counts the choices that `stats` needs.
     pub(crate) counts_choices: bool,
-    /// Whether each rank has rows, and copies of those of others: then a [`SweepJob`](crate::SweepJob)
-    /// predicts what they compute and exchange, not the numbers below.
-    pub(crate) shares_rows: bool,
-    /// How ranks share its work.
-    pub(crate) sharing: Sharing,
-    /// Bytes sent for each position whose parents are of other ranks.
-    pub(crate) sent_bytes: f64,
-    /// Supersteps of each bound.
-    pub(crate) supersteps: f64,
+    /// What ranks compute and exchange.
+    pub(crate) ranks: RankModel,
 }
 
 /// Updates that counting sends, if there are very many ranks, and bytes of each: 2.44 a position at 13
@@ -43,6 +37,7 @@ const SCORE_BYTES: f64 = 1.0;
 const HELD_SHARES_MAX: f64 = 2.1;
 
 impl OneStage {
+    /// Returns what plans need to know of the method.
     pub(crate) const fn model(self) -> OneStageModel {
         const NONE: Ramp = Ramp::constant(0.0);
         match self {
@@ -50,32 +45,31 @@ impl OneStage {
                 // Updates wait for memory: 121 at 14 stones, 166 at 18, 200 at 20.
                 rates: Rates { cpu: Ramp::growing(115.0, 14, 14.0), read: NONE, written: NONE },
                 waits_for_memory: true,
-                nanoseconds_of_bounds: None,
+                two_bound_nanoseconds: None,
                 memory_bytes: counting_bytes,
-                // They have more values than scores: up to a byte a position.
-                snapshots: Codec::Raw,
+                // Snapshots have more values than scores: up to a byte a position.
+                snapshot_bound: Codec::Raw,
                 keeps_databases: false,
                 counts_choices: false,
-                shares_rows: false,
-                // With ranks that were threads.
-                sharing: Sharing { more_work: 0.05, byte_nanoseconds: 2.0, uneven: 0.03, unevenly_sent: 0.04 },
-                sent_bytes: UPDATES * UPDATE_BYTES + SCORE_BYTES,
-                supersteps: 40.0,
+                ranks: RankModel::Messages {
+                    // Measured with ranks of one process.
+                    sharing: Sharing { more_work: 0.05, byte_nanoseconds: 2.0, uneven: 0.03, unevenly_sent: 0.04 },
+                    sent_bytes: UPDATES * UPDATE_BYTES + SCORE_BYTES,
+                    supersteps: 40.0,
+                },
             },
             OneStage::Sweep => OneStageModel {
                 // 17 at 20 and 21 stones, 19.3 at 22 with codec packed, 34 at 30 with zstd.
                 rates: Rates { cpu: Ramp::growing(17.0, 20, 1.3), read: NONE, written: NONE },
                 waits_for_memory: false,
-                // 116 to 130 at 14 to 22 stones, without a trend: each of about 100 dense passes derives both bounds.
-                nanoseconds_of_bounds: Some(115.0),
+                // 116 to 130 at 14 to 22 stones, without a trend: each of about 100 dense passes derives both
+                // bounds. The run is that of the rates of `cost.rs`.
+                two_bound_nanoseconds: Some(115.0),
                 memory_bytes: sweep_bytes,
-                snapshots: Codec::Packed,
+                snapshot_bound: Codec::Packed,
                 keeps_databases: true,
                 counts_choices: true,
-                shares_rows: true,
-                sharing: Sharing { more_work: 0.0, byte_nanoseconds: 0.0, uneven: 0.0, unevenly_sent: 0.0 },
-                sent_bytes: 0.0,
-                supersteps: 0.0,
+                ranks: RankModel::Sweep,
             },
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::file_size::{captures_bytes, database_bytes, packed_bits, planes_bytes, seeds_bytes};
 use crate::memory::BLOCK_POSITIONS;
+use crate::sharing::RankModel;
 use crate::{DatabasePlan, Load, Ramp, Settings, StageClass};
 use store::Codec;
 
@@ -122,12 +123,17 @@ impl StageTraffic {
                     ..share
                 })
             }
-            StageClass::OneStage(solver) => {
-                let model = solver.model();
-                let snapshot_bits = f64::from(model.snapshots.bits_max(packed_bits(stones)));
+            StageClass::OneStage(method) => {
+                let model = method.model();
+                let (sent_bytes, supersteps) = match model.ranks {
+                    // See `SweepJob`.
+                    RankModel::Sweep => (0.0, 0.0),
+                    RankModel::Messages { sent_bytes, supersteps, .. } => (sent_bytes, supersteps),
+                };
+                let snapshot_bits = f64::from(model.snapshot_bound.bits_max(packed_bits(stones)));
                 StageTraffic {
-                    sent_bytes: positions * far * model.sent_bytes,
-                    supersteps: model.supersteps * bounds,
+                    sent_bytes: positions * far * sent_bytes,
+                    supersteps: supersteps * bounds,
                     read_bytes: captures,
                     own_bytes: SNAPSHOTS * positions * snapshot_bits / 8.0 / ranks,
                     ..StageTraffic::default()
@@ -179,7 +185,7 @@ impl StageTraffic {
             }
             StageClass::Merge => StageTraffic { read_bytes: planes * MERGE_READS, ..StageTraffic::default() }
                 .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
-            StageClass::Stats if method.counts_choices(settings.ranks) => {
+            StageClass::Stats if method.bounds_count_choices(settings.ranks) => {
                 StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
             }
             StageClass::Stats => {
