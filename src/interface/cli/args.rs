@@ -27,8 +27,8 @@ pub(crate) use build::{
 };
 pub(crate) use engine_match::MatchArgs;
 pub(crate) use read::{
-    AnalysisView, AnalyzeArgs, ArchiveArgs, CompareArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat, PlayArgs,
-    PlaySide, ProbeArgs, RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
+    AnalysisView, AnalyzeArgs, ArchiveArgs, CompareArgs, DatabasesArgs, EngineArgs, ExportArgs, ExportFormat,
+    LibraryArgs, PlayArgs, PlaySide, ProbeArgs, RestoreArgs, ServeArgs, StatsArgs, StatsFormat, VerifyArgs,
 };
 pub(crate) use search::{SearchArgs, TableArgs};
 pub(crate) use values::{ClockControl, Listen, Sprt, TABLE_MIB_MIN};
@@ -190,11 +190,11 @@ impl Command {
             Command::Stats(args) => Some(&args.databases.dir),
             Command::Export(args) => Some(&args.databases.dir),
             Command::Archive(args) => Some(&args.databases.dir),
-            Command::Probe(args) => args.dir.as_deref(),
-            Command::Serve(args) => args.dir.as_deref(),
-            Command::Analyze(args) => args.dir.as_deref(),
-            Command::Play(args) => args.dir.as_deref(),
-            Command::Engine(args) => args.dir.as_deref(),
+            Command::Probe(args) => args.library.dir(),
+            Command::Serve(args) => args.library.dir(),
+            Command::Analyze(args) => args.library.dir(),
+            Command::Play(args) => args.library.dir(),
+            Command::Engine(args) => args.library.dir(),
             Command::Book(args) => Some(&args.command.file().dir),
             Command::Run(_)
             | Command::Plan(_)

@@ -11,7 +11,7 @@ use pipeline::Budget;
 use planner::Method;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::Codec;
 
 /// A selection of databases of a directory.
@@ -26,6 +26,23 @@ pub(crate) struct DatabasesArgs {
     /// Number of threads; 0 is one a core
     #[arg(long, allow_hyphen_values = true, value_name = "N", default_value_t = 0, value_parser = values::number::<u16>(0..=1024))]
     pub(crate) threads: u16,
+}
+
+/// The databases of a command that can do without.
+#[derive(Debug, Args)]
+pub(crate) struct LibraryArgs {
+    /// Run directory [default: no databases]
+    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Rules where there are no databases, by their name in manifests [default: awari]
+    #[arg(long, value_name = "RULES", value_parser = values::rules())]
+    pub(crate) rules: Option<Rules>,
+}
+
+impl LibraryArgs {
+    pub(crate) fn dir(&self) -> Option<&Path> {
+        self.dir.as_deref()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -171,12 +188,8 @@ The twelve numbers are the stones in pits A to F of the player to move, then in 
 A position that no database holds is searched, for one second unless a limit is given. What the search proves are bounds of \
 the score; what it estimates is printed beside them and may be wrong. Without --dir there are no databases.")]
 pub(crate) struct ProbeArgs {
-    /// Run directory [default: no databases]
-    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: Option<PathBuf>,
-    /// Rules where there are no databases, by their name in manifests [default: awari]
-    #[arg(long, value_name = "RULES", value_parser = values::rules())]
-    pub(crate) rules: Option<Rules>,
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
     /// Twelve numbers, or a position with stores and the side to move
     #[arg(value_name = "PITS", required = true, num_args = 1..)]
     pub(crate) pits: Vec<String>,
@@ -304,12 +317,8 @@ Examples:
 Prints the address of the page when ready to answer; /v1/openapi.json describes the API. Ctrl-C finishes the requests \
 under way and exits. Only this machine can connect, unless --listen names another address, such as 0.0.0.0:8080. The server speaks plain HTTP; put a proxy in front of it for encryption.")]
 pub(crate) struct ServeArgs {
-    /// Run directory [default: no databases]
-    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: Option<PathBuf>,
-    /// Rules where there are no databases, by their name in manifests [default: awari]
-    #[arg(long, value_name = "RULES", value_parser = values::rules())]
-    pub(crate) rules: Option<Rules>,
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// Address to listen on: HOST:PORT, HOST or :PORT (this machine only); port 0 takes any free port
@@ -353,12 +362,8 @@ estimates are counted apart from those that are proved. With an opening book, mo
 the first player who does not play a best move of the book leaves it; where book and search disagree, both are named with their \
 depths. Without --dir there are no databases.")]
 pub(crate) struct AnalyzeArgs {
-    /// Run directory [default: no databases]
-    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: Option<PathBuf>,
-    /// Rules where there are no databases, by their name in manifests [default: awari]
-    #[arg(long, value_name = "RULES", value_parser = values::rules())]
-    pub(crate) rules: Option<Rules>,
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// File of games, the moves of one, or - for stdin
@@ -398,12 +403,8 @@ Positions that no database holds are searched, for one second a move unless a li
 its move rests on an estimate; to a person it shows values only when asked. At level perfect it plays the best moves of an opening book first, and says when it leaves the book; book \
 shows what the book has. Without --dir there are no databases.")]
 pub(crate) struct PlayArgs {
-    /// Run directory [default: no databases]
-    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: Option<PathBuf>,
-    /// Rules where there are no databases, by their name in manifests [default: awari]
-    #[arg(long, value_name = "RULES", value_parser = values::rules())]
-    pub(crate) rules: Option<Rules>,
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// Playing strength of the program
@@ -452,12 +453,8 @@ Scores count stones for the player to move, in hundredths (cp). They are estimat
 string proved LOW HIGH`. At level perfect, go without infinite or ponder is answered from the opening book, if it has the \
 position; OwnBook turns that off, and BookFile opens another book. Without --dir there are no databases.")]
 pub(crate) struct EngineArgs {
-    /// Run directory [default: no databases]
-    #[arg(long, value_name = "DIR", env = DIR_VARIABLE, hide_env_values = true)]
-    pub(crate) dir: Option<PathBuf>,
-    /// Rules where there are no databases, by their name in manifests [default: awari]
-    #[arg(long, value_name = "RULES", value_parser = values::rules())]
-    pub(crate) rules: Option<Rules>,
+    #[command(flatten)]
+    pub(crate) library: LibraryArgs,
     #[command(flatten)]
     pub(crate) book: BookUseArgs,
     /// Playing strength of the program

@@ -1,6 +1,6 @@
 //! Access to the databases of a run directory.
 
-use crate::args::DatabasesArgs;
+use crate::args::{DatabasesArgs, LibraryArgs};
 use crate::builds::request::refuse_file;
 use crate::error::{CliError, Result};
 use crate::text::output::print;
@@ -106,10 +106,10 @@ fn folder_remedy(dir: &Path) -> String {
 
 /// Opens all databases of a directory; without a directory there are none. The rules that are `wanted`, if
 /// any, must be those of the databases; without databases they are those of awari by default.
-pub(crate) fn library_by(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rules>) -> Result<Library> {
-    let Some(dir) = dir else { return Ok(Library::empty(wanted.unwrap_or(Rules::AWARI))) };
+pub(crate) fn library_by(disk: &dyn Disk, args: &LibraryArgs) -> Result<Library> {
+    let Some(dir) = args.dir() else { return Ok(Library::empty(args.rules.unwrap_or(Rules::AWARI))) };
     let library = library(disk, dir)?;
-    match wanted {
+    match args.rules {
         Some(wanted) if wanted != library.rules() => {
             Err(CliError::OtherRules { dir: dir.to_path_buf(), found: library.rules().name, wanted: wanted.name })
         }
@@ -118,8 +118,8 @@ pub(crate) fn library_by(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rul
 }
 
 /// Makes an oracle of the [library](library_by). A search decodes thousands of blocks, which the cache keeps.
-pub(crate) fn oracle(disk: &dyn Disk, dir: Option<&Path>, wanted: Option<Rules>) -> Result<Oracle> {
-    Ok(Oracle::new(library_by(disk, dir, wanted)?, cache_bytes()))
+pub(crate) fn oracle(disk: &dyn Disk, args: &LibraryArgs) -> Result<Oracle> {
+    Ok(Oracle::new(library_by(disk, args)?, cache_bytes()))
 }
 
 /// Returns the evaluation of a run directory, if the stage `evaluation` has made one; else the one that the

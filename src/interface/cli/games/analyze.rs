@@ -162,7 +162,7 @@ fn right(moves: u32, errors: u32) -> Option<f64> {
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
-    let oracle = oracle(&disk, args.dir.as_deref(), args.rules)?;
+    let oracle = oracle(&disk, &args.library)?;
     let rules = *oracle.rules();
     let games = read(&disk, &args.text)?;
     // The last one may be invalid: better said before the first one is analyzed.
@@ -178,14 +178,13 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         Some(number) if (1..=count).contains(&(number as usize)) => number as usize - 1..number as usize,
         Some(number) => return Err(CliError::NoSuchGame { number, games: count }),
     };
-    let book = opening_book(args.dir.as_deref(), &args.book, &rules)?;
-    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
+    let book = opening_book(args.library.dir(), &args.book, &rules)?;
+    let analyst = Analyst::new(oracle, args.library.dir(), &args.search, TIME_DEFAULT)?;
     let is_one = chosen.len() == 1;
     let mut has_moves = false;
     let all = Transcript::games(rules, &games).chain(iter::repeat_with(|| Ok(Transcript::empty(rules))));
     for (number, transcript) in (1..).zip(all).take(chosen.end).skip(chosen.start) {
         let transcript = transcript?;
-        let place = GameInText { number, count };
         let subject = if count > 1 { format!("game {number}") } else { "the game".to_owned() };
         if let Some(warning) = warn_of_variant(&transcript, rules) {
             say(format_args!("{subject} {warning}"));
@@ -197,16 +196,15 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         for one in &moves {
             players[usize::from(one.judged.turn.side == Side::North)].add(one);
         }
+        let game = AnalyzedGame { number, count, transcript, moves, players, comparison };
+        let space = if number > chosen.start + 1 { "\n" } else { "" };
         if args.ogn {
-            let space = if number > chosen.start + 1 { "\n" } else { "" };
-            print(&format!("{space}{}", ogn(&transcript, &moves, args.view)))?;
+            print(&format!("{space}{}", ogn(&game.transcript, &game.moves, args.view)))?;
         } else if args.json {
-            let value = json(&place, &transcript, &moves, args.view, &players, comparison.as_ref());
+            let value = json(&game, args.view);
             if is_one { print_json(&value)? } else { print_json_line(&value)? }
         } else {
-            let space = if number > chosen.start + 1 { "\n" } else { "" };
-            let text = text(&place, &transcript, &moves, args.view, &players, comparison.as_ref());
-            print_text(&format!("{space}{text}"))?;
+            print_text(&format!("{space}{}", text(&game, args.view)))?;
         }
     }
     if !has_moves {
@@ -222,12 +220,16 @@ fn warn_of_variant(transcript: &Transcript, rules: Rules) -> Option<String> {
     Some(format!("is of the variant {}, and is analyzed by the rules {}", variant.name, rules.name))
 }
 
-/// The place of a game in its text.
-struct GameInText {
-    /// From 1.
+/// A game of a text, with its analysis.
+struct AnalyzedGame {
+    /// Its place in the text, from 1.
     number: usize,
-    /// The number of games.
+    /// The number of games in the text.
     count: usize,
+    transcript: Transcript,
+    moves: Vec<AnalyzedMove>,
+    players: [PlayerRecord; 2],
+    comparison: Option<BookComparison>,
 }
 
 /// Analyzes the moves of a game.
@@ -337,17 +339,11 @@ fn ogn(transcript: &Transcript, moves: &[AnalyzedMove], view: AnalysisView) -> S
     text
 }
 
-fn text(
-    place: &GameInText,
-    transcript: &Transcript,
-    moves: &[AnalyzedMove],
-    view: AnalysisView,
-    players: &[PlayerRecord; 2],
-    comparison: Option<&BookComparison>,
-) -> String {
+fn text(game: &AnalyzedGame, view: AnalysisView) -> String {
+    let AnalyzedGame { number, count, transcript, moves, players, comparison } = game;
     let mut text = String::new();
-    if place.count > 1 {
-        let _ = writeln!(text, "game {} of {}", place.number, place.count);
+    if *count > 1 {
+        let _ = writeln!(text, "game {number} of {count}");
     }
     for (name, value) in &transcript.tags {
         let value: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -366,7 +362,7 @@ fn text(
         text.push_str("values for South\n");
     }
     let mut headings = vec!["", "move", "stones", "value", "best", "loss", "better", ""];
-    headings.extend(comparison.map(|_| "book"));
+    headings.extend(comparison.as_ref().map(|_| "book"));
     let mut table = TextTable::new(&headings).numbers([0, 2, 3, 4, 5]);
     for (number, one) in moves.iter().enumerate() {
         let AnalyzedMove { judged, estimate, book } = one;
@@ -396,7 +392,7 @@ fn text(
             better.join(" "),
             source.to_owned(),
         ];
-        cells.extend(comparison.map(|_| book.as_ref().map_or_else(String::new, ComparedMove::text)));
+        cells.extend(comparison.as_ref().map(|_| book.as_ref().map_or_else(String::new, ComparedMove::text)));
         table.add_row(cells);
     }
     let _ = writeln!(text, "{}", table.fit(Width::stdout()));
@@ -442,14 +438,8 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(String::new, |share| format!(", {:.0} % right", 100.0 * share))
 }
 
-fn json(
-    place: &GameInText,
-    transcript: &Transcript,
-    moves: &[AnalyzedMove],
-    view: AnalysisView,
-    players: &[PlayerRecord; 2],
-    comparison: Option<&BookComparison>,
-) -> Value {
+fn json(game: &AnalyzedGame, view: AnalysisView) -> Value {
+    let AnalyzedGame { number, count, transcript, moves, players, comparison } = game;
     let value = |bounds: Option<Bounds>| match bounds {
         None => Value::Null,
         Some(bounds) => match bounds.score() {
@@ -504,12 +494,12 @@ fn json(
     });
     let players: Vec<Value> = players.collect();
     json!({
-        "game": place.number,
-        "games": place.count.max(1),
+        "game": number,
+        "games": (*count).max(1),
         "tags": transcript.tags.iter().cloned().collect::<std::collections::BTreeMap<String, String>>(),
         "moves": turns.collect::<Vec<Value>>(),
         "south": players[0],
         "north": players[1],
-        "book": comparison.map(BookComparison::json),
+        "book": comparison.as_ref().map(BookComparison::json),
     })
 }

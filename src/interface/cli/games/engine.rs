@@ -91,9 +91,9 @@ enum EngineEvent {
 }
 
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
-    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), args.rules)?;
-    let evaluation = evaluation(&RealDisk::default(), args.dir.as_deref())?;
-    let book = EngineBook::new(opening_book(args.dir.as_deref(), &args.book, oracle.rules())?);
+    let oracle = oracle(&RealDisk::default(), &args.library)?;
+    let evaluation = evaluation(&RealDisk::default(), args.library.dir())?;
+    let book = EngineBook::new(opening_book(args.library.dir(), &args.book, oracle.rules())?);
     check_table_fits(args.table.hash.bytes(), 0)?;
     let are_rules_fixed = oracle.stones().next().is_some() || book.is_open();
     let options = EngineOptions::new(args, *oracle.rules(), are_rules_fixed);

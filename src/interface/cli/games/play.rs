@@ -34,15 +34,15 @@ commands: values, best, line, book, undo, board, save FILE, help, quit
 const UNKNOWN_MAX: usize = 40;
 
 pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
-    let oracle = oracle(&RealDisk::default(), args.dir.as_deref(), args.rules)?;
+    let oracle = oracle(&RealDisk::default(), &args.library)?;
     let mut chance = RandomChoices(args.seed.unwrap_or_else(clock::now_seconds));
     let start = match &args.position {
         None => Game::from(*oracle.rules(), &PositionText::of_board(oracle.set().start().board())).start().text(),
         Some(text) => position(text, &mut chance)?,
     };
     let game = Game::from(*oracle.rules(), &start);
-    let book = opening_book(args.dir.as_deref(), &args.book, oracle.rules())?;
-    let analyst = Analyst::new(oracle, args.dir.as_deref(), &args.search, TIME_DEFAULT)?;
+    let book = opening_book(args.library.dir(), &args.book, oracle.rules())?;
+    let analyst = Analyst::new(oracle, args.library.dir(), &args.search, TIME_DEFAULT)?;
     let mut table = PlayedGame { game, analyst, book, is_book_followed: false, args, chance };
     if *table.game.rules() != Rules::AWARI {
         print_text(&format!("{}: {}\n", table.game.rules().name, table.game.rules().text()))?;
