@@ -4,26 +4,24 @@
 //! Between passes or bounds a stage saves snapshots at the interval of the manifest, and when it is asked to stop.
 
 mod rank;
-mod task;
 
 use crate::build_context::BuildContext;
-use crate::distributed::{LocalScratch, RankResult, StageOrder, agree};
+use crate::distributed::{DatabaseTask, LocalScratch, RankResult, StageOrder, StageTask, agree};
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver_progress::{PassLimit, SolverProgress};
 use crate::team::{self, FollowerRank};
 use crate::{files, opening};
-use game::Index;
+use game::{Index, Score};
 use messaging::Communicator;
 use pipeline::StageResult as Result;
 use pipeline::{StageContext, StageError, StageReport};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use solvers::ranks::{JobError, JobObserver};
 use solvers::{DriverObserver, EndedPass};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use task::SolveTask;
 
 pub(crate) use rank::SolveRank;
 
@@ -57,6 +55,34 @@ pub(crate) enum SnapshotPlace<'a> {
     Shared(&'a Path),
     /// In a directory of each rank.
     Local,
+}
+
+/// A database to solve and write: its captures, and its snapshots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SolveTask<S> {
+    solver: S,
+    stones: u32,
+    captures: PathBuf,
+    database: PathBuf,
+    /// Directory of snapshots; `None` if solving again is faster than saving.
+    snapshots: Option<PathBuf>,
+    scratch: Option<LocalScratch>,
+    /// Best capture of the opening, if the database has the opening and it has captures.
+    opening_capture: Option<Score>,
+}
+
+impl<S: OneStageSolver> DatabaseTask for SolveTask<S> {
+    fn stones(&self) -> u32 {
+        self.stones
+    }
+}
+
+impl<S: OneStageSolver> StageTask for SolveTask<S> {
+    fn is_valid(&self) -> bool {
+        self.solver.is_valid()
+            && self.stones <= game::STONES_MAX
+            && self.scratch.as_ref().is_none_or(LocalScratch::is_valid)
+    }
 }
 
 /// Runs the stage on a rank other than 0.
@@ -175,7 +201,7 @@ where
     F: Fn(&Path, &P) -> store::Result<()> + Sync,
 {
     fn is_due(&self) -> bool {
-        self.rank.has_snapshots() && self.timer().is_some_and(|mut timer| timer.is_due())
+        self.rank.snapshot_directory().is_some() && self.timer().is_some_and(|mut timer| timer.is_due())
     }
 
     fn checkpoint(&self, part: &P) {

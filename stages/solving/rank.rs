@@ -1,7 +1,6 @@
 //! One rank of the team that solves a database: its inputs, its snapshots, and its part of the file.
 
-use super::OneStageSolver;
-use super::task::SolveTask;
+use super::{OneStageSolver, SolveTask};
 use crate::build_context::BuildContext;
 use crate::distributed::{LocalScratch, RankResult};
 use crate::files;
@@ -71,11 +70,6 @@ impl<'a, S: OneStageSolver> SolveRank<'a, S> {
         let TeamMember { disk, ref index, task, .. } = *self.member;
         let file = files::open_windowed(disk, &task.captures, self.member.settings(), FileKind::Capture, index);
         file.map_err(|error| files::unreadable(&files::capture(index.stones()), error))
-    }
-
-    /// Whether the stage saves snapshots.
-    pub(super) fn has_snapshots(&self) -> bool {
-        self.snapshots.is_some()
     }
 
     /// The directory of snapshots, which may not exist; `None` if the stage saves none.

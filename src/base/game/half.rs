@@ -102,24 +102,6 @@ impl Halves {
         [stones as u8 - rest, tail[0], tail[1], tail[2], tail[3], tail[4]]
     }
 
-    /// As [`unrank`](Self::unrank), without a table. (The table for 48 stones takes 155 MB.)
-    ///
-    /// # Panics
-    /// When `number` is not below `Halves::count(stones)`.
-    pub fn unrank_one(stones: u32, number: u32) -> Half {
-        assert!(number < Halves::count(stones), "no half of {stones} stones has number {number}");
-        let (mut half, mut rest, mut before) = ([0; HALF_PITS], number, stones as usize);
-        for (j, terms) in TERMS.iter().enumerate().rev() {
-            // The stones in the last pits, one pit fewer each time.
-            let sum = terms[..=before].partition_point(|&term| term <= rest) - 1;
-            half[HALF_PITS - 2 - j] = (before - sum) as u8;
-            rest -= terms[sum];
-            before = sum;
-        }
-        half[HALF_PITS - 1] = before as u8;
-        half
-    }
-
     /// The most stones of a half in this table.
     pub fn stones_max(&self) -> u32 {
         self.stones_max
@@ -138,7 +120,6 @@ mod tests {
                 let half = halves.unrank(stones, number);
                 assert_eq!(half.iter().map(|&s| u32::from(s)).sum::<u32>(), stones);
                 assert_eq!(Halves::rank(&half), number);
-                assert_eq!(Halves::unrank_one(stones, number), half);
             }
         }
     }
@@ -151,7 +132,6 @@ mod tests {
         assert_eq!(count, 2_869_685);
         for number in (0..count).step_by(997).chain([count - 1]) {
             assert_eq!(Halves::rank(&halves.unrank(STONES_MAX, number)), number);
-            assert_eq!(Halves::unrank_one(STONES_MAX, number), halves.unrank(STONES_MAX, number));
         }
     }
 

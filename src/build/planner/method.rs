@@ -175,7 +175,7 @@ impl FromStr for Method {
 }
 
 /// A method that makes the scores of a database in one stage, with all captures and scores in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumCount)]
 pub enum OneStage {
     /// `counting:n`.
     Counting,
@@ -184,11 +184,12 @@ pub enum OneStage {
 }
 
 /// Stages of one kind of one database, for the bound methods of all bounds together. Costs differ by class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::EnumCount)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumCount)]
 pub enum StageClass {
     /// `capture:n`.
     Capture,
     /// Those of a method that makes all scores in one stage.
+    #[strum(transparent)]
     OneStage(OneStage),
     /// `seeds:n`.
     Seeds,
@@ -259,15 +260,6 @@ const _: () = assert!(
     "a class is missing in ALL",
 );
 
-impl std::fmt::Display for StageClass {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            StageClass::OneStage(method) => write!(f, "{method:?}"),
-            class => write!(f, "{class:?}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +269,10 @@ mod tests {
         assert!(Method::ALL.iter().enumerate().all(|(at, &method)| method as usize == at));
         assert!(
             StageClass::ALL.is_sorted() && StageClass::ALL.iter().enumerate().all(|(at, class)| class.number() == at)
+        );
+        assert_eq!(
+            [StageClass::OneStage(OneStage::Sweep), StageClass::Seeds].map(|class| class.to_string()),
+            ["Sweep", "Seeds"]
         );
     }
 }
