@@ -71,7 +71,7 @@ impl Work for Awari {
     }
 
     fn is_kept(&self, name: &ArtifactName) -> bool {
-        kinds::KINDS.into_iter().any(|kind| (kind.is_kept)(name))
+        kinds::KINDS.into_iter().any(|kind| (kind.options.is_kept)(name))
     }
 
     fn local_snapshots(&self, disk: &dyn Disk, directory: &Path) -> Option<PathBuf> {
@@ -84,8 +84,8 @@ impl Work for Awari {
         let pool = thread_pool(context.threads()).map_err(StageError::no_threads)?;
         let (build, parameters) = (&self.build, stage.name.parameters());
         let kind = kinds::kind_of(&stage.name).expect("the graph has stages of known kinds");
-        let plan = build.plan((kind.stones)(build.settings(), parameters));
-        let _part = build.stage_cache().begin(kind.cache_use, stage.cost.memory_bytes, plan);
+        let plan = build.plan((kind.options.stones)(build.settings(), parameters));
+        let _part = build.stage_cache().begin(kind.options.cache_use, stage.cost.memory_bytes, plan);
         pool.install(|| (kind.run)(build, parameters, context))
     }
 }

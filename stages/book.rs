@@ -12,7 +12,7 @@ pub use databases::{BookDatabases, NamedDatabases};
 
 use crate::build_context::BuildContext;
 use crate::files;
-use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
+use crate::kind::{Declaration, FamilyContent, FileFamily, KindOptions, Phase, StageKind, is_numbered};
 use book::{
     AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths,
     engine_version,
@@ -64,21 +64,25 @@ const KIND: &str = "book";
 /// The kind `book:K`.
 pub(crate) static BOOK: StageKind = StageKind {
     word: KIND,
-    parameters: &["K"],
     phase: Phase::Book,
-    stones: |settings, _| settings.stones_max(),
     files: Some(&REPORTS),
-    is_kept: |name| {
-        let file = name.as_str().strip_prefix("books/").and_then(|file| file.split_once('.'));
-        file.is_some_and(|(_, rest)| matches!(rest, "sqlite" | "sqlite-wal" | "sqlite-shm" | "sqlite-journal" | "lock"))
-    },
     declare: |_, build| build.settings().book().map_or_else(Vec::new, |request| declare(build, request)),
     run: |build, parameters, context| {
         build.forget_tables();
         run(build, parameters[0], context)
     },
-    follow: ranks::follow,
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        parameters: &["K"],
+        stones: |settings, _| settings.stones_max(),
+        is_kept: |name| {
+            let file = name.as_str().strip_prefix("books/").and_then(|file| file.split_once('.'));
+            file.is_some_and(|(_, rest)| {
+                matches!(rest, "sqlite" | "sqlite-wal" | "sqlite-shm" | "sqlite-journal" | "lock")
+            })
+        },
+        follow: ranks::follow,
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Returns the name of the report of a book of some positions.

@@ -10,7 +10,7 @@ mod ranks;
 use crate::build_context::BuildContext;
 use crate::declaration;
 use crate::files;
-use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
+use crate::kind::{Declaration, FamilyContent, FileFamily, KindOptions, Phase, StageKind, is_numbered};
 use crate::solver_progress::SolverProgress;
 use crate::stage_cache::CacheUse;
 use crate::team;
@@ -42,8 +42,6 @@ static CAPTURES: FileFamily = FileFamily {
 pub(crate) static CAPTURE: StageKind = StageKind {
     word: KIND,
     phase: Phase::Captures,
-    classes: &[StageClass::Capture],
-    cache_use: CacheUse::DATABASES,
     files: Some(&CAPTURES),
     declare: |kind, build| declaration::of_databases(kind, build, declare),
     run: |build, parameters, context| {
@@ -53,8 +51,12 @@ pub(crate) static CAPTURE: StageKind = StageKind {
             None => run(build, stones, context),
         }
     },
-    follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::capture_part),
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        classes: &[StageClass::Capture],
+        cache_use: CacheUse::DATABASES,
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::capture_part),
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Declares the stage of a database: it reads the smaller databases and makes the captures.

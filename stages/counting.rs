@@ -8,15 +8,14 @@ mod snapshots;
 use crate::distributed::limits::PROCESSORS_MAX;
 use crate::distributed::{RankResult, agree};
 use crate::files::{self, CountsFormat};
-use crate::kind::{Phase, StageKind};
+use crate::kind::{KindOptions, Phase, StageKind};
 use crate::solver::{self, DATABASES, read_captures};
 use crate::solver_progress::{PassLimit, SolverProgress};
 use crate::solving::{self, OneStageSolver, SnapshotPlace, SolveObserver, SolveRank};
 use crate::stage_cache::CacheUse;
 use crate::team::TeamMember;
 use messaging::Communicator;
-use pipeline::StageResult as Result;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::{OneStage, StageClass};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -32,13 +31,15 @@ use std::path::Path;
 pub(crate) static COUNTING: StageKind = StageKind {
     word: Counting::KIND,
     phase: Phase::Solving,
-    classes: &[StageClass::OneStage(OneStage::Counting)],
-    cache_use: CacheUse { captures: true, databases: true, arrays: false },
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),
     run: |build, parameters, context| solving::run::<Counting>(build, parameters[0], context),
-    follow: solving::follow::<Counting>,
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        classes: &[StageClass::OneStage(OneStage::Counting)],
+        cache_use: CacheUse { captures: true, databases: true, arrays: false },
+        follow: solving::follow::<Counting>,
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Solver by counting.

@@ -7,7 +7,7 @@
 use crate::build_context::BuildContext;
 use crate::declaration;
 use crate::files;
-use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind};
+use crate::kind::{Declaration, FamilyContent, FileFamily, KindOptions, Phase, StageKind};
 use disk::{Digest, Staged};
 use game::{Board, Index, Orientation, Score};
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
@@ -54,7 +54,6 @@ fn network_errors() -> ArtifactName {
 pub(crate) static EVALUATION: StageKind = StageKind {
     word: "evaluation",
     phase: Phase::Evaluation,
-    classes: &[StageClass::Evaluation],
     files: Some(&EVALUATIONS),
     declare: |kind, build| {
         let (settings, largest) = (build.settings(), build.databases().last());
@@ -72,7 +71,7 @@ pub(crate) static EVALUATION: StageKind = StageKind {
         vec![Declaration { stage, artifacts: outputs.map(artifact).into() }]
     },
     run: |build, parameters, context| run(build, parameters[0], context),
-    ..StageKind::OF_DATABASES
+    options: KindOptions { classes: &[StageClass::Evaluation], ..KindOptions::OF_DATABASES },
 };
 
 /// Runs the stage.

@@ -32,7 +32,7 @@ pub fn follow(
             Ok(rank) => {
                 let pool = thread_pool(rank.build.settings().threads).map_err(StageError::no_threads)?;
                 let kind = kinds::named(&order.kind).ok_or_else(|| StageError::failed(order.unexpected()))?;
-                pool.install(|| (kind.follow)(rank, &order, communicator))
+                pool.install(|| (kind.options.follow)(rank, &order, communicator))
             }
             Err(why) => agree(communicator, Err(StageError::failed(why.as_str()))),
         };

@@ -9,60 +9,62 @@ use crate::stage_cache::CacheUse;
 use crate::team::FollowerRank;
 use game::Rules;
 use messaging::Communicator;
-use pipeline::{ArtifactName, ArtifactSpec, StageContext, StageError, StageReport, StageResult, StageSpec};
+use pipeline::{ArtifactName, ArtifactSpec, StageContext, StageReport, StageResult, StageSpec};
 use planner::{BuildPlan, Method, Settings, StageClass};
 use std::path::{Path, PathBuf};
 use store::FileKind;
 
-/// A kind of stage. Fields that a kind leaves out are those of [`StageKind::OF_DATABASES`].
+/// A kind of stage.
 pub(crate) struct StageKind {
     /// The first part of the names of its stages: `process` of `process:36:12`.
     pub(crate) word: &'static str,
-    /// What the numbers in the names of its stages are, as the guide writes them.
-    pub(crate) parameters: &'static [&'static str],
     /// The part of a build that its stages belong to.
     pub(crate) phase: Phase,
-    /// The classes by which the planner predicts its stages; none if their cost does not depend on one
-    /// database. A stage that solves is of the class that is among the [stages of its
-    /// method](Method::stages).
-    pub(crate) classes: &'static [StageClass],
-    /// Returns the number of stones of the database whose plan its stages follow, from their parameters.
-    pub(crate) stones: fn(&Settings, &[u32]) -> u32,
-    /// What its stages use of the stage cache. The rest is dropped when one begins.
-    pub(crate) cache_use: CacheUse,
     /// The files that its stages make, if any.
     pub(crate) files: Option<&'static FileFamily>,
-    /// Whether a file of a run directory belongs to the user although its stages write it.
-    pub(crate) is_kept: fn(&ArtifactName) -> bool,
     /// Declares its stages of a build, each with the artifacts that it makes.
     pub(crate) declare: fn(&StageKind, &BuildPlan) -> Vec<Declaration>,
     /// Runs a stage of these parameters: on this machine, or as rank 0 of a job. Errors are those of
     /// [`pipeline::Work::run`].
     pub(crate) run: fn(&BuildContext, &[u32], &StageContext<'_>) -> StageResult<StageReport>,
+    pub(crate) options: KindOptions,
+}
+
+/// What a kind may leave out: then it is that of [`KindOptions::OF_DATABASES`].
+pub(crate) struct KindOptions {
+    /// What the numbers in the names of its stages are, as the guide writes them.
+    pub(crate) parameters: &'static [&'static str],
+    /// The classes by which the planner predicts its stages; none if their cost does not depend on one database. A
+    /// stage that solves is of the class that is among the [stages of its method](Method::stages).
+    pub(crate) classes: &'static [StageClass],
+    /// Returns the number of stones of the database whose plan its stages follow, from their parameters.
+    pub(crate) stones: fn(&Settings, &[u32]) -> u32,
+    /// What its stages use of the stage cache. The rest is dropped when one begins.
+    pub(crate) cache_use: CacheUse,
+    /// Whether a file of a run directory belongs to the user although its stages write it.
+    pub(crate) is_kept: fn(&ArtifactName) -> bool,
     /// Runs the share of a rank other than 0 in a stage that rank 0 has ordered.
     pub(crate) follow: fn(&FollowerRank<'_>, &StageOrder, &mut dyn Communicator) -> RankResult<()>,
 }
 
-impl StageKind {
-    /// A kind with one stage for each database, which rank 0 runs alone and which uses nothing of the stage cache.
-    pub(crate) const OF_DATABASES: StageKind = StageKind {
-        word: "",
+impl KindOptions {
+    /// Those of a kind with one stage for each database, which rank 0 runs alone and which uses nothing of the stage
+    /// cache.
+    pub(crate) const OF_DATABASES: KindOptions = KindOptions {
         parameters: &[STONES],
-        phase: Phase::Statistics,
         classes: &[],
         stones: |_, parameters| parameters[0],
         cache_use: CacheUse::NOTHING,
-        files: None,
         is_kept: |_| false,
-        declare: |_, _| Vec::new(),
-        run: |_, _, _| Err(StageError::failed("a kind of stage without a way to run it")),
         follow: |_, order, _| Err(order.unexpected().into()),
     };
+}
 
+impl StageKind {
     /// Returns the class of its stages for a database that is solved by a method.
     pub(crate) fn class(&self, method: Method) -> Option<StageClass> {
         let is_of_method = |class: &StageClass| self.phase != Phase::Solving || method.stages().contains(class);
-        self.classes.iter().copied().find(is_of_method)
+        self.options.classes.iter().copied().find(is_of_method)
     }
 
     /// Whether a database that is solved by a method needs its stages.

@@ -56,12 +56,12 @@ pub fn folders() -> Vec<&'static str> {
 
 /// Returns the names of the kinds with one stage for a database, in the order in which they run.
 pub fn of_one_database() -> impl Iterator<Item = &'static str> {
-    KINDS.into_iter().filter(|kind| kind.parameters == [STONES]).map(|kind| kind.word)
+    KINDS.into_iter().filter(|kind| kind.options.parameters == [STONES]).map(|kind| kind.word)
 }
 
 /// Returns each kind as the guide writes the names of its stages: `process:n:b`.
 pub fn patterns() -> impl Iterator<Item = String> {
-    KINDS.into_iter().map(|kind| [&[kind.word], kind.parameters].concat().join(":"))
+    KINDS.into_iter().map(|kind| [&[kind.word], kind.options.parameters].concat().join(":"))
 }
 
 /// Returns the part of a build that a stage belongs to; `None` if no build has such stages.

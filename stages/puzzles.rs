@@ -8,7 +8,7 @@
 use crate::build_context::BuildContext;
 use crate::declaration;
 use crate::files;
-use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
+use crate::kind::{Declaration, FamilyContent, FileFamily, KindOptions, Phase, StageKind, is_numbered};
 use crate::verify::{with_smaller, wrong};
 use check::{CheckError, Databases, ScoreSource};
 use disk::{Digest, Staged};
@@ -54,7 +54,7 @@ pub(crate) static PUZZLES: StageKind = StageKind {
         _ => declaration::of_databases(kind, build, declare),
     },
     run: |build, parameters, context| run(build, parameters[0], context),
-    ..StageKind::OF_DATABASES
+    options: KindOptions::OF_DATABASES,
 };
 
 /// Returns `puzzles/NN.txt`.

@@ -7,7 +7,7 @@ use crate::bounds::{self, PlaneFile, PlaneReader, SeedCaptures};
 use crate::build_context::BuildContext;
 use crate::declaration;
 use crate::distributed::{RankResult, ReadTask, agree, separately};
-use crate::kind::{Declaration, FamilyContent, FileFamily, Phase, StageKind, is_numbered};
+use crate::kind::{Declaration, FamilyContent, FileFamily, KindOptions, Phase, StageKind, is_numbered};
 use crate::stage_cache::CacheUse;
 use crate::team::{self, TeamMember};
 use crate::{files, opening, verify};
@@ -47,13 +47,15 @@ static STATISTICS: FileFamily =
 pub(crate) static STATS: StageKind = StageKind {
     word: KIND,
     phase: Phase::Statistics,
-    classes: &[StageClass::Stats],
-    cache_use: CacheUse::DATABASES,
     files: Some(&STATISTICS),
     declare: |kind, build| declaration::of_databases(kind, build, declare),
     run: |build, parameters, context| run(build, parameters[0], context),
-    follow: |follower, order, communicator| team::follow(follower, order, communicator, count_part),
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        classes: &[StageClass::Stats],
+        cache_use: CacheUse::DATABASES,
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, count_part),
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Declares the stage of a database: it reads captures and scores, and makes the statistics.

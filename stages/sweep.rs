@@ -8,18 +8,16 @@ mod snapshots;
 
 use crate::distributed::{RankResult, agree};
 use crate::files;
-use crate::kind::{Phase, StageKind};
+use crate::kind::{KindOptions, Phase, StageKind};
 use crate::solver::{self, DATABASES, read_captures};
 use crate::solver_progress::{PassLimit, SolverProgress};
 use crate::solving::{self, OneStageSolver, SnapshotPlace, SolveObserver, SolveRank};
 use crate::stage_cache::CacheUse;
 use disk::Digest;
 use messaging::Communicator;
-use pipeline::StageResult as Result;
-use pipeline::{StageContext, StageError, StageReport};
+use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::{OneStage, StageClass};
 use serde::{Deserialize, Serialize};
-use snapshots::PartSnapshots;
 use solvers::ranks::JobError;
 use solvers::sweep::ranks::ScorePartition;
 use solvers::sweep::{self, RankScores};
@@ -33,8 +31,6 @@ use store::StoreError;
 pub(crate) static SWEEP: StageKind = StageKind {
     word: Sweep::KIND,
     phase: Phase::Solving,
-    classes: &[StageClass::OneStage(OneStage::Sweep)],
-    cache_use: CacheUse::ALL,
     files: Some(&DATABASES),
     declare: |kind, build| solver::declare(kind, build),
     run: |build, parameters, context| {
@@ -44,8 +40,12 @@ pub(crate) static SWEEP: StageKind = StageKind {
             _ => solving::run::<Sweep>(build, stones, context),
         }
     },
-    follow: solving::follow::<Sweep>,
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        classes: &[StageClass::OneStage(OneStage::Sweep)],
+        cache_use: CacheUse::ALL,
+        follow: solving::follow::<Sweep>,
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Solver by sweeps.
@@ -71,12 +71,11 @@ impl OneStageSolver for Sweep {
 
     fn solve(&self, rank: &SolveRank<Sweep>, communicator: &mut dyn Communicator) -> RankResult<StageReport> {
         let (tables, index) = (&rank.tables, &rank.member.index);
-        let snapshots = PartSnapshots::new(rank);
-        let prepared = scores(rank, &snapshots, communicator);
+        let prepared = scores(rank, communicator);
         let (mut scores, captures) = agree(communicator, prepared)?;
         let mut resumed = communicator.sum(&[u64::from(!scores.is_fresh())])? != [0];
         let progress = |context| SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
-        let save = |directory: &Path, scores: &RankScores| snapshots.save(directory, scores);
+        let save = |directory: &Path, scores: &RankScores| snapshots::save(rank, directory, scores);
         let observer = SolveObserver::new(rank, progress, PassLimit::new(resumed), save);
         let solve = |scores: &mut RankScores, communicator: &mut dyn Communicator| {
             sweep::sweep(tables, index, &captures.values, scores, Kernel::detect(), communicator, &observer)
@@ -114,14 +113,10 @@ impl OneStageSolver for Sweep {
 }
 
 /// Returns the scores of a rank, from a snapshot or all zeros, and its captures.
-fn scores(
-    rank: &SolveRank<Sweep>,
-    snapshots: &PartSnapshots,
-    communicator: &dyn Communicator,
-) -> Result<(RankScores, RankCaptures)> {
+fn scores(rank: &SolveRank<Sweep>, communicator: &dyn Communicator) -> Result<(RankScores, RankCaptures)> {
     let index = &rank.member.index;
     let restore = |scores: &mut RankScores| match rank.snapshot_directory() {
-        Some(directory) => snapshots.restore(directory, scores),
+        Some(directory) => snapshots::restore(rank, directory, scores),
         None => Ok(()),
     };
     if let Some((build, context)) = rank.alone() {

@@ -6,7 +6,7 @@ mod ranks;
 use crate::build_context::BuildContext;
 use crate::declaration;
 use crate::files;
-use crate::kind::{Declaration, Phase, StageKind};
+use crate::kind::{Declaration, KindOptions, Phase, StageKind};
 use crate::stage_cache::CacheUse;
 use crate::team;
 use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
@@ -38,8 +38,6 @@ const KIND: &str = "verify";
 pub(crate) static VERIFY: StageKind = StageKind {
     word: KIND,
     phase: Phase::Verification,
-    classes: &[StageClass::Verify],
-    cache_use: CacheUse::DATABASES,
     files: None,
     declare: |kind, build| {
         if build.settings().verify == Verify::None {
@@ -54,8 +52,12 @@ pub(crate) static VERIFY: StageKind = StageKind {
             None => run(build, stones, context),
         }
     },
-    follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::verify_part),
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        classes: &[StageClass::Verify],
+        cache_use: CacheUse::DATABASES,
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::verify_part),
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Returns the stage that verifies a database, if the build has it.

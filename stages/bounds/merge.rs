@@ -9,7 +9,7 @@ use super::team::{PlaneMember, PlaneTask};
 use crate::build_context::BuildContext;
 use crate::distributed::{RankResult, agree};
 use crate::files;
-use crate::kind::{Declaration, Phase, StageKind};
+use crate::kind::{Declaration, KindOptions, Phase, StageKind};
 use crate::opening;
 use crate::solver::{self, DATABASES, DatabaseOutput, DatabaseWriter};
 use crate::team;
@@ -35,7 +35,6 @@ const KIND: &str = "merge";
 pub(crate) static MERGE: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
-    classes: &[StageClass::Merge],
     files: Some(&DATABASES),
     declare: |kind, build| {
         crate::declaration::of_databases(kind, build, |kind, settings, plan| {
@@ -50,8 +49,11 @@ pub(crate) static MERGE: StageKind = StageKind {
         })
     },
     run: |build, parameters, context| run(build, parameters[0], context),
-    follow: |follower, order, communicator| team::follow(follower, order, communicator, merge),
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        classes: &[StageClass::Merge],
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, merge),
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Runs the stage.

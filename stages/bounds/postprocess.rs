@@ -8,7 +8,7 @@ use super::transpose::TransposedRows;
 use crate::build_context::BuildContext;
 use crate::distributed::{RankResult, agree};
 use crate::files;
-use crate::kind::{Phase, StageKind};
+use crate::kind::{KindOptions, Phase, StageKind};
 use crate::team::{self, TeamMember};
 use game::Index;
 use messaging::Communicator;
@@ -24,9 +24,7 @@ const KIND: &str = "postprocess";
 /// The kind `postprocess:n:b`.
 pub(crate) static POSTPROCESS: StageKind = StageKind {
     word: KIND,
-    parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
-    classes: &[StageClass::Postprocess],
     files: Some(&PLANES),
     declare: |kind, build| {
         declaration::of_bounds(kind, build, |_, bound| (vec![PlaneFile::Lost(bound)], vec![PlaneFile::Decided(bound)]))
@@ -35,8 +33,12 @@ pub(crate) static POSTPROCESS: StageKind = StageKind {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         run(build, stones, bound, context)
     },
-    follow: |follower, order, communicator| team::follow(follower, order, communicator, transpose),
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        parameters: declaration::PARAMETERS,
+        classes: &[StageClass::Postprocess],
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, transpose),
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Runs the stage.

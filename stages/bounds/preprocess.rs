@@ -8,7 +8,7 @@ use super::state::{BoundState, slot};
 use super::team::PlaneTask;
 use super::wins_by_capture::find_wins;
 use crate::build_context::BuildContext;
-use crate::kind::{Phase, StageKind};
+use crate::kind::{KindOptions, Phase, StageKind};
 use crate::team;
 use game::Index;
 use pipeline::{StageContext, StageReport, StageResult as Result};
@@ -20,9 +20,7 @@ const KIND: &str = "preprocess";
 /// The kind `preprocess:n:b`.
 pub(crate) static PREPROCESS: StageKind = StageKind {
     word: KIND,
-    parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
-    classes: &[StageClass::PreprocessTwoBit, StageClass::PreprocessOneBit],
     files: Some(&PLANES),
     declare: |kind, build| {
         declaration::of_bounds(kind, build, |stones, bound| {
@@ -34,8 +32,12 @@ pub(crate) static PREPROCESS: StageKind = StageKind {
         let (stones, bound) = declaration::stones_and_bound(parameters);
         run(build, stones, bound, context)
     },
-    follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::find_wins),
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        parameters: declaration::PARAMETERS,
+        classes: &[StageClass::PreprocessTwoBit, StageClass::PreprocessOneBit],
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::find_wins),
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Runs the stage.

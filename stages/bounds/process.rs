@@ -8,7 +8,7 @@ use super::ranks;
 use super::state::{BoundProgress, BoundState, slot};
 use crate::build_context::BuildContext;
 use crate::files;
-use crate::kind::{Phase, StageKind};
+use crate::kind::{KindOptions, Phase, StageKind};
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver_progress::SolverProgress;
 use game::Index;
@@ -21,9 +21,7 @@ const KIND: &str = "process";
 /// The kind `process:n:b`.
 pub(crate) static PROCESS: StageKind = StageKind {
     word: KIND,
-    parameters: declaration::PARAMETERS,
     phase: Phase::Solving,
-    classes: &[StageClass::ProcessTwoBit, StageClass::ProcessOneBit, StageClass::ProcessOneBitDual],
     files: Some(&PLANES),
     declare: |kind, build| {
         declaration::of_bounds(kind, build, |stones, bound| {
@@ -39,8 +37,12 @@ pub(crate) static PROCESS: StageKind = StageKind {
             None => run(build, stones, bound, context),
         }
     },
-    follow: ranks::follow,
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        parameters: declaration::PARAMETERS,
+        classes: &[StageClass::ProcessTwoBit, StageClass::ProcessOneBit, StageClass::ProcessOneBitDual],
+        follow: ranks::follow,
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Runs the stage.

@@ -11,7 +11,7 @@ use super::team::{PlaneMember, PlaneTask};
 use crate::build_context::BuildContext;
 use crate::distributed::{RankResult, agree};
 use crate::files;
-use crate::kind::{Declaration, Phase, StageKind};
+use crate::kind::{Declaration, KindOptions, Phase, StageKind};
 use crate::team;
 use game::Index;
 use messaging::Communicator;
@@ -32,7 +32,6 @@ const KIND: &str = "seeds";
 pub(crate) static SEEDS_OF_BOUNDS: StageKind = StageKind {
     word: KIND,
     phase: Phase::Solving,
-    classes: &[StageClass::Seeds],
     files: Some(&PLANES),
     declare: |kind, build| {
         let declare = |plan: &DatabasePlan| {
@@ -47,8 +46,11 @@ pub(crate) static SEEDS_OF_BOUNDS: StageKind = StageKind {
         crate::declaration::plans(kind, build).filter(|plan| plan.stones() > 0).map(declare).collect()
     },
     run: |build, parameters, context| run(build, parameters[0], context),
-    follow: |follower, order, communicator| team::follow(follower, order, communicator, sort_captures),
-    ..StageKind::OF_DATABASES
+    options: KindOptions {
+        classes: &[StageClass::Seeds],
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, sort_captures),
+        ..KindOptions::OF_DATABASES
+    },
 };
 
 /// Runs the stage.

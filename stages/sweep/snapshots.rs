@@ -13,53 +13,45 @@ use store::{Codec, FileKind, Identity, Scores, Shape, SlabShape, Writer};
 /// Columns of a row of a snapshot.
 const SNAPSHOT_COLUMNS: u32 = 1 << 16;
 
-/// The snapshots of one rank.
-pub(super) struct PartSnapshots<'a> {
-    rank: &'a SolveRank<'a, Sweep>,
-    identity: Identity,
+/// Reads all scores of a rank that any snapshots in a directory have.
+pub(super) fn restore(rank: &SolveRank<Sweep>, directory: &Path, scores: &mut RankScores) -> Result<()> {
+    let (disk, identity) = (rank.member.disk, identity_of(rank));
+    for path in disk.list(directory)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some((number, ranks)) = numbers(name) else { continue };
+        let partition = ScorePartition::new(&rank.tables, rank.member.index.slabs(), ranks);
+        if partition.positions(number) == 0 {
+            continue;
+        }
+        let read = Scores::open_windowed(disk, &path)
+            .and_then(|file| file.expect(&identity, &shape(partition.positions(number))))
+            .and_then(|file| scores.take_over(&partition, number, |positions, to| file.read_range(positions, to)));
+        if let Err(error) = read {
+            tracing::warn!("ignoring the rest of a snapshot: {error}");
+            files::ignore_snapshot(directory, error)?;
+        }
+    }
+    Ok(())
 }
 
-impl<'a> PartSnapshots<'a> {
-    pub(super) fn new(rank: &'a SolveRank<'a, Sweep>) -> PartSnapshots<'a> {
-        let (settings, index) = (rank.member.settings(), &rank.member.index);
-        let identity = files::identity(settings.rules.name, settings.set, FileKind::Snapshot, index.stones());
-        PartSnapshots { rank, identity }
+/// Writes the scores of a rank.
+pub(super) fn save(rank: &SolveRank<Sweep>, directory: &Path, scores: &RankScores) -> store::Result<()> {
+    if scores.positions() == 0 {
+        return Ok(());
     }
+    let path = directory.join(format!("part-{}-of-{}", scores.rank(), scores.partition().ranks()));
+    let range = files::range(FileKind::Snapshot, rank.member.index.stones());
+    let (identity, shape) = (identity_of(rank), shape(scores.positions()));
+    let mut writer = Writer::create(rank.member.disk, &path, &identity, &shape, range, Codec::Packed)?;
+    scores.runs().try_for_each(|run| writer.append(run))?;
+    writer.finish()?;
+    tracing::info!("snapshot of rank {}", scores.rank());
+    Ok(())
+}
 
-    /// Reads all scores of this rank that any snapshots in a directory have.
-    pub(super) fn restore(&self, directory: &Path, scores: &mut RankScores) -> Result<()> {
-        for path in self.rank.member.disk.list(directory)? {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let Some((rank, ranks)) = numbers(name) else { continue };
-            let partition = ScorePartition::new(&self.rank.tables, self.rank.member.index.slabs(), ranks);
-            if partition.positions(rank) == 0 {
-                continue;
-            }
-            let read = Scores::open_windowed(self.rank.member.disk, &path)
-                .and_then(|file| file.expect(&self.identity, &shape(partition.positions(rank))))
-                .and_then(|file| scores.take_over(&partition, rank, |positions, to| file.read_range(positions, to)));
-            if let Err(error) = read {
-                tracing::warn!("ignoring the rest of a snapshot: {error}");
-                files::ignore_snapshot(directory, error)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the scores of this rank.
-    pub(super) fn save(&self, directory: &Path, scores: &RankScores) -> store::Result<()> {
-        if scores.positions() == 0 {
-            return Ok(());
-        }
-        let path = directory.join(format!("part-{}-of-{}", scores.rank(), scores.partition().ranks()));
-        let range = files::range(FileKind::Snapshot, self.rank.member.index.stones());
-        let shape = shape(scores.positions());
-        let mut writer = Writer::create(self.rank.member.disk, &path, &self.identity, &shape, range, Codec::Packed)?;
-        scores.runs().try_for_each(|run| writer.append(run))?;
-        writer.finish()?;
-        tracing::info!("snapshot of rank {}", scores.rank());
-        Ok(())
-    }
+fn identity_of(rank: &SolveRank<Sweep>) -> Identity {
+    let settings = rank.member.settings();
+    files::identity(settings.rules.name, settings.set, FileKind::Snapshot, rank.member.index.stones())
 }
 
 /// Returns the shape of a file with the scores of a part. Its rows have no meaning.

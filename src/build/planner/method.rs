@@ -2,9 +2,10 @@
 
 use game::Rules;
 use std::str::FromStr;
+use strum::EnumCount;
 
 /// Algorithm that solves a database. All algorithms give the same scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumCount, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, EnumCount, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Method {
     /// Counts of undecided children (Bal & Allis 1995).
@@ -49,7 +50,7 @@ const ONE_SCORE: Option<&str> =
 /// A value for each method, in the order of [`Method::ALL`].
 pub type ByMethod<T> = [T; Method::ALL.len()];
 
-const _: () = assert!(Method::ALL.len() == <Method as strum::EnumCount>::COUNT, "a method is missing in ALL");
+const _: () = assert!(Method::ALL.len() == Method::COUNT, "a method is missing");
 
 impl Method {
     /// All methods.
@@ -175,7 +176,7 @@ impl FromStr for Method {
 }
 
 /// A method that makes the scores of a database in one stage, with all captures and scores in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumCount)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, EnumCount)]
 pub enum OneStage {
     /// `counting:n`.
     Counting,
@@ -184,7 +185,7 @@ pub enum OneStage {
 }
 
 /// Stages of one kind of one database, for the bound methods of all bounds together. Costs differ by class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumCount)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, EnumCount)]
 pub enum StageClass {
     /// `capture:n`.
     Capture,
@@ -255,10 +256,7 @@ impl StageClass {
     }
 }
 
-const _: () = assert!(
-    StageClass::ALL.len() == <StageClass as strum::EnumCount>::COUNT - 1 + <OneStage as strum::EnumCount>::COUNT,
-    "a class is missing in ALL",
-);
+const _: () = assert!(StageClass::ALL.len() == StageClass::COUNT - 1 + OneStage::COUNT, "a class is missing");
 
 #[cfg(test)]
 mod tests {

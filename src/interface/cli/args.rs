@@ -190,11 +190,11 @@ impl Command {
             Command::Stats(args) => Some(&args.databases.dir),
             Command::Export(args) => Some(&args.databases.dir),
             Command::Archive(args) => Some(&args.databases.dir),
-            Command::Probe(args) => args.library.dir(),
-            Command::Serve(args) => args.library.dir(),
-            Command::Analyze(args) => args.library.dir(),
-            Command::Play(args) => args.library.dir(),
-            Command::Engine(args) => args.library.dir(),
+            Command::Probe(args) => args.library.dir.as_deref(),
+            Command::Serve(args) => args.library.dir.as_deref(),
+            Command::Analyze(args) => args.library.dir.as_deref(),
+            Command::Play(args) => args.library.dir.as_deref(),
+            Command::Engine(args) => args.library.dir.as_deref(),
             Command::Book(args) => Some(&args.command.file().dir),
             Command::Run(_)
             | Command::Plan(_)

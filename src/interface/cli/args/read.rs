@@ -11,7 +11,7 @@ use pipeline::Budget;
 use planner::Method;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use store::Codec;
 
 /// A selection of databases of a directory.
@@ -37,12 +37,6 @@ pub(crate) struct LibraryArgs {
     /// Rules where there are no databases, by their name in manifests [default: awari]
     #[arg(long, value_name = "RULES", value_parser = values::rules())]
     pub(crate) rules: Option<Rules>,
-}
-
-impl LibraryArgs {
-    pub(crate) fn dir(&self) -> Option<&Path> {
-        self.dir.as_deref()
-    }
 }
 
 #[derive(Debug, Args)]

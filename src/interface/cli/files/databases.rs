@@ -107,7 +107,7 @@ fn folder_remedy(dir: &Path) -> String {
 /// Opens all databases of a directory; without a directory there are none. The rules that are `wanted`, if
 /// any, must be those of the databases; without databases they are those of awari by default.
 pub(crate) fn library_by(disk: &dyn Disk, args: &LibraryArgs) -> Result<Library> {
-    let Some(dir) = args.dir() else { return Ok(Library::empty(args.rules.unwrap_or(Rules::AWARI))) };
+    let Some(dir) = &args.dir else { return Ok(Library::empty(args.rules.unwrap_or(Rules::AWARI))) };
     let library = library(disk, dir)?;
     match args.rules {
         Some(wanted) if wanted != library.rules() => {

@@ -178,8 +178,8 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         Some(number) if (1..=count).contains(&(number as usize)) => number as usize - 1..number as usize,
         Some(number) => return Err(CliError::NoSuchGame { number, games: count }),
     };
-    let book = opening_book(args.library.dir(), &args.book, &rules)?;
-    let analyst = Analyst::new(oracle, args.library.dir(), &args.search, TIME_DEFAULT)?;
+    let book = opening_book(args.library.dir.as_deref(), &args.book, &rules)?;
+    let analyst = Analyst::new(oracle, args.library.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     let is_one = chosen.len() == 1;
     let mut has_moves = false;
     let all = Transcript::games(rules, &games).chain(iter::repeat_with(|| Ok(Transcript::empty(rules))));

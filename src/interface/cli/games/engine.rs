@@ -92,8 +92,8 @@ enum EngineEvent {
 
 pub(crate) fn run(args: &EngineArgs) -> Result<Exit> {
     let oracle = oracle(&RealDisk::default(), &args.library)?;
-    let evaluation = evaluation(&RealDisk::default(), args.library.dir())?;
-    let book = EngineBook::new(opening_book(args.library.dir(), &args.book, oracle.rules())?);
+    let evaluation = evaluation(&RealDisk::default(), args.library.dir.as_deref())?;
+    let book = EngineBook::new(opening_book(args.library.dir.as_deref(), &args.book, oracle.rules())?);
     check_table_fits(args.table.hash.bytes(), 0)?;
     let are_rules_fixed = oracle.stones().next().is_some() || book.is_open();
     let options = EngineOptions::new(args, *oracle.rules(), are_rules_fixed);

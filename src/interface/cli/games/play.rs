@@ -41,8 +41,8 @@ pub(crate) fn run(args: &PlayArgs) -> Result<Exit> {
         Some(text) => position(text, &mut chance)?,
     };
     let game = Game::from(*oracle.rules(), &start);
-    let book = opening_book(args.library.dir(), &args.book, oracle.rules())?;
-    let analyst = Analyst::new(oracle, args.library.dir(), &args.search, TIME_DEFAULT)?;
+    let book = opening_book(args.library.dir.as_deref(), &args.book, oracle.rules())?;
+    let analyst = Analyst::new(oracle, args.library.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     let mut table = PlayedGame { game, analyst, book, is_book_followed: false, args, chance };
     if *table.game.rules() != Rules::AWARI {
         print_text(&format!("{}: {}\n", table.game.rules().name, table.game.rules().text()))?;

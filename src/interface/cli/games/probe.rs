@@ -28,7 +28,7 @@ const TIME_DEFAULT: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &ProbeArgs) -> Result<Exit> {
     let position: PositionText = args.pits.join(" ").parse()?;
     let oracle = oracle(&RealDisk::default(), &args.library)?;
-    let analyst = Analyst::new(oracle, args.library.dir(), &args.search, TIME_DEFAULT)?;
+    let analyst = Analyst::new(oracle, args.library.dir.as_deref(), &args.search, TIME_DEFAULT)?;
     if !analyst.holds(&position.board()) {
         let report = analyst.analyze(position.board(), &[], HALF_PITS)?;
         let rules = analyst.oracle.rules();

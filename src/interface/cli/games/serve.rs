@@ -23,20 +23,21 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Exit> {
     let disk = RealDisk::default();
     let library = library_by(&disk, &args.library)?;
     let all: Vec<u32> = library.files().keys().copied().collect();
-    let counted = args.library.dir().map_or_else(Default::default, |dir| stats::recorded(&disk, dir, &library, &all));
+    let counted =
+        args.library.dir.as_deref().map_or_else(Default::default, |dir| stats::recorded(&disk, dir, &library, &all));
     let catalogue = counted.into_iter().fold(Catalogue::new(&library), |catalogue, (stones, statistics)| {
         catalogue.with_histogram(stones, statistics.histogram().scores())
     });
     let mut limits = ServerLimits::default();
     limits.analyses_max = args.analyses.map_or(limits.analyses_max, usize::from);
     limits.proxy = args.proxy;
-    let evaluation = evaluation(&disk, args.library.dir())?;
+    let evaluation = evaluation(&disk, args.library.dir.as_deref())?;
     if evaluation.path.is_some() {
         say(evaluation.text());
     }
     let short_search = evaluation.evaluation.clone();
     let engine = engine(library.rules(), args.hash.bytes(), evaluation)?;
-    let book = opening_book(args.library.dir(), &args.book, &library.rules())?;
+    let book = opening_book(args.library.dir.as_deref(), &args.book, &library.rules())?;
     let oracle = Oracle::new(library, cache_bytes()).with_evaluation(short_search);
     let site = Site::new(oracle, catalogue, engine, book, limits);
     // Threads for reading, for searching, for analyses and moves, and two for the server; checked before
