@@ -2,8 +2,7 @@
 
 use super::message;
 use messaging::{CommunicationError, Communicator};
-use pipeline::StageResult as Result;
-use pipeline::{ArtifactName, StageError};
+use pipeline::{ArtifactName, StageError, StageResult as Result};
 use serde::{Deserialize, Serialize};
 use solvers::ranks::JobError;
 

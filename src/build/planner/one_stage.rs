@@ -30,7 +30,6 @@ pub(crate) struct OneStageModel {
 /// stones, 2.7 to 2.85 at 15 to 18. The score of each position is collected by the rank that writes it.
 const UPDATES: f64 = 2.75;
 const UPDATE_BYTES: f64 = 4.0;
-const SCORE_BYTES: f64 = 1.0;
 
 /// Upper bound on the rows that a rank of a sweep holds, in shares of a database times the root of the number
 /// of ranks: of 16 stones 3.0 times for 4 ranks, 6.5 for 16, 16.3 for 64; of 24 stones 2.7, 4.9 and 12.
@@ -54,7 +53,7 @@ impl OneStage {
                 ranks: RankModel::Messages {
                     // Measured with ranks of one process.
                     sharing: Sharing { more_work: 0.05, byte_nanoseconds: 2.0, uneven: 0.03, unevenly_sent: 0.04 },
-                    sent_bytes: UPDATES * UPDATE_BYTES + SCORE_BYTES,
+                    sent_bytes: UPDATES * UPDATE_BYTES + 1.0,
                     supersteps: 40.0,
                 },
             },
