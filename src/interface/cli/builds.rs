@@ -1,4 +1,4 @@
-//! The commands that plan, run, watch and explain builds.
+//! The commands that plan, run, watch, explain and verify builds.
 
 pub(crate) mod codecs;
 pub(crate) mod doctor;
@@ -27,4 +27,5 @@ pub(crate) mod stage_graph;
 pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod summary;
+pub(crate) mod verify;
 pub(crate) mod watch;

@@ -2,7 +2,7 @@
 
 use crate::args::{CommandLine, CompletionsArgs};
 use crate::error::Result;
-use crate::text::output::print_controls;
+use crate::output::print_controls;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_complete::env::{CompleteEnv, Shells};

@@ -26,6 +26,7 @@ mod completions;
 mod error;
 mod files;
 mod games;
+mod output;
 mod signals;
 mod text;
 
@@ -79,7 +80,7 @@ fn run() -> Result<Exit> {
     let arguments = match CommandLine::of_process() {
         Ok(arguments) => arguments,
         Err(error) => {
-            error.print().or_else(text::output::ignore_closed_pipe).map_err(CliError::Stdout)?;
+            error.print().or_else(output::ignore_closed_pipe).map_err(CliError::Stdout)?;
             return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
         }
     };
@@ -112,7 +113,7 @@ fn run() -> Result<Exit> {
         Command::Stop(args) => builds::stop::run(args),
         Command::SlurmScript(args) => builds::slurm_script::run(args),
         Command::Stage(args) => builds::stage::run(args),
-        Command::Verify(args) => files::verify::run(args),
+        Command::Verify(args) => builds::verify::run(args),
         Command::Stats(args) => files::stats::run(args),
         Command::Compare(args) => files::compare::run(args),
         Command::Probe(args) => games::probe::run(args),

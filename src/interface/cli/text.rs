@@ -2,7 +2,6 @@
 
 pub(crate) mod diagnostics;
 pub(crate) mod lines;
-pub(crate) mod output;
 pub(crate) mod quantity;
 pub(crate) mod screen;
 pub(crate) mod shell;

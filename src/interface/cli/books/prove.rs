@@ -6,8 +6,8 @@ use super::progress::ProgressLines;
 use crate::args::BookProveArgs;
 use crate::error::{CliError, Result};
 use crate::games::analysis::check_table_fits;
+use crate::output::print;
 use crate::signals;
-use crate::text::output::print;
 use crate::text::quantity::{grouped, plural};
 use crate::text::terminal::say;
 use book::{

@@ -3,7 +3,7 @@
 use super::{expand, is_book_first, open};
 use crate::args::{BookDiagramArgs, BookFileArgs, BookPicture, DiagramFormat};
 use crate::error::Result;
-use crate::text::output::print;
+use crate::output::print;
 use crate::text::quantity::{grouped, plural};
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

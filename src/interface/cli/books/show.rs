@@ -5,7 +5,7 @@ use crate::args::BookShowArgs;
 use crate::error::{CliError, Result};
 use crate::games::opening_book::position_text;
 use crate::games::probe::board;
-use crate::text::output::print;
+use crate::output::print;
 use book::OpeningBook;
 use game::notation::{PositionText, Seats, Side};
 use game::play::Game;

@@ -5,8 +5,8 @@ use super::open;
 use super::progress::ProgressLines;
 use crate::args::BookVerifyArgs;
 use crate::error::{CliError, Result};
+use crate::output::print;
 use crate::signals;
-use crate::text::output::print;
 use crate::text::quantity::{grouped, plural};
 use crate::text::terminal::say;
 use book::{

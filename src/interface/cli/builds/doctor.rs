@@ -4,7 +4,7 @@ use crate::args::DoctorArgs;
 use crate::builds::hardware_file;
 use crate::error::{CliError, Result};
 use crate::files::databases::holds_artifacts;
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::terminal::say;
 use disk::machine::{MachineFacts, Speed, probe_lock};

@@ -3,7 +3,7 @@
 use crate::args::ExplainArgs;
 use crate::builds::request::ResolvedBuild;
 use crate::error::Result;
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

@@ -3,7 +3,7 @@
 use crate::args::GcArgs;
 use crate::builds::request::ResolvedBuild;
 use crate::error::{CliError, Result};
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::terminal::say;
 use disk::RealDisk;

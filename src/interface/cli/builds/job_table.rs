@@ -2,7 +2,7 @@
 
 use crate::builds::method_table::{JsonMachine, heading, refusals};
 use crate::error::Result;
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

@@ -2,7 +2,7 @@
 
 use crate::builds::logs::RANK_LOG;
 use crate::error::{CliError, Result};
-use crate::text::output::print;
+use crate::output::print;
 use disk::{Disk, DiskError};
 use pipeline::Exit;
 use pipeline::directory::{RUN_LOG, log_path};

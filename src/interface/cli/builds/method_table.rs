@@ -1,7 +1,7 @@
 //! `awari plan --stones A..B`: predictions for each database by each method, whether it is built or not.
 
 use crate::error::Result;
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

@@ -12,7 +12,7 @@ use crate::builds::request::{ResolvedBuild, refuse_job};
 use crate::builds::stage_graph;
 use crate::error::Result;
 use crate::files::databases::solved;
-use crate::text::output::{print, print_json, print_text};
+use crate::output::{print, print_json, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

@@ -10,7 +10,7 @@ pub(crate) use pace::{StagePace, run_line};
 use crate::args::ProgressMode;
 use crate::builds::progress::bar::BarObserver;
 use crate::builds::progress::plain::PlainObserver;
-use crate::text::output::print_json_line;
+use crate::output::print_json_line;
 use crate::text::terminal::say;
 use pipeline::{Event, Exit, Observer, SilentObserver};
 use std::io::IsTerminal;

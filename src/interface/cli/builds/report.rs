@@ -9,7 +9,7 @@ use crate::builds::observed_run::observe;
 use crate::error::Result;
 use crate::files::databases::library;
 use crate::files::stats::recorded;
-use crate::text::output::print;
+use crate::output::print;
 use crate::text::terminal::{printable, say};
 use check::Statistics;
 use disk::RealDisk;

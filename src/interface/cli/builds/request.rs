@@ -2,6 +2,7 @@
 
 use crate::args::{ChangeArgs, ManifestArgs, PlanArgs, SelectionArgs};
 use crate::error::{CliError, Result};
+use crate::files::databases::refuse_file;
 use crate::text::shell::{command_line, own_command};
 use disk::{Disk, DiskError};
 use pipeline::manifest::{Diagnostic, MANIFEST_BYTES_MAX, Origin};
@@ -331,18 +332,6 @@ fn no_manifest(disk: &dyn Disk, path: &Path, error: &DiskError) -> CliError {
 fn read_text(disk: &dyn Disk, path: &Path) -> Result<String> {
     let bytes = disk.read_given(path, MANIFEST_BYTES_MAX).map_err(CliError::Unreadable)?;
     String::from_utf8(bytes).map_err(|_| CliError::NotText { path: path.to_path_buf() })
-}
-
-/// Refuses a run directory that is a file or a special file, or a link to nothing.
-pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    if let (Ok(target), false) = (dir.read_link(), dir.exists()) {
-        return Err(CliError::DanglingLink { link: dir.to_path_buf(), target });
-    }
-    match disk.bytes(dir) {
-        Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
-        Err(_) if dir.exists() && !dir.is_dir() => Err(CliError::NotADirectory(dir.to_path_buf())),
-        _ => Ok(()),
-    }
 }
 
 /// Quotes a TOML string: JSON has the same escapes.

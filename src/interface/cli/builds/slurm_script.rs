@@ -5,7 +5,7 @@
 use crate::args::{ChangeArgs, SlurmScriptArgs};
 use crate::builds::request::ResolvedBuild;
 use crate::error::{CliError, Result};
-use crate::text::output::print;
+use crate::output::print;
 use crate::text::shell::command_line;
 use crate::text::terminal::say;
 use disk::RealDisk;

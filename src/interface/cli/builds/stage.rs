@@ -5,7 +5,7 @@ use crate::builds::job_watch::{LedJob, WatchObserver, run_in_role};
 use crate::builds::progress::{ProgressDisplay, exit_of};
 use crate::builds::request::{ResolvedBuild, refuse_job};
 use crate::error::{CliError, Result};
-use crate::text::output::print;
+use crate::output::print;
 use crate::text::quantity;
 use crate::text::shell::{command_line, path_argument};
 use crate::text::terminal::say;

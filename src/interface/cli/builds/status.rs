@@ -9,7 +9,7 @@ use crate::builds::rank_traffic;
 use crate::builds::summary::DatabaseSummary;
 use crate::builds::watch;
 use crate::error::{CliError, Result};
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::shell::{building, command_line, path_argument};

@@ -3,7 +3,7 @@
 use crate::builds::observed_run::{ObservedRun, observe};
 use crate::builds::progress::{StagePace, run_line};
 use crate::error::{CliError, Result};
-use crate::text::output::{print, print_controls, print_json_line};
+use crate::output::{print, print_controls, print_json_line};
 use crate::text::quantity;
 use crate::text::terminal::{printable, say};
 use console::{Alignment, Term, pad_str, truncate_str};

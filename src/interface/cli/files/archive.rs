@@ -1,10 +1,9 @@
 //! `awari archive` and `awari restore`: databases in their smallest form, and back.
 
 use crate::args::{ArchiveArgs, RestoreArgs};
-use crate::builds::request::refuse_file;
 use crate::error::{CliError, Result};
 use crate::files::databases::{
-    artifact, cache_bytes, chosen, holds_artifacts, library, report, sound, stopped_at, threads,
+    artifact, cache_bytes, chosen, holds_artifacts, library, refuse_file, report, sound, stopped_at, threads,
 };
 use crate::signals;
 use crate::text::quantity;

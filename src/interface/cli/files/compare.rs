@@ -3,7 +3,7 @@
 use crate::args::CompareArgs;
 use crate::error::{CliError, Result};
 use crate::files::databases::{OpenedDatabases, library, threads};
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity::grouped;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

@@ -1,9 +1,8 @@
 //! Access to the databases of a run directory.
 
 use crate::args::{DatabasesArgs, LibraryArgs};
-use crate::builds::request::refuse_file;
 use crate::error::{CliError, Result};
-use crate::text::output::print;
+use crate::output::print;
 use crate::text::shell::{building, command_line, path_argument};
 use crate::text::terminal::say;
 use check::Databases;
@@ -114,6 +113,18 @@ pub(crate) fn library_by(disk: &dyn Disk, args: &LibraryArgs) -> Result<Library>
             Err(CliError::OtherRules { dir: dir.to_path_buf(), found: library.rules().name, wanted: wanted.name })
         }
         _ => Ok(library),
+    }
+}
+
+/// Refuses a run directory that is a file or a special file, or a link to nothing.
+pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    if let (Ok(target), false) = (dir.read_link(), dir.exists()) {
+        return Err(CliError::DanglingLink { link: dir.to_path_buf(), target });
+    }
+    match disk.bytes(dir) {
+        Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
+        Err(_) if dir.exists() && !dir.is_dir() => Err(CliError::NotADirectory(dir.to_path_buf())),
+        _ => Ok(()),
     }
 }
 

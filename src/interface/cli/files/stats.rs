@@ -5,7 +5,7 @@
 use crate::args::{StatsArgs, StatsFormat};
 use crate::error::{CliError, Result};
 use crate::files::databases::{OpenedDatabases, artifact, chosen, library, statistics, threads};
-use crate::text::output::print;
+use crate::output::print;
 use crate::text::quantity::plural;
 use crate::text::screen::Width;
 use crate::text::terminal::say;

@@ -11,7 +11,7 @@ use crate::files::databases::oracle;
 use crate::games::analysis::{self, Analyst, proved};
 use crate::games::opening_book::opening_book;
 use crate::games::probe::pit_name;
-use crate::text::output::{print, print_json, print_json_line, print_text};
+use crate::output::{print, print_json, print_json_line, print_text};
 use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

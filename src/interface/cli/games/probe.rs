@@ -4,7 +4,7 @@ use crate::args::ProbeArgs;
 use crate::error::Result;
 use crate::files::databases::oracle;
 use crate::games::analysis::{self, Analyst, proved};
-use crate::text::output::{print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::text::quantity::{self, plural};
 use crate::text::screen::Width;
 use crate::text::table::TextTable;

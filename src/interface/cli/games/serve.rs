@@ -6,8 +6,8 @@ use crate::files::databases::{UsedEvaluation, cache_bytes, evaluation, library_b
 use crate::files::stats;
 use crate::games::analysis::check_table_fits;
 use crate::games::opening_book::opening_book;
+use crate::output::print;
 use crate::signals;
-use crate::text::output::print;
 use crate::text::terminal::say;
 use disk::{RealDisk, clock, machine};
 use game::Rules;
