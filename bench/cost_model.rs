@@ -576,7 +576,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
             let ratio = cpu_seconds / taken.cpu_seconds;
             (predicted, measured) = (predicted + cpu_seconds, measured + taken.cpu_seconds);
             let mut cells = vec![
-                format!("{part}"),
+                part.to_string(),
                 stones.to_string(),
                 format!("{:.2}", ns(cpu_seconds)),
                 format!("{:.2}", ns(taken.cpu_seconds)),

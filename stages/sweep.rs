@@ -115,8 +115,8 @@ impl OneStageSolver for Sweep {
 /// Returns the scores of a rank, from a snapshot or all zeros, and its captures.
 fn scores(rank: &SolveRank<Sweep>, communicator: &dyn Communicator) -> Result<(RankScores, RankCaptures)> {
     let index = &rank.member.index;
-    let saved = rank.snapshot_directory();
-    let restore = |scores: &mut _| saved.map_or(Ok(()), |directory| snapshots::restore(rank, directory, scores));
+    let snapshots = rank.snapshot_directory();
+    let restore = |scores: &mut _| snapshots.map_or(Ok(()), |directory| snapshots::restore(rank, directory, scores));
     if let Some((build, context)) = rank.alone() {
         let (captures, digest) = read_captures(build, index, context)?;
         let rows = build.stage_cache().rows(build.plans(), index)?;

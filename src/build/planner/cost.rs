@@ -214,7 +214,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let decoded = smaller.clone().map(of).sum::<f64>();
             let (reads, each) = match memory.captures {
                 // Blocks that fit the cache are hits; the remainder is read sequentially.
-                CaptureMemory::Whole if model.as_ref().is_some_and(|model| model.keeps_databases) => {
+                CaptureMemory::Whole if model.is_some_and(|model| model.keeps_databases) => {
                     ((1.0 - memory.cache_bytes as f64 / decoded.max(1.0)).max(0.0), decode)
                 }
                 CaptureMemory::Whole => (1.0, decode),
@@ -260,7 +260,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             Verify::None => ((SCORES_NANOSECONDS + decode) * positions, scores(stones), 0.0, 0.0),
             Verify::Sample | Verify::Full => (0.0, 0.0, 0.0, 0.0),
         },
-        StageClass::Stats if model.as_ref().is_none_or(|model| !model.counts_choices) => {
+        StageClass::Stats if model.is_none_or(|model| !model.counts_choices) => {
             // Of the captures, or of the seeds that a bound method has made from them.
             let (decode_captures, captures) = if method.has_bounds() {
                 (0.0, seeds_bytes(settings, stones) as f64)

@@ -84,7 +84,7 @@ impl Method {
     /// Returns the method as one that makes all scores in one stage; `None` if it solves bound after bound.
     pub(crate) fn one_stage(self) -> Option<OneStage> {
         match *self.stages() {
-            [StageClass::OneStage(solver)] => Some(solver),
+            [StageClass::OneStage(method)] => Some(method),
             _ => None,
         }
     }

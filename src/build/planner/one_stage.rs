@@ -5,6 +5,7 @@ use crate::{OneStage, Ramp, Rates, Settings};
 use store::Codec;
 
 /// What plans need to know of a method that makes the scores in one stage.
+#[derive(Clone, Copy)]
 pub(crate) struct OneStageModel {
     /// Work for each position, besides captures and the file of scores.
     pub(crate) rates: Rates,
@@ -61,8 +62,8 @@ impl OneStage {
                 // 17 at 20 and 21 stones, 19.3 at 22 with codec packed, 34 at 30 with zstd.
                 rates: Rates { cpu: Ramp::growing(17.0, 20, 1.3), read: NONE, written: NONE },
                 waits_for_memory: false,
-                // 116 to 130 at 14 to 22 stones, without a trend: each of about 100 dense passes derives both
-                // bounds. The run is that of the rates of `cost.rs`.
+                // 116 to 130 at 14 to 22 stones, without a trend, in the run by oware that `of_bounds` of `cost.rs`
+                // describes: each of about 100 dense passes derives both bounds.
                 two_bound_nanoseconds: Some(115.0),
                 memory_bytes: sweep_bytes,
                 snapshot_bound: Codec::Packed,

@@ -3,6 +3,7 @@
 use crate::StageClass;
 
 /// What several ranks compute and exchange while they solve a database in one stage.
+#[derive(Clone, Copy)]
 pub(crate) enum RankModel {
     /// What a [`SweepJob`](crate::SweepJob) predicts.
     Sweep,

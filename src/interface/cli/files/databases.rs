@@ -78,6 +78,18 @@ impl OpenedDatabases {
     }
 }
 
+/// Refuses a run directory that is a file or a special file, or a link to nothing.
+pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    if let (Ok(target), false) = (dir.read_link(), dir.exists()) {
+        return Err(CliError::DanglingLink { link: dir.to_path_buf(), target });
+    }
+    match disk.bytes(dir) {
+        Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
+        Err(_) if dir.exists() && !dir.is_dir() => Err(CliError::NotADirectory(dir.to_path_buf())),
+        _ => Ok(()),
+    }
+}
+
 /// Opens all databases of a directory.
 pub(crate) fn library(disk: &dyn Disk, dir: &Path) -> Result<Library> {
     refuse_file(disk, dir)?;
@@ -113,18 +125,6 @@ pub(crate) fn library_by(disk: &dyn Disk, args: &LibraryArgs) -> Result<Library>
             Err(CliError::OtherRules { dir: dir.to_path_buf(), found: library.rules().name, wanted: wanted.name })
         }
         _ => Ok(library),
-    }
-}
-
-/// Refuses a run directory that is a file or a special file, or a link to nothing.
-pub(crate) fn refuse_file(disk: &dyn Disk, dir: &Path) -> Result<()> {
-    if let (Ok(target), false) = (dir.read_link(), dir.exists()) {
-        return Err(CliError::DanglingLink { link: dir.to_path_buf(), target });
-    }
-    match disk.bytes(dir) {
-        Ok(Some(_)) => Err(CliError::NotADirectory(dir.to_path_buf())),
-        Err(_) if dir.exists() && !dir.is_dir() => Err(CliError::NotADirectory(dir.to_path_buf())),
-        _ => Ok(()),
     }
 }
 
