@@ -2,7 +2,8 @@
 
 use crate::build_context::BuildContext;
 use crate::distributed::{self, JobLeader};
-use crate::{files, graph, inspection, kinds, thread_pool};
+use crate::thread_pool::thread_pool;
+use crate::{files, graph, inspection, kinds};
 use disk::{Disk, DiskError};
 use pipeline::{
     ArtifactName, ArtifactSpec, Graph, Inspection, StageContext, StageError, StageReport, StageResult, StageSpec, Work,

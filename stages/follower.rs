@@ -1,8 +1,9 @@
 //! The main loop of a rank other than 0.
 
 use crate::distributed::{JobOrder, RankFailure, agree};
+use crate::kinds;
 use crate::team::FollowerRank;
-use crate::{kinds, thread_pool};
+use crate::thread_pool::thread_pool;
 use disk::Disk;
 use messaging::Communicator;
 use pipeline::StageError;

@@ -1,6 +1,7 @@
 //! The engine that assesses positions of awari: the rules, databases, and a search.
 
-use crate::{Assessment, AwariGame, Hundredths};
+use crate::awari::AwariGame;
+use crate::game::{Assessment, Hundredths};
 use game::Board;
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher, TranspositionTable};
 use std::fmt;

@@ -1,6 +1,7 @@
 //! Assessors that share positions, a thread each.
 
-use crate::{Assessed, AssessmentError, AssessmentLimits, Assessor, AwariGame};
+use crate::assess::{Assessed, AssessmentError, AssessmentLimits, Assessor};
+use crate::awari::AwariGame;
 use disk::threads;
 use search::{ExactScores, SearchStop};
 use std::io;

@@ -3,7 +3,7 @@
 //! The key of a position is its number of stones in the bits from 40 up, and below them its rank among all positions of
 //! these stones: the colexicographic combinatorial number of the twelve pits, as for halves in the file formats.
 
-use crate::{BookGame, BookMove, Hundredths};
+use crate::game::{BookGame, BookMove, Hundredths};
 use game::notation::PositionText;
 use game::{Board, Pit, Rules, STONES_MAX, binomial};
 use std::collections::HashSet;

@@ -5,10 +5,14 @@
 //! interruptions: a book that is loaded again chooses the leaves of its queue once more. After a position that is
 //! expanded on request, the leaves are chosen anew.
 
-use crate::{
-    Assessed, Assessment, AssessmentError, AssessmentLimits, AssessorPool, AwariGame, Book, BookError, BookFile,
-    BookGame, BookSides, NodeId, Strategy,
-};
+use crate::assess::{Assessed, AssessmentError, AssessmentLimits};
+use crate::assessor_pool::AssessorPool;
+use crate::awari::AwariGame;
+use crate::expand::Book;
+use crate::game::{Assessment, BookGame};
+use crate::graph::NodeId;
+use crate::storage::{BookError, BookFile};
+use crate::strategy::{BookSides, Strategy};
 use game::Board;
 use search::{ExactScores, SearchStop};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -268,6 +272,6 @@ impl<'a> BookBuilder<'a> {
     }
 }
 
-fn graph_value(book: &Book<AwariGame>, id: crate::NodeId) -> Assessment {
+fn graph_value(book: &Book<AwariGame>, id: NodeId) -> Assessment {
     book.graph().value(id)
 }

@@ -1,6 +1,13 @@
 //! Checks a book: by the slow twin of what derives its values, by databases, and by the rules alone.
 
-use crate::{Assessed, Assessment, AssessmentError, AssessorPool, AwariGame, Book, BookGame, NodeId, refresh};
+use crate::assess::{Assessed, AssessmentError};
+use crate::assessor_pool::AssessorPool;
+use crate::awari::AwariGame;
+use crate::expand::Book;
+use crate::game::{Assessment, BookGame};
+use crate::graph::NodeId;
+use crate::refresh;
+use crate::report::stones;
 use search::{ExactScores, SearchStop};
 
 /// What a check of a book found.
@@ -57,8 +64,8 @@ pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: 
         looked_up += u64::from(score.is_some());
         for bounds in [node.assessment, graph.value(id)] {
             if let Some(score) = score.filter(|&score| score < bounds.low || bounds.high < score) {
-                let (low, high) = (crate::stones(bounds.low), crate::stones(bounds.high));
-                wrong.push(format!("{}: the value {} is not within {low}..{high}", text(id), crate::stones(score)));
+                let (low, high) = (stones(bounds.low), stones(bounds.high));
+                wrong.push(format!("{}: the value {} is not within {low}..{high}", text(id), stones(score)));
             }
         }
         certain.push(score.map_or(Assessment::unknown(most), Assessment::exact));
@@ -69,7 +76,7 @@ pub fn check_book(book: &Book<AwariGame>, databases: &dyn ExactScores, certify: 
         for (id, derived) in graph.ids().zip(&derived) {
             let value = graph.value(id);
             if derived.low > value.high || value.low > derived.high {
-                let [low, high, less, more] = [value.low, value.high, derived.low, derived.high].map(crate::stones);
+                let [low, high, less, more] = [value.low, value.high, derived.low, derived.high].map(stones);
                 let text = text(id);
                 wrong.push(format!(
                     "{text}: the value is not within {low}..{high}: databases and rules prove {less}..{more}"
@@ -106,7 +113,7 @@ pub fn check_results(
     let text = |(one, again): (&&(u64, Assessed), Assessed)| {
         let of = |assessed: &Assessed| {
             let Assessment { low, high, estimate } = assessed.assessment;
-            let [low, high, estimate] = [low, high, estimate].map(crate::stones);
+            let [low, high, estimate] = [low, high, estimate].map(stones);
             format!("{estimate} in {low}..{high} at depth {} after {} positions", assessed.depth, assessed.nodes)
         };
         format!("{}: the result is {}, but the book has {}", game.text(one.0), of(&again), of(&one.1))

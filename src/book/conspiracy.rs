@@ -7,7 +7,8 @@
 //! prove nothing.
 
 use crate::fixpoint::{EquationSystem, Inconsistent};
-use crate::{BookEdge, BookGraph, Hundredths, NodeId};
+use crate::game::Hundredths;
+use crate::graph::{BookEdge, BookGraph, NodeId};
 
 /// A number of leaves, and the moves to the farthest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

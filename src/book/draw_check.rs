@@ -1,8 +1,11 @@
 //! What a proof of a draw is worth without the search that found it: a check by the rule text and databases,
 //! and a book that holds the proof.
 
+use crate::assess::Assessed;
+use crate::awari::AwariGame;
 use crate::draw_proof::{KeptPosition, ProofRole};
-use crate::{Assessed, Assessment, AwariGame, BookError, BookFile, BookGame};
+use crate::game::{Assessment, BookGame};
+use crate::storage::{BookError, BookFile};
 use game::reference::{self, Pits, ReferenceMove};
 use game::{Board, Rules};
 use search::ExactScores;

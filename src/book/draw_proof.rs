@@ -10,8 +10,9 @@
 //! refutation is exact: it ends with captures that win by a database. Searches choose moves, and refute; the set rests
 //! on none of them, so [`crate::draw_check`] checks it by the rules and databases alone.
 
+use crate::assess::AssessmentError;
+use crate::awari::AwariGame;
 use crate::graph::PositionHasher;
-use crate::{AssessmentError, AwariGame};
 use game::notation::PositionText;
 use game::{Board, Pit, Rules};
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};

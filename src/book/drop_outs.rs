@@ -1,7 +1,9 @@
 //! The drop-out view of a book (Lincke 2002, sections 3.3 and 3.4): where an opponent can leave it, how soon,
 //! and at what price.
 
-use crate::{BookGraph, Hundredths, NodeId, Priority};
+use crate::game::Hundredths;
+use crate::graph::{BookEdge, BookGraph, NodeId};
+use crate::priorities::{DropOut, Priority};
 use std::collections::{HashMap, VecDeque};
 
 /// An end of the book that play reaches in which the book player plays best moves only, and the opponent any.
@@ -38,7 +40,7 @@ pub fn book_ends(graph: &BookGraph, root: NodeId, is_book: bool) -> Vec<BookEnd>
             ends.push(BookEnd { depth, price: price as Hundredths, id, is_closed });
             continue;
         };
-        let is_best = |edge: &&crate::BookEdge| graph.estimate(edge) == best;
+        let is_best = |edge: &&BookEdge| graph.estimate(edge) == best;
         let is_settled = is_book_move && graph.moves(id).iter().filter(is_best).any(|edge| graph.is_closed(edge.child));
         for edge in graph.moves(id) {
             // A best move of proved value is preferred.
@@ -65,7 +67,7 @@ pub fn drop_out_depth(ends: &[BookEnd], price: Hundredths) -> Option<u32> {
 /// Returns the least cost of a leaf: its depth, and the price at `omega` hundredths of a ply a stone. It is
 /// the priority of the root, by another way (see the [priorities](crate::Priorities)).
 pub fn least_cost(ends: &[BookEnd], omega: u64) -> Priority {
-    let rule = crate::DropOut { omega, forced: None, solves: false };
+    let rule = DropOut { omega, forced: None, solves: false };
     let cost = |end: &BookEnd| Priority(u64::from(end.depth) * Priority::PLY.0).plus(rule.cost(end.price));
     ends.iter().filter(|end| !end.is_closed).map(cost).min().unwrap_or(Priority::INFINITE)
 }

@@ -3,9 +3,11 @@
 //! The facts of a book are its roots, the assessments of its positions, and the order of its expansions.
 //! Everything else follows from them, and is repaired after each expansion.
 
+use crate::game::{Assessment, BookGame, BookMove};
+use crate::graph::{BookGraph, NodeId};
 use crate::priorities::Priorities;
-use crate::strategy::Selector;
-use crate::{Assessment, BookGame, BookGraph, BookMove, BookSides, NodeId, Strategy, values};
+use crate::strategy::{BookSides, Selector, Strategy};
+use crate::values;
 use std::collections::HashSet;
 
 /// A book: a graph, the game, and a strategy.

@@ -3,7 +3,7 @@
 //! A position is a leaf, or interior with all its moves. Positions are shared by all lines that lead to them. The
 //! graph knows nothing of strategies.
 
-use crate::{Assessment, BookGame, BookMove, Hundredths};
+use crate::game::{Assessment, BookGame, BookMove, Hundredths};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -4,7 +4,7 @@
 //! move in its lowest 16 bits, those of the other player in the next 16, and bit 32 if the second player is
 //! to move.
 
-use crate::{Assessment, BookGame, BookMove, Hundredths};
+use crate::game::{Assessment, BookGame, BookMove, Hundredths};
 
 /// Hex.
 #[derive(Clone, Copy, Debug)]

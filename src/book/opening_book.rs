@@ -3,8 +3,10 @@
 //! Stored values are looked up where they are, so that a book of any size opens at once. Where the file has none that
 //! follow from all facts, they are derived in memory.
 
-use crate::storage::{StoredValue, stored};
-use crate::{Assessment, AwariGame, Book, BookError, BookFile, BookGame, Hundredths};
+use crate::awari::AwariGame;
+use crate::expand::Book;
+use crate::game::{Assessment, BookGame, Hundredths};
+use crate::storage::{BookError, BookFile, StoredValue, stored};
 use game::{Board, Pit, Rules};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,8 @@
 //! the loss becomes one of its exits (table 4.5 has an estimate of 0, by which no cycle of figures 4.16 and
 //! 4.17 would keep its attributes).
 
-use crate::{BookGraph, Hundredths};
+use crate::game::{Assessment, Hundredths};
+use crate::graph::BookGraph;
 
 /// A value, seen from the player to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +133,7 @@ impl PartialValue {
 /// Two rounds of propagation: the first with a stand-in for repetitions, the second after those that have exits on one
 /// side only were replaced.
 pub fn partial_values(graph: &BookGraph) -> Vec<PartialValue> {
-    let of_leaf = |value: crate::Assessment| match (value.low, value.high) {
+    let of_leaf = |value: Assessment| match (value.low, value.high) {
         (1.., _) => Win,
         (_, ..=-1) => Loss,
         (0, 0) => Draw,

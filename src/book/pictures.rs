@@ -1,8 +1,12 @@
 //! Pictures of a whole book: the depth histogram and the table by depth (Lincke 2002, figures and tables 6.1
 //! to 6.12), the tree of the first plies (figure 6.4), and a cycle (figure 6.10).
 
+use crate::awari::AwariGame;
 use crate::components::components;
-use crate::{AwariGame, Book, BookEdge, BookGame, BookGraph, DepthRow, Hundredths, NodeId, stones};
+use crate::expand::Book;
+use crate::game::{BookGame, Hundredths};
+use crate::graph::{BookEdge, BookGraph, NodeId};
+use crate::report::{DepthRow, stones};
 use chart::{Frame, Picture};
 use std::cmp::Reverse;
 use std::collections::VecDeque;

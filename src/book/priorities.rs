@@ -8,7 +8,8 @@
 //! Every position has two priorities, for either player at the move: the same position occurs with both.
 
 use crate::fixpoint::{EquationSystem, Inconsistent};
-use crate::{BookGraph, Hundredths, NodeId};
+use crate::game::Hundredths;
+use crate::graph::{BookGraph, NodeId};
 use std::fmt;
 
 /// A distance in ten-thousandths of a ply.

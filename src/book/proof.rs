@@ -9,7 +9,8 @@
 //! position twice: where a line repeats one, another move of the attacker has to be refuted. So a claim that rests on
 //! repetitions needs no special treatment: the proved bounds follow from the book, in which cycles are worth 0.
 
-use crate::{BookEdge, BookGraph, Hundredths, NodeId};
+use crate::game::Hundredths;
+use crate::graph::{BookEdge, BookGraph, NodeId};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 

@@ -1,8 +1,9 @@
 //! The slow twin of [`crate::values`] and [`crate::priorities`]: everything from the leaves, in rounds.
 
 use crate::components::components;
+use crate::game::{Assessment, Hundredths};
+use crate::graph::{BookGraph, NodeId};
 use crate::priorities::{DropOut, Priorities, Priority};
-use crate::{Assessment, BookGraph, Hundredths, NodeId};
 
 /// Returns the bounds and estimates of all positions. Within a strongly connected component everything starts from 0,
 /// and rounds repeat until nothing changes.

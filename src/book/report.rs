@@ -1,6 +1,9 @@
 //! What a book says about itself: totals, a table by depth, and text of all positions.
 
-use crate::{Book, BookEnd, BookGame, BookGraph, Hundredths, NodeId, book_ends, drop_out_depth};
+use crate::drop_outs::{BookEnd, book_ends, drop_out_depth, least_cost};
+use crate::expand::Book;
+use crate::game::{BookGame, Hundredths};
+use crate::graph::{BookGraph, NodeId};
 use chart::{Frame, Picture};
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -157,7 +160,7 @@ pub fn diagram(graph: &BookGraph, root: NodeId, is_book: bool, omega: u64) -> St
         let color = if is_closed { "#bbb" } else { "#1f6f8b" };
         picture.circle(place(price.into(), depth.into()), radius, &format!("fill=\"{color}\""), "");
     }
-    let frontier = crate::least_cost(&ends, omega).plies();
+    let frontier = least_cost(&ends, omega).plies();
     if frontier.is_finite() {
         let slope = omega as f64 / 100.0;
         // Down to depth 0, or to the right edge.

@@ -30,7 +30,9 @@ pub use schema::SCHEMA;
 pub use state::BOOK_VERSION;
 pub(crate) use values::{StoredValue, stored};
 
-use crate::{Assessed, Assessment, AwariGame, BookGame, Hundredths};
+use crate::assess::Assessed;
+use crate::awari::AwariGame;
+use crate::game::{Assessment, BookGame, Hundredths};
 use connection::{open_for_writing, publish_empty, restrict};
 use disk::{Disk, Lock, RealDisk};
 use error::failed;

@@ -4,9 +4,10 @@
 //! seed, so that equal facts make equal books.
 
 use crate::conspiracy::{self, ConspiracyNumbers};
+use crate::game::Hundredths;
+use crate::graph::{BookGraph, NodeId};
 use crate::priorities::{self, DropOut, Priorities, Priority};
 use crate::proof;
-use crate::{BookGraph, Hundredths, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::fmt;

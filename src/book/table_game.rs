@@ -1,6 +1,6 @@
 //! Games read from a table: the graphs of examples, figures and random tests.
 
-use crate::{Assessment, BookGame, BookMove, Hundredths};
+use crate::game::{Assessment, BookGame, BookMove, Hundredths};
 
 /// A game given by the successors of each position. Keys are the numbers of positions.
 #[derive(Clone, Debug, Default)]

@@ -12,8 +12,8 @@
 
 use crate::components::components;
 use crate::fixpoint::{EquationSystem, Inconsistent};
-use crate::graph::DerivedValue;
-use crate::{BookGraph, Hundredths, NodeId};
+use crate::game::Hundredths;
+use crate::graph::{BookGraph, DerivedValue, NodeId};
 
 /// The kinds of values.
 #[derive(Clone, Copy, PartialEq, Eq)]

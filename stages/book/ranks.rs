@@ -4,9 +4,11 @@
 //! left, or does not answer for too long, loses its lease: the positions go to the other ranks. Results are
 //! entered in the order of the queue, so the number of ranks does not change the book.
 
-use super::{BookDatabases, KIND};
-use crate::distributed::message;
-use crate::distributed::{JobLeader, LeaseAnswer, LeaseResult, Leases, RankResult, StageOrder, StageTask, agree};
+use super::KIND;
+use super::databases::BookDatabases;
+use crate::distributed::{
+    JobLeader, LeaseAnswer, LeaseResult, Leases, RankResult, StageOrder, StageTask, agree, message,
+};
 use crate::files;
 use crate::team::FollowerRank;
 use book::{Assessed, AssessmentLimits, AssessorPool, AwariGame};

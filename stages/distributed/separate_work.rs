@@ -1,7 +1,7 @@
 //! Work that the ranks of a job do separately, without sending each other anything. A rank tells all others
 //! how its work ended, so that none goes on for long when another has failed.
 
-use super::RankResult;
+use super::agreement::RankResult;
 use messaging::{CommunicationError, Communicator};
 use pipeline::{StageError, StageResult as Result};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

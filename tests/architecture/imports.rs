@@ -40,6 +40,16 @@ impl Module {
         self.names.get(name).is_some_and(|meanings| meanings.iter().any(|one| matches!(one, Name::Alias(_))))
     }
 
+    fn has_module(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|meanings| meanings.iter().any(|one| matches!(one, Name::Module(_))))
+    }
+
+    fn written_paths(&self) -> BTreeSet<Vec<String>> {
+        let mut paths = WrittenPaths::default();
+        self.items.iter().for_each(|item| paths.visit_item(item));
+        paths.found
+    }
+
     /// Whether the module has nothing but modules and names of theirs.
     fn is_face(&self) -> bool {
         self.items.iter().all(|item| matches!(item, Item::Use(_)))
@@ -62,9 +72,7 @@ enum PathTarget<'a> {
 /// The cycles of imports below a root file such as `src/base/game/lib.rs`, as `a.rs -> b.rs -> a.rs` with the
 /// names behind each arrow.
 pub fn cycles(root: &Path) -> Vec<String> {
-    let mut tree = Tree::default();
-    tree.add_file(root.to_owned(), root.parent().expect("a file has a folder"), Vec::new(), 0);
-    let folder = root.parent().expect("a file has a folder");
+    let (tree, folder) = Tree::of(root);
     let imports = tree.imports();
     let mut printed = BTreeSet::new();
     for &(from, to) in imports.keys() {
@@ -84,6 +92,22 @@ pub fn cycles(root: &Path) -> Vec<String> {
         printed.insert(text);
     }
     printed.into_iter().collect()
+}
+
+/// The names that files below a root file import from it though another file declares them.
+pub fn through_root(root: &Path) -> BTreeSet<String> {
+    let (tree, _) = Tree::of(root);
+    let face = &tree.modules[0];
+    let mut found = BTreeSet::new();
+    for module in &tree.modules[1..] {
+        for path in module.written_paths() {
+            let handed_on = |name: &str| face.re_exports(name) && !face.has_module(name);
+            if matches!(&path[..], [first, name, ..] if first == "crate" && handed_on(name)) {
+                found.insert(format!("{} uses {}", tree.files[module.file].path.display(), path.join("::")));
+            }
+        }
+    }
+    found
 }
 
 /// The names that the first file of each pair imports from the second.
@@ -113,6 +137,14 @@ fn shortest(imports: &Imports<'_>, from: usize, to: usize) -> Option<Vec<usize>>
 }
 
 impl Tree {
+    /// The files below a root file, and its folder.
+    fn of(root: &Path) -> (Tree, &Path) {
+        let folder = root.parent().expect("a file has a folder");
+        let mut tree = Tree::default();
+        tree.add_file(root.to_owned(), folder, Vec::new(), 0);
+        (tree, folder)
+    }
+
     /// Adds a file whose modules are in `folder`. Returns its module.
     fn add_file(&mut self, path: PathBuf, folder: &Path, module_path: Vec<String>, parent: usize) -> usize {
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -175,9 +207,7 @@ impl Tree {
     fn imports(&self) -> Imports<'_> {
         let mut imports = Imports::new();
         for (id, module) in self.modules.iter().enumerate() {
-            let mut paths = WrittenPaths::default();
-            module.items.iter().for_each(|item| paths.visit_item(item));
-            for path in paths.found {
+            for path in module.written_paths() {
                 let is_glob = path.last().is_some_and(|last| last == "*");
                 let steps = if is_glob { &path[..path.len() - 1] } else { &path[..] };
                 for (length, name) in steps.iter().enumerate().skip(1) {

@@ -253,6 +253,15 @@ fn no_files_of_a_crate_form_an_import_cycle() {
     assert!(found.is_empty(), "cycles of imports:\n{found}");
 }
 
+/// The root of a crate is its face, and stands above all of its files. None of them goes through it to another.
+#[test]
+fn no_file_imports_through_the_root_of_its_crate() {
+    let folders = MAY_USE.iter().map(|(_, folder, _)| folder);
+    let found: Vec<String> =
+        folders.flat_map(|folder| root_files(folder)).flat_map(|root| imports::through_root(&root)).collect();
+    assert!(found.is_empty(), "import these from the module that declares them:\n{}", found.join("\n"));
+}
+
 /// Adds the names of the types that are declared among tokens.
 fn add_types(tokens: TokenStream, names: &mut Vec<String>) {
     let declares = |ident: &Ident| ["enum", "struct", "trait", "union"].iter().any(|word| ident == word);

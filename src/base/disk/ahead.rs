@@ -5,7 +5,9 @@
 //! thread carries it out itself: a read never waits for others, and none is lost where no thread can be started.
 //! Callers bound how many reads they start.
 
-use crate::{DiskError, InputFile, Usage, threads};
+use crate::error::DiskError;
+use crate::threads;
+use crate::usage::Usage;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,11 +88,13 @@ enum ReadState {
     Started(Arc<ReadJob>),
 }
 
+/// What fills a buffer from a file.
+type ReadFile = dyn Fn(&mut [u8]) -> Result<(), DiskError> + Send + Sync;
+
 /// A read, by a reader or by the thread that waits for it.
 struct ReadJob {
-    file: Arc<dyn InputFile>,
-    offset: u64,
     bytes: usize,
+    read: Box<ReadFile>,
     /// The account of the thread that started it, which a reader charges.
     usage: Option<Arc<Usage>>,
     progress: Mutex<JobProgress>,
@@ -112,15 +116,15 @@ impl PendingRead {
         PendingRead(ReadState::Complete(result.map(ReadBytes::from)))
     }
 
-    /// A read of `bytes` bytes of a file that the thread that waits for it carries out.
-    pub(crate) fn deferred(file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
-        PendingRead(ReadState::Started(Arc::new(ReadJob::new(file, offset, bytes, Vec::new().into()))))
+    /// A read of `bytes` bytes that the thread that waits for it carries out.
+    pub(crate) fn deferred(bytes: usize, read: Box<ReadFile>) -> PendingRead {
+        PendingRead(ReadState::Started(Arc::new(ReadJob::new(bytes, Vec::new().into(), read))))
     }
 
     /// Returns the bytes, after blocking until they are read.
     ///
     /// # Errors
-    /// Those of [`InputFile::read_at`].
+    /// Those of [`InputFile::read_at`](crate::InputFile::read_at).
     pub fn wait(mut self) -> Result<ReadBytes, DiskError> {
         match std::mem::replace(&mut self.0, ReadState::Complete(Ok(Vec::new().into()))) {
             ReadState::Complete(result) => result,
@@ -147,9 +151,9 @@ impl fmt::Debug for PendingRead {
 }
 
 impl ReadJob {
-    fn new(file: Arc<dyn InputFile>, offset: u64, bytes: usize, buffer: ReadBytes) -> ReadJob {
+    fn new(bytes: usize, buffer: ReadBytes, read: Box<ReadFile>) -> ReadJob {
         let progress = Mutex::new(JobProgress::Queued(buffer));
-        ReadJob { file, offset, bytes, usage: Usage::charged(), progress, finished: Condvar::new() }
+        ReadJob { bytes, read, usage: Usage::charged(), progress, finished: Condvar::new() }
     }
 
     /// Carries out the read unless another thread has begun it or nothing waits for it.
@@ -161,7 +165,7 @@ impl ReadJob {
         drop(progress);
         let mut running = RunningJob { job: self, result: None };
         buffer.bytes.resize(self.bytes, 0);
-        let read = self.file.read_at(self.offset, &mut buffer.bytes).map(|()| buffer);
+        let read = (self.read)(&mut buffer.bytes).map(|()| buffer);
         running.result = Some(read);
     }
 
@@ -208,14 +212,14 @@ pub(crate) struct ReaderThreads {
 }
 
 impl ReaderThreads {
-    /// Starts to read `bytes` bytes of a file. The first call decides the number of readers.
-    pub(crate) fn start(&self, readers: usize, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
+    /// Starts to read `bytes` bytes. The first call decides the number of readers.
+    pub(crate) fn start(&self, readers: usize, bytes: usize, read: Box<ReadFile>) -> PendingRead {
         let jobs = self.jobs.get_or_init(|| {
             self.spare.bytes_max.store(readers * SPARE_BYTES_A_READER, Ordering::Relaxed);
             start_readers(readers)
         });
         let buffer = ReadBytes { bytes: self.spare.take(bytes), spare: Some(Arc::clone(&self.spare)) };
-        let job = Arc::new(ReadJob::new(file, offset, bytes, buffer));
+        let job = Arc::new(ReadJob::new(bytes, buffer, read));
         // Without readers the job stays queued until it is waited for.
         let _ = jobs.send(Arc::clone(&job));
         PendingRead(ReadState::Started(job))
@@ -252,30 +256,25 @@ mod tests {
 
     const READERS: usize = 4;
 
-    /// A file whose bytes are the low bytes of their offsets. Each read of it first passes the barrier.
-    struct Slow(Arc<Barrier>);
-
-    impl InputFile for Slow {
-        fn bytes(&self) -> u64 {
-            1 << 20
-        }
-
-        fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DiskError> {
-            self.0.wait();
+    /// A read at `offset` of a file whose bytes are the low bytes of their offsets. It first passes the barrier.
+    fn slow(barrier: &Arc<Barrier>, offset: u64) -> Box<ReadFile> {
+        let barrier = Arc::clone(barrier);
+        Box::new(move |into| {
+            barrier.wait();
             into.iter_mut().zip(offset..).for_each(|(byte, at)| *byte = at as u8);
             Ok(())
-        }
+        })
     }
 
     #[test]
     fn reads_run_beside_their_caller() {
-        // All readers and this thread meet in the file.
-        let file: Arc<dyn InputFile> = Arc::new(Slow(Arc::new(Barrier::new(READERS + 1))));
+        // All readers and this thread meet at the barrier.
+        let barrier = Arc::new(Barrier::new(READERS + 1));
         let readers = ReaderThreads::default();
         let reads: Vec<_> =
-            (0..READERS as u64).map(|at| readers.start(READERS, Arc::clone(&file), at * 100, 50)).collect();
+            (0..READERS as u64).map(|at| readers.start(READERS, 50, slow(&barrier, at * 100))).collect();
         let mut here = [0; 10];
-        file.read_at(7, &mut here).unwrap();
+        slow(&barrier, 7)(&mut here).unwrap();
         assert_eq!(here[..3], [7, 8, 9]);
         for (at, read) in reads.into_iter().enumerate() {
             let expected: Vec<u8> = (at * 100..at * 100 + 50).map(|at| at as u8).collect();
@@ -287,7 +286,7 @@ mod tests {
     fn without_readers_the_caller_reads() {
         let readers = ReaderThreads::default();
         readers.jobs.set(mpsc::channel().0).unwrap();
-        let read = readers.start(READERS, Arc::new(Slow(Arc::new(Barrier::new(1)))), 5, 3);
+        let read = readers.start(READERS, 3, slow(&Arc::new(Barrier::new(1)), 5));
         assert_eq!(*read.wait().unwrap(), [5, 6, 7]);
     }
 
@@ -297,7 +296,7 @@ mod tests {
         let readers = ReaderThreads::default();
         readers.jobs.set(jobs).unwrap();
         // A read would block forever.
-        drop(readers.start(READERS, Arc::new(Slow(Arc::new(Barrier::new(2)))), 0, 1));
+        drop(readers.start(READERS, 1, slow(&Arc::new(Barrier::new(2)), 0)));
         drop(readers);
         let queue = Mutex::new(queue);
         next_job(&queue).unwrap().run();

@@ -3,7 +3,12 @@
 //! A layer between a caller and a disk (a fence, a meter, a fault injector) implements [`DiskGuard`], which has one
 //! method; [`GuardedDisk`] forwards everything else.
 
-use crate::{Clock, Disk, DiskError, InputFile, Lock, Mapping, OutputFile, ScratchFile, Traffic};
+use crate::clock::Clock;
+use crate::disk::{Disk, InputFile, OutputFile, ScratchFile};
+use crate::error::DiskError;
+use crate::lock::Lock;
+use crate::map::Mapping;
+use crate::traffic::Traffic;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -5,10 +5,10 @@
 //! bytes. So a process writes the whole blocks of its region and returns the bytes at its ends as *edges*; the
 //! publishing process writes these.
 
+use crate::disk::{Disk, ScratchFile};
 use crate::error::DiskError;
+use crate::file_names::temporary_of_many;
 use crate::real::direct::BLOCK_BYTES_MAX;
-use crate::staged::temporary_of_many;
-use crate::{Disk, ScratchFile};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 

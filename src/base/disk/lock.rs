@@ -5,9 +5,9 @@
 
 use crate::clock;
 use crate::error::{DiskError, Operation};
-use crate::real::folder::Folder;
-use crate::real::open::{ReadableKind, open_to_read};
-use crate::staged::kept_names;
+use crate::file_names::kept_names;
+use crate::folder::Folder;
+use crate::open::{ReadableKind, open_to_read};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fmt;

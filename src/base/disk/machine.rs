@@ -1,13 +1,14 @@
 //! Facts and measurements of the machine and its disks, for diagnosing slow or refused runs.
 
 use crate::clock::{self, kibibytes};
+use crate::disk::{InputFile, OutputFile};
 use crate::error::{DiskError, Operation};
+use crate::folder::nameless;
+use crate::io::Io;
 use crate::lock::LockedFile;
-use crate::real::direct;
 use crate::real::file::RealFile;
-use crate::real::folder::nameless;
 use crate::real::output::RealOutput;
-use crate::{InputFile, Io, OutputFile, RealDisk};
+use crate::real::{RealDisk, direct};
 use rustix::process::{Resource, getrlimit, setpriority_process};
 use std::fs::{self, File};
 use std::io;

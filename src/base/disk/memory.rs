@@ -22,12 +22,16 @@ mod tests;
 
 pub use faults::{Fault, InjectedFault, OperationSet, PlannedFault};
 
+use crate::clock::{Clock, SystemClock};
+use crate::disk::{Disk, InputFile, OutputFile, ScratchFile};
 use crate::error::{DiskError, Operation, too_short};
-use crate::lock::{has_note, is_lock_note};
+use crate::file_names::kept_names;
+use crate::folder::parent;
+use crate::lock::{Lock, has_note, is_lock_note};
+use crate::map::Mapping;
 use crate::meter::TrafficMeter;
-use crate::real::folder::parent;
-use crate::staged::{kept_names, probe};
-use crate::{Clock, Disk, InputFile, Lock, Mapping, OutputFile, ScratchFile, SystemClock, Traffic};
+use crate::staged::probe;
+use crate::traffic::Traffic;
 use contents::FileContents;
 use faults::{FaultPlan, OperationOutcome, RandomBits};
 use open::{MemoryFile, MemoryOutput};

@@ -1,7 +1,7 @@
 //! Bytes that are kept until their place in a file is known.
 
+use crate::disk::{Disk, ScratchFile};
 use crate::error::DiskError;
-use crate::{Disk, ScratchFile};
 use std::path::PathBuf;
 
 /// Bytes in memory before they are written to a segment.

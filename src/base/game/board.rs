@@ -3,8 +3,8 @@
 //! The mover owns pits 0..6 (A..F, left to right from the mover's seat), the opponent pits 6..12 (a..f). After a move
 //! the board is turned, so a `Board` is always seen from the player to move.
 
-use crate::rules::SowEffect;
-use crate::{HALF_PITS, Half, RepetitionRule, RestOwner, Rules, Score, Slam};
+use crate::half::{HALF_PITS, Half};
+use crate::rules::{RepetitionRule, RestOwner, Rules, Score, Slam, SowEffect};
 use std::fmt;
 use thiserror::Error;
 

@@ -13,7 +13,7 @@
 //! halves preserves it. Sowing adds stones to the first pits first, so halves that first differ in a late pit stay
 //! adjacent.
 
-use crate::binomial;
+use crate::binomial::binomial;
 
 /// Pits on a side.
 pub const HALF_PITS: usize = 6;

@@ -7,7 +7,11 @@
 //! index of all stones of the game (48) then has one more position, the opening, after all slabs. The methods
 //! of the engines solve the slabs; the score of the opening, which no move leads to, follows from them.
 
-use crate::{Board, Half, Halves, Opening, Rules, STONES_MAX, Score, binomial};
+use crate::binomial::binomial;
+use crate::board::Board;
+use crate::half::{Half, Halves, STONES_MAX};
+use crate::opening::Opening;
+use crate::rules::{Rules, Score};
 use std::fmt;
 use std::str::FromStr;
 

@@ -24,7 +24,4 @@ pub use board::{Board, Illegal, LegalMoves, Pit, Played};
 pub use half::{HALF_PITS, Half, Halves, STONES_MAX};
 pub use index::{Index, Orientation, PositionSet, Slab};
 pub use opening::Opening;
-pub use rules::{RepetitionRule, RestOwner, Rules, Slam};
-
-/// A score: the stones on the board that the player to move will capture, minus those that the opponent will.
-pub type Score = i8;
+pub use rules::{RepetitionRule, RestOwner, Rules, Score, Slam};

@@ -13,7 +13,8 @@
 //! so with N to move the halves are exchanged. Stores are no part of a database, but are kept, so that text survives a
 //! round trip. A move is named by its pit: `A` to `F` for the mover or South, `a` to `f` for North.
 
-use crate::{Board, HALF_PITS, Pit, STONES_MAX};
+use crate::board::{Board, Pit};
+use crate::half::{HALF_PITS, STONES_MAX};
 use std::{fmt, str::FromStr};
 use thiserror::Error;
 

@@ -1,6 +1,7 @@
 //! The opening position.
 
-use crate::{Board, STONES_MAX};
+use crate::board::Board;
+use crate::half::STONES_MAX;
 use std::fmt;
 
 /// Pits of the board.

@@ -4,8 +4,9 @@
 //! capture is irreversible, so only positions since the last one can be
 //! repeated.)
 
+use crate::board::{Board, Illegal, Pit, Played};
 use crate::notation::{MoveText, PositionText, Seats, Side};
-use crate::{Board, Illegal, Pit, Played, Rules, Score};
+use crate::rules::{Rules, Score};
 use std::cmp::Ordering;
 use std::{fmt, iter};
 

@@ -26,7 +26,7 @@
 //! Functions whose names end in `_by` take the rules; the others are of awari. Positions are [`Pits`], the mover's six
 //! first.
 
-use crate::{RepetitionRule, RestOwner, Rules, Slam};
+use crate::rules::{RepetitionRule, RestOwner, Rules, Slam};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 

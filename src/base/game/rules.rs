@@ -4,9 +4,12 @@
 //!
 //! The parameters are those by which collections of mancala rules tell games of this family apart.
 
-use crate::{HALF_PITS, Half, Score};
+use crate::half::{HALF_PITS, Half};
 use std::fmt;
 use std::ops::Range;
+
+/// A score: the stones on the board that the player to move will capture, minus those that the opponent will.
+pub type Score = i8;
 
 /// The parameters of sowing games of this family, and the identity of a database.
 ///

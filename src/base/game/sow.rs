@@ -6,8 +6,9 @@
 //! a monotone injection. Only captures depend on the column; [`SowMap`] lists them for a class of moves and a number of
 //! opponent's stones. No other module evaluates [`Rules`] for the kernels.
 
-use crate::rules::SowEffect;
-use crate::{HALF_PITS, Half, Halves, PositionSet, Rules, STONES_MAX};
+use crate::half::{HALF_PITS, Half, Halves, STONES_MAX};
+use crate::index::PositionSet;
+use crate::rules::{Rules, SowEffect};
 
 /// A class of moves with the same effect on the opponent's pits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -13,9 +13,10 @@
 //!
 //! Written numbers of stones and captures are compared with the board, so that a mistake is found where it was made.
 
+use crate::board::Illegal;
 use crate::notation::{MoveText, NotationError, PositionText, Side};
 use crate::play::{Game, GameTurn};
-use crate::{Illegal, Rules};
+use crate::rules::Rules;
 use std::fmt::Write;
 use thiserror::Error;
 

@@ -1,8 +1,8 @@
 //! The communicator of a machine alone.
 
-use crate::communicator::assert_other;
+use crate::communicator::{Communicator, assert_other};
 use crate::error::Result;
-use crate::{Communicator, MessageTraffic};
+use crate::traffic::MessageTraffic;
 
 /// The communicator of a job of one rank: collective calls return at once, and nothing is sent.
 #[derive(Clone, Copy, Debug, Default)]

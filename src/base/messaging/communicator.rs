@@ -2,8 +2,8 @@
 
 mod collective;
 
-use crate::error::Result;
-use crate::{CommunicationError, MessageTraffic};
+use crate::error::{CommunicationError, Result};
+use crate::traffic::MessageTraffic;
 
 /// Most bytes of a message: MPI counts them in a C `int`.
 pub const MESSAGE_BYTES_MAX: usize = i32::MAX as usize;

@@ -1,8 +1,9 @@
 //! In-process communicator: the ranks of a job are threads of one process.
 
-use crate::communicator::{assert_other, check_size};
-use crate::error::Result;
-use crate::{CommunicationError, Communicator, MessageTraffic, NetworkFaults};
+use crate::communicator::{Communicator, assert_other, check_size};
+use crate::error::{CommunicationError, Result};
+use crate::faults::NetworkFaults;
+use crate::traffic::MessageTraffic;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;

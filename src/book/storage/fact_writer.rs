@@ -3,7 +3,9 @@
 use super::key_of;
 use super::rows::{EXPANSION, POSITION, ROOT, RowWriter, impossible};
 use super::state::BookState;
-use crate::{Assessed, Assessment, AwariGame};
+use crate::assess::Assessed;
+use crate::awari::AwariGame;
+use crate::game::Assessment;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use std::collections::HashMap;

@@ -1,8 +1,14 @@
 //! Reading the facts of a book.
 
+use super::error::BookError;
 use super::rows::{CheckedRows, EXPANSION, ROOT, impossible};
-use super::{BookError, BookFile, failed, key_of};
-use crate::{Assessment, AwariGame, Book, BookGame, BookSides, DropOut, NodeId, Strategy};
+use super::{BookFile, failed, key_of};
+use crate::awari::AwariGame;
+use crate::expand::Book;
+use crate::game::{Assessment, BookGame};
+use crate::graph::NodeId;
+use crate::priorities::DropOut;
+use crate::strategy::{BookSides, Strategy};
 use std::collections::{HashMap, VecDeque};
 
 /// Leaves that wait for their expansion, each with the number of expansions before it was chosen.

@@ -15,7 +15,7 @@
 //! checksum of everything before) and a page. Frames count up to the last commit before the first invalid
 //! one, as for SQLite.
 
-use super::BookError;
+use super::error::BookError;
 use disk::{Disk, DiskError, InputFile};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

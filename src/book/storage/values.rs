@@ -8,9 +8,13 @@
 //! next row in the order of positions, which after the last row is the first. So a row of other facts is
 //! noticed, and two neighbours prove that the file has no position between them.
 
+use super::error::BookError;
 use super::rows::{RowChecksums, impossible};
-use super::{BookError, BookFile, failed, position_of};
-use crate::{Assessment, AwariGame, Book, BookGame, NodeId};
+use super::{BookFile, failed, position_of};
+use crate::awari::AwariGame;
+use crate::expand::Book;
+use crate::game::{Assessment, BookGame};
+use crate::graph::NodeId;
 use game::Board;
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Row, params};

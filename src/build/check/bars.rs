@@ -4,7 +4,8 @@
 //! repeats and the remaining stones are shared out, so the number of scores of a bar is even. Only the bar of
 //! 0 and the outermost ones may have an odd number.
 
-use crate::{ScoreShares, Statistics};
+use crate::histogram::ScoreShares;
+use crate::statistics::Statistics;
 use game::quantity::plural;
 use game::{STONES_MAX, Score};
 use std::fmt::Write;

@@ -26,8 +26,8 @@
 //! a look at the scores.
 
 use crate::databases::{AnyScores, Database, Databases, ScoreSource};
-use crate::error::Result;
-use crate::{CheckError, Histogram};
+use crate::error::{CheckError, Result};
+use crate::histogram::Histogram;
 use game::{Board, Score};
 use rayon::prelude::*;
 use std::collections::TryReserveError;

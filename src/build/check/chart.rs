@@ -4,8 +4,9 @@
 //! stack of the databases: those with few stones are light and at the bottom, those with many are dark. The SVG is
 //! self-contained.
 
+use crate::histogram::{Histogram, ScoreShares};
 use crate::report::{self, total};
-use crate::{Histogram, ScoreShares, Statistics};
+use crate::statistics::Statistics;
 use chart::{Frame, Picture, round_step};
 use game::quantity::plural;
 

@@ -3,8 +3,7 @@
 //! A check reads single scores and runs of consecutive scores, both in canonical order (slabs ascending,
 //! `OpponentMajor`, row by row). Files ([`CachedScores`]) and vectors, which tests use, are sources of scores.
 
-use crate::CheckError;
-use crate::error::Result;
+use crate::error::{CheckError, Result};
 use game::{Board, Index, Orientation, PositionSet, Rules, Score};
 use std::path::Path;
 use std::sync::Arc;

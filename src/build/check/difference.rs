@@ -1,8 +1,7 @@
 //! The positions at which two databases differ, for a message after their content digests differed.
 
-use crate::CheckError;
 use crate::databases::{AnyScores, Database, ScoreSource};
-use crate::error::Result;
+use crate::error::{CheckError, Result};
 use crate::verify::MISTAKES_NAMED_MAX;
 use crate::wrong_score::WrongScore;
 use rayon::prelude::*;

@@ -1,6 +1,6 @@
 //! Errors of checks.
 
-use crate::WrongScore;
+use crate::wrong_score::WrongScore;
 use game::notation::PositionText;
 use game::quantity::plural;
 use game::{Board, PositionSet, Score};

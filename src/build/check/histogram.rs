@@ -1,8 +1,7 @@
 //! Histograms of scores.
 
-use crate::CheckError;
 use crate::databases::{AnyScores, Database, ScoreSource};
-use crate::error::Result;
+use crate::error::{CheckError, Result};
 use game::Score;
 use rayon::prelude::*;
 

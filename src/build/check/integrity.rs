@@ -3,8 +3,7 @@
 //! Header and block index are checked when a file is opened. This check reads all blocks in parallel, and
 //! finds all damage.
 
-use crate::CheckError;
-use crate::error::Result;
+use crate::error::{CheckError, Result};
 use store::{Scores, StoreError};
 
 /// The largest number of damaged blocks that an error describes.

@@ -1,8 +1,7 @@
 //! The two bounds of positions, compared with each other.
 
-use crate::CheckError;
 use crate::databases::{AnyScores, Databases, ScoreSource};
-use crate::error::Result;
+use crate::error::{CheckError, Result};
 use game::Score;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

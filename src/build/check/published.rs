@@ -3,7 +3,7 @@
 //! The table of Lincke's thesis (2002) for 0 to 34 stones counts all positions, so it does not apply to `reachable`
 //! databases. A test checks that its rows add up to C(n + 11, 11).
 
-use crate::Histogram;
+use crate::histogram::Histogram;
 use game::{PositionSet, Rules, Score};
 use std::sync::LazyLock;
 

@@ -4,7 +4,8 @@
 //! of databases of pairs, whose lower bounds are counted. The JSON is a list of the objects that
 //! [`Statistics::json`] writes. Both end with a line feed.
 
-use crate::{CaptureStatistics, Histogram, ScoreShares, Statistics};
+use crate::histogram::{Histogram, ScoreShares};
+use crate::statistics::{CaptureStatistics, Statistics};
 use game::quantity::grouped;
 use std::fmt::Write;
 

@@ -1,7 +1,6 @@
 //! Databases for tests, from the slow reference solver.
 
-use crate::Databases;
-use crate::databases::ORIENTATION;
+use crate::databases::{Databases, ORIENTATION};
 use game::reference::{self, ReferenceScores};
 use game::{Index, PositionSet, Rules, Score};
 use std::sync::LazyLock;

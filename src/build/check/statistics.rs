@@ -20,10 +20,11 @@
 //! best move captures. Shares and mean follow from the other fields.
 
 use crate::databases::{AnyScores, Database, Databases, ScoreSource};
-use crate::error::Result;
+use crate::error::{CheckError, Result};
+use crate::extent::Extent;
+use crate::histogram::{Histogram, ScoreShares};
 use crate::pairs::{PairStatistics, pairs_of};
 use crate::walk::{VisitedPosition, WalkTally, walk_of};
-use crate::{CheckError, Extent, Histogram, ScoreShares};
 use game::quantity::plural;
 use game::{STONES_MAX, Score};
 use serde::{Deserialize, Serialize};

@@ -8,10 +8,11 @@
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
-use crate::error::Result;
+use crate::error::{CheckError, Result};
+use crate::extent::Sample;
+use crate::histogram::Histogram;
 use crate::verify::{PortionFindings, RuleCheckTally, Verified};
 use crate::walk::{DatabasePortion, VisitedPosition, Walk, WalkTally, WalkTile, merged, sample_tiles};
-use crate::{CheckError, Histogram, Sample};
 use game::Score;
 use rayon::prelude::*;
 use std::ops::ControlFlow;

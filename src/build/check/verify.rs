@@ -10,11 +10,13 @@
 //! solution add up to more.
 
 use crate::databases::{AnyScores, Database, Databases, ScoreSource};
-use crate::error::Result;
+use crate::error::{CheckError, Result};
+use crate::extent::Extent;
+use crate::histogram::Histogram;
 use crate::pairs::pairs_of;
+use crate::statistics::CaptureStatistics;
 use crate::walk::{DatabasePortion, VisitedPosition, WalkTally, walk_of, walk_portion};
 use crate::wrong_score::WrongScore;
-use crate::{CaptureStatistics, CheckError, Extent, Histogram};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 

@@ -13,8 +13,8 @@
 
 use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
-use crate::error::Result;
-use crate::{CheckError, Extent, Sample};
+use crate::error::{CheckError, Result};
+use crate::extent::{Extent, Sample};
 use game::{Board, Half, Rules, Score, Slab};
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};

@@ -1,6 +1,6 @@
 //! A resumable pipeline of stages: manifest, plan, journal and runs.
 //!
-//! Stages with declared inputs, outputs and costs form a [`Graph`]. The [`plan`](plan::plan) is a pure
+//! Stages with declared inputs, outputs and costs form a [`Graph`]. The [`plan`](planning::plan) is a pure
 //! function of the graph, the [journal](journal::Journal) and the files on disk. The [`Orchestrator`] runs
 //! the plan, one stage or several at a time, so that a kill at any moment costs at most the current ones.
 //!
@@ -45,10 +45,12 @@ mod observer;
 pub mod orchestrator;
 mod path_text;
 pub mod plan;
+pub mod planning;
 pub mod preflight;
 pub mod progress;
 mod report;
 mod schedule;
+mod snapshots;
 mod stage;
 pub mod status;
 mod stop_signal;
@@ -61,7 +63,7 @@ mod work;
 
 pub use artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 pub use budget::Budget;
-pub use directory::{Directory, Heartbeat, Snapshots, Space, StageHeartbeat, StopRequest};
+pub use directory::{Directory, Heartbeat, Space, StageHeartbeat, StopRequest};
 pub use error::{PipelineError, Result};
 pub use exit::Exit;
 pub use graph::{Graph, GraphError};
@@ -73,6 +75,7 @@ pub use plan::{Keep, Plan, PlanOptions, Reason, StageCounts, Standing};
 pub use progress::{ProgressReading, StageProgress};
 pub use report::{Counter, StageError, StageReport, StageResult};
 pub use schedule::SchedulePrediction;
+pub use snapshots::Snapshots;
 pub use stage::{Cost, StageName, StageSpec};
 pub use stop_signal::StopSignal;
 pub use turns::Turns;

@@ -2,7 +2,6 @@
 
 use crate::artifact::ArtifactName;
 use crate::journal::{Measured, RunEnd};
-use crate::path_text;
 use crate::plan::{Reason, StageCounts};
 use crate::progress::ProgressReading;
 use crate::stage::{Cost, StageName};
@@ -37,7 +36,7 @@ pub enum Event {
     /// The run starts: the directory is locked, and the plan is made.
     RunStarted {
         /// The run directory, or the scratch directory of a single-stage run.
-        #[serde(serialize_with = "path_text::one")]
+        #[serde(serialize_with = "crate::path_text::one")]
         directory: PathBuf,
         /// The number of this run in its directory, from 1.
         run: u64,

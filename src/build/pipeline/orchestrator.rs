@@ -28,7 +28,8 @@ use crate::directory::{Directory, Inspections, Space, holds_artifacts, journal_p
 use crate::error::{PipelineError, Result, unusable};
 use crate::journal::{Contents, JournalState};
 use crate::observer::{Observer, SilentObserver};
-use crate::plan::{Keep, Plan, PlanOptions, PlanPrediction, evaluate, plan_of};
+use crate::plan::{Keep, Plan, PlanOptions, PlanPrediction};
+use crate::planning::{evaluate, plan_of};
 use crate::preflight::Resources;
 use crate::schedule::{self, Limits, Reservation, SchedulePrediction};
 use crate::turns::Turns;
@@ -158,7 +159,7 @@ impl<'a> Orchestrator<'a> {
     /// Makes the plan that [`run`](Self::run) would start with. Writes nothing and takes no lock.
     ///
     /// # Errors
-    /// As [`crate::plan::plan`], or if the journal cannot be read.
+    /// As [`crate::planning::plan`], or if the journal cannot be read.
     pub fn plan(&self) -> Result<Plan> {
         let journal = Contents::read(self.disk, &journal_path(&self.directory))?;
         let state = JournalState::replay(&journal.entries);

@@ -8,8 +8,8 @@ use crate::directory::{Heartbeat, Inspections, inspect_artifact, journal_path, l
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::journal::{Contents, JournalState, Measured, RunEnd, RunHistory, StageEnd, StageHistory};
-use crate::path_text;
-use crate::plan::{Keep, Plan, PlanOptions, Reason, SettledReason, StageCounts, plan};
+use crate::plan::{Keep, Plan, PlanOptions, Reason, SettledReason, StageCounts};
+use crate::planning::plan;
 use crate::stage::StageName;
 use crate::work::Work;
 use disk::{Digest, Disk};
@@ -22,7 +22,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     /// The directory.
-    #[serde(serialize_with = "path_text::one")]
+    #[serde(serialize_with = "crate::path_text::one")]
     pub directory: PathBuf,
     /// The latest run, if there is one.
     pub run: Option<RunStatus>,

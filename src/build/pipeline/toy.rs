@@ -3,8 +3,8 @@
 //! Per n: `capture:n` digests the smaller databases, `solve:n` (or another method's name) makes the
 //! database, `verify:n` recomputes it, `stats:n` reports on it.
 
-use crate::Directory;
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
+use crate::directory::Directory;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::journal::Record;

@@ -2,10 +2,10 @@
 
 use crate::artifact::{ArtifactName, ArtifactSpec, Inspection};
 use crate::budget::Budget;
-use crate::directory::Snapshots;
 use crate::graph::Graph;
 use crate::progress::StageProgress;
 use crate::report::{StageError, StageReport};
+use crate::snapshots::Snapshots;
 use crate::stage::StageSpec;
 use crate::stop_signal::StopSignal;
 use disk::{Disk, DiskError, Stopwatch};

@@ -3,7 +3,7 @@
 //! A stage `book:K` ends when the book has K positions. K is a *milestone*: 1,000, 2,000, 5,000, 10,000 and so on, and
 //! the number of the manifest. So the stages of a book stay when the manifest asks for a larger one.
 
-use crate::Hardware;
+use crate::hardware::Hardware;
 use book::{AssessmentLimits, BookSettings, BookSides, DropOut, Strategy};
 use game::Board;
 use game::notation::PositionText;

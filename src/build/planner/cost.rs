@@ -12,8 +12,11 @@
 
 use crate::codec::CodecRates;
 use crate::file_size::{captures_bits, expected_bits, seeds_bytes};
-use crate::ramp::Saturation;
-use crate::{CaptureMemory, Intermediates, Load, OneStage, Ramp, Rates, Settings, StageClass, StageMemory, Verify};
+use crate::load::Load;
+use crate::memory::{CaptureMemory, StageMemory};
+use crate::method::{OneStage, StageClass};
+use crate::ramp::{Ramp, Rates, Saturation};
+use crate::settings::{Intermediates, Settings, Verify};
 use check::{Extent, Sample};
 
 /// Seconds of the smallest stage: syncing files and directories.

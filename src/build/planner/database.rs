@@ -1,11 +1,13 @@
 //! Plans of databases: method, memory layout and predicted cost of each.
 
-use crate::cost::STAGE_SECONDS;
+use crate::cost::{CostModel, STAGE_SECONDS};
 use crate::file_size::{
     bound_bytes, bound_snapshot_bytes, captures_bytes, database_bytes, file_bytes_max, planes_bytes, seeds_bytes,
 };
-use crate::memory::KEPT_SHARES_MAX;
-use crate::{ByMethod, CaptureMemory, CostModel, Load, Method, Settings, StageClass, StageMemory, Verify};
+use crate::load::Load;
+use crate::memory::{CaptureMemory, KEPT_SHARES_MAX, StageMemory};
+use crate::method::{ByMethod, Method, StageClass};
+use crate::settings::{Settings, Verify};
 use pipeline::Cost;
 use std::time::Duration;
 use store::Codec;

@@ -2,7 +2,7 @@
 
 use crate::codec::CodecRates;
 use crate::ramp::Saturation;
-use crate::{Intermediates, Settings};
+use crate::settings::{Intermediates, Settings};
 use store::Codec;
 
 /// Bits a position of compressed captures.

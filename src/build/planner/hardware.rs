@@ -3,7 +3,7 @@
 //! The constants of the cost model were measured on the *reference*: a core of a 2023 server (AMD Zen 4, AVX-512, 1 MiB
 //! of second-level cache, shared with others) and its network drive. Speeds of other cores are relative to it.
 
-use crate::Load;
+use crate::load::Load;
 use disk::clock;
 use pipeline::manifest::{Manifest, ManifestKey, Schema, Value, ValueType};
 

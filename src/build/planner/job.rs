@@ -6,13 +6,16 @@
 //! follow from what the stages do: see [`StageTraffic`]. How rows are shared, and with them the memory of the
 //! fullest rank, is computed by the code of the solvers; nothing is allocated.
 
-use crate::cost::{MISS_NANOSECONDS, STAGE_SECONDS};
+use crate::cost::{CostModel, MISS_NANOSECONDS, STAGE_SECONDS};
+use crate::database::{BuildPlan, DatabasePlan};
+use crate::hardware::Hardware;
+use crate::load::Load;
 use crate::memory::rank_bytes;
+use crate::method::{ByMethod, Method, StageClass};
+use crate::settings::{Settings, Verify};
 use crate::sharing::{RankModel, Sharing};
 use crate::stage_traffic::StageTraffic;
-use crate::{
-    BuildPlan, ByMethod, CostModel, DatabasePlan, Hardware, Load, Method, Settings, StageClass, SweepJob, Verify,
-};
+use crate::sweep_job::SweepJob;
 use solvers::Tables;
 use solvers::bounds::ranks::{PlaneShare, plane_shares};
 

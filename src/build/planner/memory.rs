@@ -4,7 +4,8 @@
 //! [`StageMemory`]. Sizes are upper bounds, so that a plan that fits runs within the budget.
 
 use crate::file_size::file_bytes_max;
-use crate::{Method, PlanesInMemory, Settings, StageClass};
+use crate::method::{Method, PlanesInMemory, StageClass};
+use crate::settings::Settings;
 use game::Orientation;
 use solvers::bounds::ranks::{PlaneShare, keepers_bytes};
 use solvers::bounds::{PlaneLayout, PlaneSlab};

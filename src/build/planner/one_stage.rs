@@ -1,7 +1,9 @@
 //! What plans need to know of the methods that make the scores of a database in one stage.
 
+use crate::method::OneStage;
+use crate::ramp::{Ramp, Rates};
+use crate::settings::Settings;
 use crate::sharing::{RankModel, Sharing};
-use crate::{OneStage, Ramp, Rates, Settings};
 use store::Codec;
 
 /// What plans need to know of a method that makes the scores in one stage.

@@ -1,7 +1,8 @@
 //! Keys of a manifest, and their typed values.
 
 use crate::book::{self, BookRequest};
-use crate::{Hardware, Method};
+use crate::hardware::Hardware;
+use crate::method::Method;
 use game::{Opening, PositionSet, Rules};
 use pipeline::Keep;
 use pipeline::manifest::{ByRange, Manifest, ManifestKey, Schema, Value, ValueType};

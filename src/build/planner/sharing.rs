@@ -1,6 +1,6 @@
 //! How ranks share the work of a class of stages.
 
-use crate::StageClass;
+use crate::method::StageClass;
 
 /// What several ranks compute and exchange while they solve a database in one stage.
 #[derive(Clone, Copy)]

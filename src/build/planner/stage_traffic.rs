@@ -4,10 +4,14 @@
 //! directory, or gets from other ranks. Compressed parts are kept in the rank's own directory until their
 //! places in the file are known.
 
+use crate::database::DatabasePlan;
 use crate::file_size::{captures_bytes, database_bytes, packed_bits, planes_bytes, seeds_bytes};
+use crate::load::Load;
 use crate::memory::BLOCK_POSITIONS;
+use crate::method::StageClass;
+use crate::ramp::Ramp;
+use crate::settings::Settings;
 use crate::sharing::RankModel;
-use crate::{DatabasePlan, Load, Ramp, Settings, StageClass};
 use store::Codec;
 
 /// Bytes sent while bounds are solved: for each position and each rank that keeps its row besides one.

@@ -6,8 +6,12 @@
 //! constants were measured in jobs of 16 and 18 stones on 1 to 8 ranks that were threads; `cargo bench -p bench --bench
 //! cost_model` compares them with larger jobs.
 
+use crate::cost::CostModel;
+use crate::hardware::Hardware;
+use crate::load::Load;
 use crate::memory::fixed_bytes;
-use crate::{CostModel, Hardware, Load, OneStage, Settings, StageClass};
+use crate::method::{OneStage, StageClass};
+use crate::settings::Settings;
 use solvers::Tables;
 use solvers::sweep::ranks::{MemoryLayout, SLACK, memory_layouts, phases};
 

@@ -1,6 +1,7 @@
 //! One database: the scores, or the bounds, of all positions with some number of stones.
 
-use crate::{Error, Position};
+use crate::error::Error;
+use crate::position::Position;
 use game::{Index, Orientation, Rules};
 use std::ops::Range;
 use store::{CachedScores, MappedScores};

@@ -1,8 +1,9 @@
 //! The databases of a directory.
 
-use crate::position::pit_letter;
-use crate::storage::{StoredInput, unreadable};
-use crate::{Database, Error, Position, Storage};
+use crate::database::Database;
+use crate::error::Error;
+use crate::position::{Position, pit_letter};
+use crate::storage::{Storage, StoredInput, unreadable};
 use disk::{Disk, RealDisk};
 use game::{PositionSet, Rules};
 use oracle::{Answer, AnswerSource, Bounds, Library, Oracle, ValuedMove};

@@ -1,9 +1,11 @@
 //! The engine: what a search finds out about a position, beyond the databases or without any.
 
-use crate::position::pit_letter;
-use crate::{Bounds, Databases, Error, Position};
+use crate::databases::Databases;
+use crate::error::Error;
+use crate::position::{Position, pit_letter};
 use disk::{Disk, RealDisk};
 use game::{Board, Rules};
+use oracle::Bounds;
 use oracle::OracleError;
 use search::{Evaluation, MoveEstimate, NoScores, SearchReport, SearchRequest, Searcher};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Positions.
 
-use crate::Error;
+use crate::error::Error;
 use game::notation::PositionText;
 use game::{Board, Illegal, Pit, Played, Rules, STONES_MAX};
 use std::fmt;

@@ -5,7 +5,8 @@
 //! [`store::Archive`]), in some 2 bits a position. Writing and reading it takes the smaller databases, so archives are
 //! restored from the smallest up.
 
-use crate::{ExchangeError, Exported};
+use crate::error::ExchangeError;
+use crate::export::Exported;
 use disk::Disk;
 use game::{Index, Orientation, Score, Slab};
 use rayon::prelude::*;

@@ -1,6 +1,7 @@
 //! Comparison of a database with a file of scores in lexicographic order.
 
-use crate::{ExchangeError, Lexicographic, require_scores};
+use crate::error::ExchangeError;
+use crate::lexicographic::{Lexicographic, file_of, require_scores};
 use disk::{Disk, signed_of};
 use game::notation::PositionText;
 use game::{Board, Index, Score};
@@ -38,11 +39,6 @@ pub struct ScoreDifference {
     pub file: Score,
     /// The score in the database.
     pub database: Score,
-}
-
-/// The name of the file with the scores of `stones` stones.
-pub fn file_of(stones: u32) -> String {
-    format!("scores.{stones}")
 }
 
 /// Compares a database with `scores.N` of a directory, entry by entry; of a database of all positions only the

@@ -7,7 +7,8 @@ mod raw;
 mod sink;
 
 use self::sink::ExportSink;
-use crate::{ExchangeError, Lexicographic, require_scores};
+use crate::error::ExchangeError;
+use crate::lexicographic::{Lexicographic, file_of, require_scores};
 use disk::{Disk, bytes_of};
 use game::{Index, Score};
 use std::ops::Range;
@@ -179,7 +180,7 @@ impl<'a> Exporter<'a> {
 fn write_lexicographic(exporter: &mut Exporter<'_>) -> Result<(), ExchangeError> {
     require_scores(exporter.scores)?;
     let order = Lexicographic::new(exporter.index)?;
-    let name = crate::file_of(exporter.index.stones());
+    let name = file_of(exporter.index.stones());
     let mut sink = exporter.begin(&name, order.positions())?;
     let mut buffer = Vec::new();
     for part in order.parts(exporter.options.memory_bytes) {

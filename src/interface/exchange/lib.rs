@@ -26,7 +26,7 @@ mod lexicographic;
 mod tests;
 
 pub use archive::{BestCaptures, RestoreTarget, archive, restore};
-pub use compare::{ScoreComparison, ScoreDifference, compare, file_of};
+pub use compare::{ScoreComparison, ScoreDifference, compare};
 pub use error::ExchangeError;
 pub use export::{CSV_POSITIONS_MAX, Exported, Format, Options, export};
-pub use lexicographic::{Lexicographic, LexicographicPart, require_scores};
+pub use lexicographic::{Lexicographic, LexicographicPart, file_of, require_scores};

@@ -17,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod analysis;
+mod assets;
 mod batch;
 mod body;
 mod book_tree;

@@ -6,7 +6,6 @@
 //! position, `moves` the letters of the moves, `at` the number of them that are played, `hide=1` hides values
 //! and `hide=0` shows them; else they are hidden where a person plays the `computer`.
 
-pub(crate) mod assets;
 mod board;
 mod details;
 pub(crate) mod how_to_play;

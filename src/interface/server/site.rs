@@ -6,7 +6,7 @@ use super::engine::{SearchQueue, SiteEngine};
 use super::limits::ServerLimits;
 use super::metrics::Metrics;
 use super::refusal::Refusal;
-use crate::page::assets;
+use crate::assets;
 use axum::http::header::HeaderValue;
 use book::OpeningBook;
 use game::Board;

@@ -1,8 +1,9 @@
 //! Positions beyond the databases: the engine of the crate `search` with the databases as exact scores.
 
-use crate::answer::{Answer, ValuedMove};
-use crate::level::choose_weighted;
-use crate::{Bounds, Level, Oracle, OracleError};
+use crate::answer::{Answer, Oracle, ValuedMove};
+use crate::bounds::Bounds;
+use crate::error::OracleError;
+use crate::level::{Level, choose_weighted};
 use game::{Board, Orientation, Pit, Played, Score};
 use search::{
     BoundsMemo, ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchRequest, SearchStop, SearchedMove,

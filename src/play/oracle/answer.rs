@@ -3,10 +3,12 @@
 //! Checksums detect damage, but not wrong scores. So the score of a position is compared with the values of its moves,
 //! and the score of each child with the values of its moves. A contradiction is an error.
 
+use crate::bounds::Bounds;
+use crate::error::OracleError;
 use crate::guarantee_graph::KeptGuarantees;
+use crate::library::{Library, LibraryFile};
 #[cfg(feature = "search")]
 use crate::searcher_pool::SearcherPool;
-use crate::{Bounds, Library, LibraryFile, OracleError};
 use game::{Board, Illegal, Index, Orientation, Pit, Played, PositionSet, Rules, STONES_MAX, Score};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

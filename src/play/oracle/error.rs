@@ -1,6 +1,6 @@
 //! Errors of the oracle.
 
-use crate::Bounds;
+use crate::bounds::Bounds;
 use game::Board;
 use game::notation::PositionText;
 use std::path::PathBuf;

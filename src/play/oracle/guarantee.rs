@@ -23,10 +23,12 @@
 //! of the game so far if that is nearer to the end than the present one. Then another search counts each
 //! return as what the players get for it.
 
+use crate::answer::Oracle;
+use crate::bounds::Bounds;
+use crate::error::OracleError;
 use crate::guarantee_graph::{
     GuaranteeGraph, GuaranteeNode, GuaranteePosition, ON_PATH, PROVED, QuietChildren, REFUTED,
 };
-use crate::{Bounds, Oracle, OracleError};
 use game::{Board, Pit, Played, Score};
 
 /// The most positions that a search adds, which takes a second or two.

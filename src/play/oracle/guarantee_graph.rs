@@ -1,6 +1,6 @@
 //! The positions of proofs of guarantees: what searches have found, and where the least is missing to a proof.
 
-use crate::Bounds;
+use crate::bounds::Bounds;
 use game::{Board, Score};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -4,8 +4,8 @@
 //! level. Perfect play never loses any. All levels choose randomly among equally good moves, except perfect play, which
 //! follows the principal line, because best moves alone may repeat positions forever.
 
-use crate::answer::{Answer, ValuedMove};
-use crate::{Oracle, OracleError};
+use crate::answer::{Answer, Oracle, ValuedMove};
+use crate::error::OracleError;
 use game::Pit;
 use std::fmt;
 use std::str::FromStr;

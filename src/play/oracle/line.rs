@@ -9,8 +9,8 @@
 //! position may not: if nothing else ends the line, it ends at the nearest position without a proved best
 //! move.
 
-use crate::answer::{Answer, AnswerSource, ValuedMove};
-use crate::{Oracle, OracleError};
+use crate::answer::{Answer, AnswerSource, Oracle, ValuedMove};
+use crate::error::OracleError;
 use game::Board;
 use std::collections::HashMap;
 

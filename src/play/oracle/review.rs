@@ -1,7 +1,9 @@
 //! Reviews of games: the value and the loss of every move. Romein & Bal (2002, section 6) reviewed the games of the
 //! 2000 Computer Olympiad in this way.
 
-use crate::{Bounds, Oracle, OracleError};
+use crate::answer::Oracle;
+use crate::bounds::Bounds;
+use crate::error::OracleError;
 use game::Pit;
 use game::notation::Side;
 use game::play::{Game, GameTurn, Situation};

@@ -1,8 +1,9 @@
 //! Answers for positions without a database, by a short search with the databases as scores.
 
-use crate::answer::{Answer, AnswerSource, IllegalMove, ReadEditions, ValuedMove};
+use crate::answer::{Answer, AnswerSource, IllegalMove, Oracle, ReadEditions, ValuedMove};
+use crate::bounds::Bounds;
+use crate::error::OracleError;
 use crate::searcher_pool::SearcherPool;
-use crate::{Bounds, Oracle, OracleError};
 use game::{Board, Pit, Played, Score};
 use search::{Evaluation, ExactScores, MoveEstimate, SearchReport};
 use std::sync::OnceLock;

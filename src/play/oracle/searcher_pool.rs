@@ -1,6 +1,6 @@
 //! Searchers of short searches, kept from search to search: to allocate a table takes longer than to clear one.
 
-use crate::OracleError;
+use crate::error::OracleError;
 use game::{Board, HALF_PITS, Rules};
 use search::{Evaluation, ExactScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
 use std::sync::atomic::{AtomicU64, Ordering};

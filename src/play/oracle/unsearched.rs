@@ -1,8 +1,9 @@
 //! In place of `searched` without the feature `search`: for positions without a database, the bounds that
 //! follow from the rules and from the databases of fewer stones.
 
-use crate::answer::{Answer, AnswerSource, IllegalMove, ReadEditions};
-use crate::{Bounds, Oracle, OracleError};
+use crate::answer::{Answer, AnswerSource, IllegalMove, Oracle, ReadEditions};
+use crate::bounds::Bounds;
+use crate::error::OracleError;
 use game::{Board, Pit, Played};
 
 impl Oracle {

@@ -5,8 +5,12 @@
 //! TD(lambda)): the nearer to the end of the game, the more it rests on the score. After a random move the
 //! game says nothing about the positions before it.
 
+use crate::evaluation::Evaluation;
+use crate::exact_scores::NoScores;
+use crate::limits::{SearchLimits, SearchStop};
+use crate::report::SearchReport;
 use crate::sampling::SplitMix;
-use crate::{Evaluation, NoScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher};
+use crate::searcher::{SearchRequest, Searcher};
 use game::{Board, Rules, Score};
 use std::io;
 

@@ -4,8 +4,8 @@
 //! by another order of moves. Estimates take most of the time of a search, and positions at the ends of lines
 //! are not in the table.
 
-use crate::Evaluation;
 use crate::board::PackedBoard;
+use crate::evaluation::Evaluation;
 
 /// The number of slots, a power of two: 64 KiB. With four times as many a search is slower, since they do not
 /// stay in the cache of a core.

@@ -3,7 +3,10 @@
 //! A search estimates positions that good players never reach, a few bad moves away from those of a game. So
 //! each position of a game comes with another one, which random moves lead to.
 
-use crate::{Evaluation, NoScores, SearchLimits, SearchRequest, SearchStop, Searcher};
+use crate::evaluation::Evaluation;
+use crate::exact_scores::NoScores;
+use crate::limits::{SearchLimits, SearchStop};
+use crate::searcher::{SearchRequest, Searcher};
 use game::{Board, Rules};
 use std::io;
 

@@ -2,11 +2,12 @@
 
 use crate::board::PackedBoard;
 use crate::busy::BusyPositions;
-use crate::table::STONE;
+use crate::evaluation::Evaluation;
+use crate::exact_scores::ExactScores;
+use crate::limits::{SearchLimits, SearchStop};
+use crate::report::{MoveEstimate, SearchReport, SearchedMove};
+use crate::table::{STONE, TranspositionTable};
 use crate::worker::{AlphaBeta, Outcome, PLY_MAX, SharedSearch, Worker};
-use crate::{
-    Evaluation, ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchStop, SearchedMove, TranspositionTable,
-};
 use game::{Board, Pit, Rules, STONES_MAX};
 use std::cmp::Reverse;
 use std::io;

@@ -1,6 +1,9 @@
 //! A signature of what searches find.
 
-use crate::{Evaluation, NoScores, SearchLimits, SearchRequest, SearchStop, Searcher};
+use crate::evaluation::Evaluation;
+use crate::exact_scores::NoScores;
+use crate::limits::{SearchLimits, SearchStop};
+use crate::searcher::{SearchRequest, Searcher};
 use game::{Board, Rules};
 use std::io;
 use twox_hash::XxHash3_64;

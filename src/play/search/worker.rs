@@ -20,10 +20,12 @@
 
 use crate::board::{PackedBoard, SearchMoves};
 use crate::busy::{BUSY_DEPTH, BusyKey, BusyPositions};
-use crate::memo::MemoPlace;
+use crate::evaluation::Evaluation;
+use crate::exact_scores::ExactScores;
+use crate::limits::SearchStop;
+use crate::memo::{BoundsMemo, MemoPlace};
 use crate::recent::RecentEstimates;
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
-use crate::{BoundsMemo, Evaluation, ExactScores, SearchStop};
 use game::{Board, HALF_PITS, Rules, STONES_MAX};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -2,9 +2,9 @@
 
 use super::faults::{OperationOutcome, RandomBits};
 use super::{MemoryDisk, MemoryState};
+use crate::disk::{InputFile, OutputFile, ScratchFile};
 use crate::error::{DiskError, Operation};
-use crate::real::folder::parent;
-use crate::{InputFile, OutputFile, ScratchFile};
+use crate::folder::parent;
 use std::io;
 use std::path::PathBuf;
 use std::sync::MutexGuard;

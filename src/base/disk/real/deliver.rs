@@ -10,9 +10,10 @@
 //!
 //! Missing directories are not made.
 
-use super::folder::{Folder, is_trusted, kind_words, parent};
+use crate::disk::Disk;
 use crate::error::{DiskError, Operation};
-use crate::{Disk, Staged};
+use crate::folder::{Folder, PROC_MAGIC, is_trusted, kind_words, parent};
+use crate::staged::Staged;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -24,9 +25,6 @@ use std::path::{Path, PathBuf};
 
 /// The most links that are followed, as in the kernel.
 const LINKS_MAX: usize = 40;
-
-/// The `statfs` number of `/proc`, whose links refer to open files and are not paths.
-pub(super) const PROC_MAGIC: u64 = 0x9FA0;
 
 /// What a name refers to.
 pub(super) enum DeliveryTarget {

@@ -4,16 +4,16 @@
 //! included, and a write that begins or ends within a block reads that block first. Two threads may write neighbouring
 //! ranges that share a block: each changes it under a lock.
 
-use super::SECTOR_BYTES;
-use super::direct;
 use super::file_system::{free_bytes, is_unsupported};
-use super::folder::parent;
 use super::pool::Pool;
 use super::queue::Queue;
 use super::request::{BlockRequest, Direction};
+use super::{SECTOR_BYTES, direct};
+use crate::ahead::PendingRead;
+use crate::disk::{InputFile, ScratchFile};
 use crate::error::{DiskError, Operation};
+use crate::folder::parent;
 use crate::io::Io;
-use crate::{InputFile, PendingRead, ScratchFile};
 use rustix::fs::{Advice, FallocateFlags};
 use std::fs::File;
 use std::io;
@@ -291,7 +291,7 @@ impl InputFile for SharedFile {
                 // The system reads ahead into the page cache; a copy of it from another thread would cost more than it
                 // saves. Advice may be ignored.
                 let _ = rustix::fs::fadvise(&*self.0.file, offset, NonZeroU64::new(bytes as u64), Advice::WillNeed);
-                PendingRead::deferred(file, offset, bytes)
+                PendingRead::deferred(bytes, Box::new(move |into| file.read_at(offset, into)))
             }
         }
     }

@@ -1,8 +1,8 @@
 //! File systems: their properties and free space.
 
 use super::direct;
-use super::folder::{here_if_empty, nameless, parent};
 use crate::error::{DiskError, Operation};
+use crate::folder::{here_if_empty, nameless, parent};
 use rustix::io::Errno;
 use std::path::Path;
 

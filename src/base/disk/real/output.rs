@@ -8,11 +8,11 @@
 
 use super::direct;
 use super::file_system::{free_bytes, is_unsupported};
-use super::folder::{parent, sync_directory};
 use super::pool::{OwnedQueue, Pool};
 use super::request::{BlockRequest, Direction};
-use crate::OutputFile;
+use crate::disk::OutputFile;
 use crate::error::{DiskError, Operation};
+use crate::folder::{parent, sync_directory};
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;

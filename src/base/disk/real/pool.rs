@@ -5,8 +5,8 @@
 
 use super::queue::{QUEUE_BYTES, Queue};
 use super::queue_memory::QueueMemory;
-use crate::InputFile;
 use crate::ahead::{PendingRead, ReaderThreads};
+use crate::disk::InputFile;
 use crate::io::Io;
 use crate::meter::TrafficMeter;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl Pool {
 
     /// Starts to read `bytes` bytes of a file beside the caller.
     pub(crate) fn start_read(&self, file: Arc<dyn InputFile>, offset: u64, bytes: usize) -> PendingRead {
-        self.readers.start(self.shared_max(), file, offset, bytes)
+        self.readers.start(self.shared_max(), bytes, Box::new(move |into| file.read_at(offset, into)))
     }
 
     /// The bytes of scratch files on a device.

@@ -5,8 +5,8 @@
 
 use super::deliver::{DeliveryTarget, open_stream, target};
 use super::file_system::free_bytes;
-use super::folder::{Folder, parent};
 use crate::error::{DiskError, Operation};
+use crate::folder::{Folder, parent};
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};

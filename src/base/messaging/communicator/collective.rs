@@ -3,8 +3,8 @@
 //! Broadcasts and sums use a binomial tree: counted from the root, the parent of a rank is its number without the
 //! lowest set bit. A message reaches n ranks in log2 n steps, and no rank sends more than log2 n messages.
 
-use crate::error::Result;
-use crate::{CommunicationError, Communicator};
+use crate::communicator::Communicator;
+use crate::error::{CommunicationError, Result};
 
 /// Node of a rank in the tree of a root.
 #[derive(Debug, PartialEq, Eq)]

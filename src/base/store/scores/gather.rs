@@ -1,6 +1,7 @@
 //! Reading scattered scores in the order of a file.
 
-use super::{PendingRun, Scores};
+use super::Scores;
+use super::ranges::PendingRun;
 use crate::error::Result;
 use std::collections::VecDeque;
 use std::ops::Range;

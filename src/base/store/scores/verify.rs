@@ -1,6 +1,7 @@
 //! Verification of checksums and digests.
 
-use super::{PendingRange, Scores};
+use super::Scores;
+use super::ranges::PendingRange;
 use crate::codec::Form;
 use crate::error::{Result, StoreError};
 use crate::hasher::{ContentHasher, PIECE_BYTES};

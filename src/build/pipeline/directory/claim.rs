@@ -12,12 +12,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
+use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::heartbeat::Heartbeat;
 use crate::directory::layout::{
     RUN_LOG, heartbeat_path, journal_path, lock_path, log_path, manifest_path, ranks_path, snapshots_path, stop_path,
 };
-use crate::directory::survey;
+use crate::directory::survey::survey;
 use crate::error::{Result, unusable};
 use crate::journal::{JOURNAL_BYTES_MAX, could_be_journal, holds_record};
 use crate::preflight::PreflightError;
@@ -100,7 +100,7 @@ pub(crate) fn claim(disk: &dyn Disk, directory: &Path, holds_artifacts: &dyn Fn(
 /// Whether a directory holds any artifact of `work`.
 pub(crate) fn holds_artifacts(disk: &dyn Disk, directory: &Path, work: &dyn Work) -> Result<bool> {
     let found = survey(disk, directory, work)?;
-    let is_there = |spec: &&crate::ArtifactSpec| match found.get(&spec.name) {
+    let is_there = |spec: &&ArtifactSpec| match found.get(&spec.name) {
         _ if spec.kind == ArtifactKind::Report => false,
         Some(Inspection::Header { .. }) => true,
         Some(Inspection::Damaged(_)) => work.is_ours(disk, &spec.name.below(directory)),

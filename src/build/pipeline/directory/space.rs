@@ -4,8 +4,8 @@
 //! a file may have holes, or be preallocated.
 
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
-use crate::directory::Inspections;
 use crate::directory::layout::snapshots_path;
+use crate::directory::survey::Inspections;
 use crate::graph::Graph;
 use crate::stage::StageSpec;
 use disk::{Disk, DiskError, is_leftover};

@@ -8,7 +8,7 @@ use crate::journal::{ArtifactRecord, JournalState, Measured};
 use crate::observer::{Event, Observer};
 use crate::report::StageError;
 use crate::stage::StageSpec;
-use crate::thread_label;
+use crate::thread_label::{label, labelled};
 use crate::work::{StageContext, Work};
 use disk::{Digest, Usage, clock, heap, threads};
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,8 +144,8 @@ pub(crate) fn execute(
                     });
                 }
             };
-            let label = thread_label::label();
-            let show = || thread_label::labelled(label, show);
+            let label = label();
+            let show = || labelled(label, show);
             threads::spawn_scoped(scope, Builder::new(), show).map_err(StageError::no_threads)?;
             work.run(stage, context)
         })

@@ -7,13 +7,14 @@
 
 use crate::artifact::ArtifactName;
 use crate::directory::{
-    heartbeat_path, is_leftover_of, is_snapshots, journal_path, manifest_path, snapshots_path, stop_path, survey,
+    heartbeat_path, is_leftover_of, journal_path, manifest_path, snapshots_path, stop_path, survey,
 };
 use crate::error::{Result, unusable};
 use crate::journal::{Contents, JournalState, Record};
 use crate::orchestrator::Orchestrator;
-use crate::path_text;
-use crate::plan::{Keep, Plan, PlanOptions, SettledReason, SettledStage, plan};
+use crate::plan::{Keep, Plan, PlanOptions, SettledReason, SettledStage};
+use crate::planning::plan;
+use crate::snapshots::is_snapshots;
 use crate::status::holder;
 use disk::{Disk, DiskError, is_leftover};
 use serde::Serialize;
@@ -40,7 +41,7 @@ pub enum GarbageReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GarbageItem {
     /// The file, or the folder of snapshots.
-    #[serde(serialize_with = "path_text::one")]
+    #[serde(serialize_with = "crate::path_text::one")]
     pub path: PathBuf,
     /// Its length, or the total length of its files.
     pub bytes: u64,
@@ -56,7 +57,7 @@ pub struct Garbage {
     /// Files that nothing needs, by reason and path.
     pub items: Vec<GarbageItem>,
     /// Files that neither manifest, journal nor header identify. Never removed.
-    #[serde(serialize_with = "path_text::many")]
+    #[serde(serialize_with = "crate::path_text::many")]
     pub strange: Vec<PathBuf>,
     /// The holder of the lock, if a command is active: its temporary files and snapshots are not listed.
     pub holder: Option<String>,

@@ -2,8 +2,8 @@
 
 use crate::artifact::{ArtifactKind, ArtifactName, Inspection};
 use crate::directory::{
-    Heartbeat, Inspections, MANIFEST_MARK, Snapshots, Space, inspect_artifact, is_leftover_of, keep_manifest,
-    manifest_path, snapshots_path, survey,
+    Heartbeat, Inspections, MANIFEST_MARK, Space, inspect_artifact, is_leftover_of, keep_manifest, manifest_path,
+    snapshots_path, survey,
 };
 use crate::error::{PipelineError, Result, unusable};
 use crate::exit::Exit;
@@ -14,13 +14,13 @@ use crate::journal::{
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{ExecutedStage, Fingerprints, execute, fingerprints_of};
-use crate::plan::{
-    AdoptedArtifact, FreshnessTable, Plan, PlanPrediction, PlannedStage, Reason, SettledReason, evaluate, plan_of,
-};
+use crate::plan::{AdoptedArtifact, Plan, PlanPrediction, PlannedStage, Reason, SettledReason};
+use crate::planning::{FreshnessTable, evaluate, plan_of};
 use crate::preflight::PreflightError;
 use crate::progress::StageProgress;
 use crate::report::{StageError, StageResult};
 use crate::schedule::needs;
+use crate::snapshots::Snapshots;
 use crate::stage::{StageName, StageSpec};
 use crate::stop_signal::StopSignal;
 use crate::work::{Company, StageContext};

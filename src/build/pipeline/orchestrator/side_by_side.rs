@@ -21,7 +21,7 @@ use crate::report::{StageError, StageResult};
 use crate::schedule::{self, Limits, ReadyStage, Reservation, Start, TakenResources, needs};
 use crate::stage::StageSpec;
 use crate::stop_signal::StopSignal;
-use crate::thread_label;
+use crate::thread_label::labelled;
 use crate::work::Company;
 use disk::{clock, threads};
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
             })
         };
         // Not that of a stage which runs alone.
-        thread_label::labelled(Some(RUN_LOG.into()), run)
+        labelled(Some(RUN_LOG.into()), run)
     }
 
     fn run_lanes<'scope>(&mut self, lanes: &mut StageLanes<'scope, '_, 'a>) -> Result<(RunEnd, Plan)>
@@ -277,7 +277,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
             let stop = StopSignal::either(orchestrator.stop, halt);
             let execute = || orchestrator.execute(&prepared, stage_threads, stop, Company::Others);
             let label = stage.name.to_string().into();
-            let outcome = catch_unwind(AssertUnwindSafe(|| thread_label::labelled(Some(label), execute)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| labelled(Some(label), execute)));
             // The run receives until no stage runs.
             let _ = sender.send(EndedStage { prepared, outcome });
         };

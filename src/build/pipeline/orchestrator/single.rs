@@ -4,18 +4,19 @@
 //! use by a run. The outputs are compared with the recorded ones by content digest.
 
 use crate::artifact::{ArtifactName, Inspection};
-use crate::directory::{Claim, Inspections, Snapshots, claim, holds_artifacts, journal_path, snapshots_path, survey};
+use crate::directory::{Claim, Inspections, claim, holds_artifacts, journal_path, snapshots_path, survey};
 use crate::error::{MissingInput, PipelineError, Result, unusable};
 use crate::graph::Graph;
 use crate::journal::{ArtifactRecord, Contents, JournalState, Measured};
 use crate::observer::Event;
 use crate::orchestrator::Orchestrator;
 use crate::orchestrator::execution::{execute, fingerprints_of};
-use crate::path_text;
-use crate::plan::{PlanPrediction, Reason, StageCounts, find};
+use crate::plan::{PlanPrediction, Reason, StageCounts};
+use crate::planning::find;
 use crate::preflight::Resources;
 use crate::progress::StageProgress;
 use crate::report::StageError;
+use crate::snapshots::Snapshots;
 use crate::stage::StageName;
 use crate::stop_signal::StopSignal;
 use crate::work::{Company, ScratchArtifacts, StageContext};
@@ -45,7 +46,7 @@ pub struct StageRerun {
     /// Its measured cost.
     pub measured: Measured,
     /// The directory of its outputs, if they were kept.
-    #[serde(serialize_with = "path_text::optional")]
+    #[serde(serialize_with = "crate::path_text::optional")]
     pub directory: Option<PathBuf>,
 }
 

@@ -15,7 +15,7 @@
 
 use super::{CaptureError, Receive, batches, improve};
 use crate::kernels::tables::Tables;
-use crate::{DriverObserver, Stopped};
+use crate::observer::{DriverObserver, Stopped};
 use game::sow::SowClass;
 use game::{Index, Score, Slab};
 use rayon::prelude::*;

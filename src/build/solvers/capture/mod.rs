@@ -22,7 +22,7 @@ pub use by_children::{DecodeRun, Sequential, capture_in_stripes, capture_parts};
 pub use choice::{ChoiceCounts, DatabasePart, choice, choice_of, offered_choices};
 
 use crate::kernels::tables::{PackedMove, Tables};
-use crate::{DriverObserver, Stopped};
+use crate::observer::{DriverObserver, Stopped};
 use game::{HALF_PITS, Index, PositionSet, Score, Slab};
 use rayon::prelude::*;
 use std::convert::Infallible;

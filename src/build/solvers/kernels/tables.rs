@@ -6,14 +6,12 @@
 
 use super::bit_maps::{Pull, Push, PushClass};
 use crate::layout::plane;
+pub(crate) use crate::layout::rows::CHUNK;
 use game::sow::{self, Ends, SowClass, SowMap};
 use game::{HALF_PITS, Half, Halves, Index, PositionSet, Rules, Score, Slab};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::OnceLock;
-
-/// Columns handled by one step of a kernel.
-pub(crate) const CHUNK: usize = 64;
 
 /// Returns the number of chunks of a number of columns.
 pub(crate) fn chunks(halves: u32) -> usize {

@@ -1,11 +1,13 @@
 //! Scores of a database in memory, in rows that are aligned and padded for the kernels.
 
 use crate::huge_pages::{Bytes, PAD};
-use crate::kernels::tables::CHUNK;
 use game::{Index, Orientation, Slab};
 use rayon::prelude::*;
 use std::io;
 use std::ops::Range;
+
+/// Columns handled by one step of a kernel. Aligned rows have a multiple of them.
+pub(crate) const CHUNK: usize = 64;
 
 /// Rows of at least this many columns start at a multiple of 64 bytes, so that a chunk of 64 columns is one cache line.
 /// For shorter rows the padding costs more than alignment saves.

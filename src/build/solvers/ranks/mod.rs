@@ -8,7 +8,7 @@ pub use collect::{BAND_POSITIONS, RowBand, ScoreShare, collect};
 
 pub use collect::fits;
 
-use crate::DriverObserver;
+use crate::observer::DriverObserver;
 use messaging::CommunicationError;
 
 /// Observer of one rank of a job, and what saves its state. If one rank wants to stop or take a checkpoint,

@@ -14,12 +14,14 @@
 //! write the other in turn, so no byte is read while another thread writes it.
 
 use super::pair::units;
-use super::{SweepReport, work};
+use super::ranks::SweepReport;
+use super::work;
+use crate::huge_pages::Bytes;
 use crate::kernels::apply::apply;
 use crate::kernels::scores::{Kernel, Moves, SlabWork, UNIT_BYTES_MAX};
 use crate::kernels::tables::{Tables, chunks};
 use crate::layout::rows::{ScoreRows, SlabRows};
-use crate::{Bytes, DriverObserver, EndedPass, Stopped};
+use crate::observer::{DriverObserver, EndedPass, Stopped};
 use game::{Index, Slab};
 use rayon::prelude::*;
 use std::io;

@@ -1,9 +1,10 @@
 //! The arguments of commands that read databases.
 
+use super::DIR_VARIABLE;
 use super::book::BookUseArgs;
+use super::build::ProgressMode;
 use super::search::{SearchArgs, TableArgs};
 use super::values::{self, Listen};
-use super::{DIR_VARIABLE, ProgressMode};
 use clap::{Args, ValueEnum};
 use game::Rules;
 use oracle::Level;

@@ -4,7 +4,7 @@
 //! Of a database of pairs `position,low,high,score`: the score is empty where the bounds differ.
 
 use super::Exporter;
-use crate::ExchangeError;
+use crate::error::ExchangeError;
 use game::Orientation;
 use game::notation::PositionText;
 use rayon::prelude::*;

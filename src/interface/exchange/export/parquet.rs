@@ -11,7 +11,7 @@
 
 use super::Exporter;
 use super::sink::ExportSink;
-use crate::ExchangeError;
+use crate::error::ExchangeError;
 use bytes::Bytes;
 use game::{HALF_PITS, Index, Score};
 use parquet::basic::{Compression, ZstdLevel};

@@ -17,7 +17,7 @@
 //! The opening position is a slab of its own behind the others, `{ "opening": [4, 4, ...], "rows": 1, "columns": 1 }`.
 
 use super::Exporter;
-use crate::ExchangeError;
+use crate::error::ExchangeError;
 use disk::{Digest, bytes_of};
 use serde_json::json;
 use store::{BLOCK_POSITIONS, StoreError};

@@ -3,7 +3,7 @@
 //! Unless files may be replaced, an existing file is compared with the bytes that would be written, as they arrive, so
 //! that the first difference ends the export and an identical file is kept.
 
-use crate::ExchangeError;
+use crate::error::ExchangeError;
 use disk::{Disk, InputFile, Staged};
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,8 @@
 //! Decisions of a rank at a bound, logged until the planes of the bound are written.
 
 use super::message::{BoundMessage, EncodedBits};
-use crate::bounds::{BitKernel, PlaneLayout, PlaneSlab, Units};
+use crate::bounds::storage::Units;
+use crate::bounds::{BitKernel, PlaneLayout, PlaneSlab};
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};
 

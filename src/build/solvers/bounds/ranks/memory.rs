@@ -1,10 +1,15 @@
 //! Solution of all bounds by the ranks of a job with everything in memory, for tests and benches.
 
-use super::{Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition};
+use super::collect::PlaneRun;
+use super::partition::RowPartition;
+use super::{Decided, DistributedBoundReport, RankPlanes};
 use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit};
+use crate::capture;
+use crate::huge_pages::Bytes;
+use crate::kernels::tables::Tables;
 use crate::layout::plane::WORD;
+use crate::observer::DriverObserver;
 use crate::ranks::JobError;
-use crate::{Bytes, DriverObserver, Tables, capture};
 use game::{Index, Orientation, Score};
 use messaging::Communicator;
 use std::ops::ControlFlow;

@@ -26,11 +26,13 @@ pub use partition::RowPartition;
 use partition::as_usize;
 pub use share::{PlaneShare, keepers_bytes, plane_shares};
 
-use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit, Solver, SolverError, UnitsInMemory, Wins};
+use crate::bounds::solver::{Solver, SolverError};
+use crate::bounds::storage::{UnitsInMemory, Wins};
+use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use crate::kernels::tables::Tables;
+use crate::observer::{DriverObserver, EndedPass};
 use crate::ranks::JobError;
 use crate::ranks::varint::Malformed;
-use crate::{DriverObserver, EndedPass};
 use collect::{collect_plane, row_location};
 use game::{Index, Orientation};
 pub use log::BoxedUnits;

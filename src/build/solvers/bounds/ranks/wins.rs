@@ -7,7 +7,8 @@
 use super::log::DecisionLog;
 use super::message::{BoundMessage, EncodedBits};
 use super::partition::{RowPartition, RowSet};
-use crate::bounds::{BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits, Wins};
+use crate::bounds::storage::Wins;
+use crate::bounds::{BitKernel, PlaneLayout, PlaneSlab, PlaneUnit, RowBits};
 use crate::huge_pages::Words;
 use crate::kernels::cpu;
 use crate::kernels::tables::{CHUNK, Tables};

@@ -21,13 +21,13 @@ pub use memory_layout::{MemoryLayout, memory_layouts};
 pub use part::RankScores;
 pub use partition::ScorePartition;
 
-use crate::EndedPass;
 use crate::huge_pages::Bytes;
 use crate::kernels::apply::ChangedColumn;
 use crate::kernels::cpu;
 use crate::kernels::scores::Kernel;
 use crate::kernels::tables::{CHUNK, Tables, halves_of};
 use crate::layout::rows::SlabRows;
+use crate::observer::EndedPass;
 use crate::ranks::varint::Malformed;
 use crate::ranks::{JobError, JobObserver};
 use crate::sweep::marked::MarkedPasses;

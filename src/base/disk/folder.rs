@@ -12,7 +12,7 @@
 //! Reads follow any link, unless their caller refuses links.
 
 use crate::error::{DiskError, Operation};
-use crate::staged::temporary_of;
+use crate::file_names::temporary_of;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::collections::hash_map::RandomState;
@@ -41,6 +41,9 @@ const NEW_NAME: OFlags = OWN_NAME.union(OFlags::CREATE).union(OFlags::EXCL);
 /// Permissions of new files and directories, before the umask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
+
+/// The `statfs` number of `/proc`, whose links refer to open files and are not paths.
+pub(crate) const PROC_MAGIC: u64 = 0x9FA0;
 
 /// Attempts when another process creates and removes the same name.
 const TRIES: usize = 8;
@@ -314,7 +317,7 @@ pub(crate) fn nameless(path: &Path) -> Result<File, DiskError> {
 }
 
 /// The kind of a file that is not a regular one, in words.
-pub(super) fn kind_words(kind: FileType) -> &'static str {
+pub(crate) fn kind_words(kind: FileType) -> &'static str {
     match kind {
         FileType::Directory => "a directory",
         FileType::Symlink => "a symbolic link",
@@ -330,7 +333,7 @@ pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().map_or(Path::new("/"), here_if_empty)
 }
 
-pub(super) fn here_if_empty(path: &Path) -> &Path {
+pub(crate) fn here_if_empty(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 

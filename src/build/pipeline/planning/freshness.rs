@@ -14,7 +14,7 @@ use crate::directory::Inspections;
 use crate::fingerprint::{Fingerprint, short};
 use crate::graph::Graph;
 use crate::journal::{BuiltArtifact, JournalMoment, JournalState};
-use crate::plan::reason::Reason;
+use crate::plan::Reason;
 use disk::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;

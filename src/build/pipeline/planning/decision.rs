@@ -1,16 +1,15 @@
 //! The decision which stages run.
 
 use super::freshness::{Freshness, FreshnessTable, evaluate};
-use super::reason::Reason;
-use super::steps::{
-    AdoptedArtifact, Keep, Plan, PlanOptions, PlanPrediction, PlannedStage, ReplacedArtifact, SettledReason,
-    SettledStage,
-};
 use crate::artifact::{ArtifactKind, ArtifactName, ArtifactSpec, Inspection};
 use crate::directory::{Inspections, Space};
 use crate::error::{PipelineError, Result};
 use crate::graph::{Graph, StageArtifacts};
 use crate::journal::JournalState;
+use crate::plan::{
+    AdoptedArtifact, Keep, Plan, PlanOptions, PlanPrediction, PlannedStage, Reason, ReplacedArtifact, SettledReason,
+    SettledStage,
+};
 use crate::stage::{StageName, StageSpec};
 use std::collections::BTreeSet;
 

@@ -4,8 +4,7 @@
 //! ever or take away what others wait for. So a path is first opened as a name only (`O_PATH`), and what it
 //! names is opened to be read if its kind is accepted. Nothing can take its place between the two.
 
-use super::deliver::PROC_MAGIC;
-use super::folder::kind_words;
+use crate::folder::{PROC_MAGIC, kind_words};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
