@@ -12,13 +12,12 @@
 
 use crate::assess::AssessmentError;
 use crate::awari::AwariGame;
-use crate::graph::PositionHasher;
 use game::notation::PositionText;
 use game::{Board, Pit, Rules};
+use rustc_hash::FxHashMap;
 use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
 use std::cell::OnceCell;
-use std::collections::{HashMap, VecDeque};
-use std::hash::BuildHasherDefault;
+use std::collections::VecDeque;
 use std::io;
 
 /// The player to move at a position of a proof.
@@ -138,7 +137,7 @@ pub struct DrawProof<'a> {
     searcher: Searcher,
     nodes: u64,
     found: Vec<ProofNode>,
-    by_key: HashMap<u64, u32, BuildHasherDefault<PositionHasher>>,
+    by_key: FxHashMap<u64, u32>,
     /// A position before another one, and the next link.
     links: Vec<(u32, u32)>,
     lost: usize,
@@ -185,7 +184,7 @@ impl<'a> DrawProof<'a> {
         table_bytes: u64,
     ) -> io::Result<DrawProof<'a>> {
         let searcher = Searcher::by(rules, table_bytes, Evaluation::default())?;
-        let (found, by_key, links) = (Vec::new(), HashMap::default(), Vec::new());
+        let (found, by_key, links) = (Vec::new(), FxHashMap::default(), Vec::new());
         let failure = OnceCell::new();
         Ok(DrawProof { rules, databases, searcher, nodes, found, by_key, links, lost: 0, failure })
     }

@@ -4,8 +4,7 @@
 //! graph knows nothing of strategies.
 
 use crate::game::{Assessment, BookGame, BookMove, Hundredths};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 
 /// A position of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,31 +59,12 @@ pub struct BookEdge {
 /// The end of a list of edges.
 const NO_EDGE: u32 = u32::MAX;
 
-/// One multiplication a key (Knuth): keys are not chosen by an attacker who could gain from collisions.
-#[derive(Debug, Default)]
-pub(crate) struct PositionHasher(u64);
-
-impl Hasher for PositionHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(32) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 ^= self.0 >> 32;
-    }
-}
-
 /// Positions and moves.
 #[derive(Debug, Default)]
 pub struct BookGraph {
     nodes: Vec<BookNode>,
     edges: Vec<BookEdge>,
-    by_key: HashMap<u64, u32, BuildHasherDefault<PositionHasher>>,
+    by_key: FxHashMap<u64, u32>,
     interior: usize,
 }
 

@@ -8,9 +8,8 @@ use crate::codec::BLOCK_POSITIONS;
 use crate::codec::rans::Head;
 use crate::error::Result;
 use crate::scores::{AccessPattern, BlockPart, ScoreLocation, Scores};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,36 +44,10 @@ pub(crate) struct PartKey {
     pub(crate) part: BlockPart,
 }
 
-/// One multiplication a number (Knuth's hash): the standard hasher takes longer than the look-up, and the keys are not
-/// chosen by an attacker.
-#[derive(Debug, Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(32) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.write_u64(number as u64);
-    }
-}
-
 #[derive(Default)]
 struct Shard {
-    places: HashMap<PartKey, usize, BuildHasherDefault<KeyHasher>>,
+    /// With a fast hasher: an attacker does not choose the keys.
+    places: FxHashMap<PartKey, usize>,
     slots: Vec<CacheSlot>,
     bytes: usize,
     hand: usize,
