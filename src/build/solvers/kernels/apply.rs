@@ -1,6 +1,6 @@
 //! Applies staged scores: transposes `MoverMajor` units into the `OpponentMajor` array.
 
-use super::scores::{Destination, Kernel, RowUnit, SlabWork, UNIT_ROWS, x86_64};
+use super::scores::{Destination, Kernel, RowUnit, SlabWork, StagedChunk, UNIT_ROWS, x86_64};
 use super::tables::CHUNK;
 
 /// Changed scores of one column, among 64 rows.
@@ -71,7 +71,8 @@ pub(crate) fn apply(
             rows: unit.rows,
         };
         let mut changed = [0; CHUNK];
-        let here = write(kernel, &staged[at * CHUNK..], unit.stride(), wanted, array, to, &mut changed);
+        let from = StagedChunk { scores: &staged[at * CHUNK..], stride: unit.stride(), wanted };
+        let here = write(kernel, from, array, to, &mut changed);
         if here > 0 {
             notify(&ChangedChunk { first: column, first_row: unit.row, rows: &changed[..to.columns] });
         }
@@ -82,31 +83,19 @@ pub(crate) fn apply(
 
 /// Writes the wanted rows of one staged chunk, records the changed rows of each column, and returns the number of
 /// changes.
-fn write(
-    kernel: Kernel,
-    staged: &[i8],
-    staged_stride: usize,
-    wanted: u64,
-    array: &mut [i8],
-    to: Destination,
-    changed: &mut [u64; CHUNK],
-) -> u64 {
+fn write(kernel: Kernel, from: StagedChunk, array: &mut [i8], to: Destination, changed: &mut [u64; CHUNK]) -> u64 {
     assert!(to.rows <= to.stride && to.columns <= CHUNK && to.columns > 0);
     assert!(to.offset + (to.columns - 1) * to.stride + to.rows <= array.len(), "a unit lies inside its slab");
     match kernel {
         // SAFETY: inside the array by the assertions.
-        Kernel::Avx512 => unsafe {
-            x86_64::apply_avx512(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed)
-        },
+        Kernel::Avx512 => unsafe { x86_64::apply_avx512(from, array.as_mut_ptr(), to, changed) },
         // SAFETY: as above.
-        Kernel::Avx2 if to.rows == UNIT_ROWS => unsafe {
-            x86_64::apply_avx2(staged, staged_stride, wanted, array.as_mut_ptr(), to, changed)
-        },
+        Kernel::Avx2 if to.rows == UNIT_ROWS => unsafe { x86_64::apply_avx2(from, array.as_mut_ptr(), to, changed) },
         Kernel::Portable | Kernel::Avx2 => {
             for (column, changed) in changed.iter_mut().enumerate().take(to.columns) {
                 let array = &mut array[to.offset + column * to.stride..][..to.rows];
-                for (row, old) in array.iter_mut().enumerate().filter(|&(row, _)| wanted >> row & 1 == 1) {
-                    let new = staged[row * staged_stride + column];
+                for (row, old) in array.iter_mut().enumerate().filter(|&(row, _)| from.wanted >> row & 1 == 1) {
+                    let new = from.scores[row * from.stride + column];
                     if *old != new {
                         *old = new;
                         *changed |= 1 << row;

@@ -161,6 +161,27 @@ pub(crate) struct Floor<'a> {
     pub(crate) stride: usize,
 }
 
+/// What recompute derives: the wanted chunks of a unit, from the selected moves and a floor for all other moves and
+/// captures.
+pub(crate) struct RowTask<'a> {
+    pub(crate) work: &'a SlabWork<'a>,
+    pub(crate) unit: &'a RowUnit,
+    /// The whole `OpponentMajor` array with its padding.
+    pub(crate) values: &'a [i8],
+    pub(crate) moves: Moves,
+    pub(crate) floor: Floor<'a>,
+}
+
+/// A staged chunk, row by row.
+#[derive(Clone, Copy)]
+pub(crate) struct StagedChunk<'a> {
+    pub(crate) scores: &'a [i8],
+    /// Bytes from one row to the next.
+    pub(crate) stride: usize,
+    /// Mask of the wanted rows.
+    pub(crate) wanted: u64,
+}
+
 impl<'a> SlabWork<'a> {
     /// Returns the best captures of a unit as floor.
     pub(crate) fn floor(&self, unit: &RowUnit) -> Floor<'a> {
@@ -282,22 +303,14 @@ impl Kernel {
         changed
     }
 
-    /// Derives the wanted chunks of a unit from the selected moves and a floor for all other moves and captures.
-    /// `values` is the whole `OpponentMajor` array with its padding.
-    pub(crate) fn recompute(
-        self,
-        work: &SlabWork,
-        unit: &RowUnit,
-        values: &[i8],
-        moves: &Moves,
-        floor: Floor,
-        staged: &mut [i8],
-    ) {
+    /// Derives the wanted chunks of a unit.
+    pub(crate) fn recompute(self, task: &RowTask, staged: &mut [i8]) {
+        let RowTask { work, unit, .. } = task;
         assert!(staged.len() >= unit.staged_bytes() && unit.row + unit.rows <= work.rows.len());
         match self {
-            Kernel::Portable => recompute_rows(work, unit, values, moves, floor, staged, permute),
-            Kernel::Avx2 => x86_64::recompute_avx2(work, unit, values, moves, floor, staged),
-            Kernel::Avx512 => x86_64::recompute_avx512(work, unit, values, moves, floor, staged),
+            Kernel::Portable => recompute_rows(task, staged, permute),
+            Kernel::Avx2 => x86_64::recompute_avx2(task, staged),
+            Kernel::Avx512 => x86_64::recompute_avx512(task, staged),
         }
     }
 }
@@ -314,15 +327,8 @@ pub(crate) struct RowChunk {
 /// Derives the wanted chunks of a unit, given a permutation of the bytes of a window. Compiled for each kernel that is
 /// vectorized by the compiler.
 #[inline(always)]
-pub(crate) fn recompute_rows(
-    work: &SlabWork,
-    unit: &RowUnit,
-    values: &[i8],
-    moves: &Moves,
-    floor: Floor,
-    staged: &mut [i8],
-    permute: impl Fn(&[i8; PAD], &LaneMap) -> [i8; CHUNK],
-) {
+pub(crate) fn recompute_rows(task: &RowTask, staged: &mut [i8], permute: impl Fn(&[i8; PAD], &LaneMap) -> [i8; CHUNK]) {
+    let &RowTask { work, unit, values, ref moves, floor } = task;
     let stride = unit.stride();
     for (row, &wanted) in unit.wanted[..unit.rows].iter().enumerate().filter(|&(_, &wanted)| wanted != 0) {
         let staged = &mut staged[row * stride..][..unit.chunks * CHUNK];
@@ -505,7 +511,9 @@ mod tests {
                             }
                             let mut staged = vec![0; unit.staged_bytes()];
                             let old = scores.bytes().padded();
-                            kernel.recompute(&work, &unit, old, &Moves::all_but(0..0), work.floor(&unit), &mut staged);
+                            let (moves, floor) = (Moves::all_but(0..0), work.floor(&unit));
+                            let task = RowTask { work: &work, unit: &unit, values: old, moves, floor };
+                            kernel.recompute(&task, &mut staged);
                             apply(kernel, &work, &unit, &staged, after.bytes_mut(), 0, |_| {});
                             // Lanes behind the last column are unspecified.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);

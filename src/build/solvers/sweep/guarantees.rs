@@ -18,7 +18,7 @@ use super::ranks::SweepReport;
 use super::work;
 use crate::huge_pages::Bytes;
 use crate::kernels::apply::apply;
-use crate::kernels::scores::{Kernel, Moves, SlabWork, UNIT_BYTES_MAX};
+use crate::kernels::scores::{Kernel, Moves, RowTask, SlabWork, UNIT_BYTES_MAX};
 use crate::kernels::tables::{Tables, chunks};
 use crate::layout::rows::{ScoreRows, SlabRows};
 use crate::observer::{DriverObserver, EndedPass, Stopped};
@@ -107,8 +107,8 @@ fn pass(tables: &Tables, index: &Index, captures: &Bytes, from: &ScoreRows, to: 
         let mut staged = vec![0; UNIT_BYTES_MAX];
         let (rows, columns) = (0..chunks(slab.mover_halves), 0..chunks(slab.opponent_halves));
         let one = |unit| {
-            let floor = work.floor(&unit);
-            kernel.recompute(&work, &unit, from.bytes().padded(), &Moves::all_but(0..0), floor, &mut staged);
+            let (values, moves, floor) = (from.bytes().padded(), Moves::all_but(0..0), work.floor(&unit));
+            kernel.recompute(&RowTask { work: &work, unit: &unit, values, moves, floor }, &mut staged);
             apply(kernel, &work, &unit, &staged, array, 0, |_| {})
         };
         units(&work, &rows, columns).map(one).sum::<u64>()

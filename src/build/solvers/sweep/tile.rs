@@ -11,7 +11,7 @@ use super::PassCounts;
 use super::pair::{PairTile, SlabPair, units};
 use crate::kernels::apply::{ChangedColumn, apply};
 use crate::kernels::scores::{
-    ChildScores, Floor, Kernel, Moves, RowUnit, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS,
+    ChildScores, Floor, Kernel, Moves, RowTask, RowUnit, STRAIGHT, SlabWork, UNIT_BYTES_MAX, UNIT_CHUNKS,
 };
 use crate::kernels::tables::CHUNK;
 use crate::layout::rows::{ScoreRows, SlabRows};
@@ -206,8 +206,8 @@ impl<'a> Tiles<'a> {
             })
             .collect();
         for_each_part(units.iter_mut().map(Vec::as_mut_slice), |(work, inside, unit, base)| {
-            let moves = Moves::all_but((*inside).clone());
-            self.kernel.recompute(work, unit, old, &moves, work.floor(unit), base);
+            let (moves, floor) = (Moves::all_but((*inside).clone()), work.floor(unit));
+            self.kernel.recompute(&RowTask { work, unit, values: old, moves, floor }, base);
         });
         drop(units);
         let mut slabs: Vec<_> = values.slabs_mut().into_iter().map(Some).collect();
@@ -340,7 +340,7 @@ impl<F: Fn(&Slab, &ChangedColumn, &SlabRegion) + Sync> SideTurn<'_, '_, '_, F> {
     fn recompute(&self, unit: &RowUnit, base: &[i8], read: &[i8], staged: &mut [i8]) {
         let floor = Floor { scores: base, stride: unit.stride() };
         let moves = Moves::only(self.side.inside.clone());
-        self.kernel.recompute(self.side.straight, unit, read, &moves, floor, staged);
+        self.kernel.recompute(&RowTask { work: self.side.straight, unit, values: read, moves, floor }, staged);
     }
 
     /// `write` and `changed` each start at a column of their own.

@@ -3,28 +3,21 @@
 //! A byte permutation of two vectors (VBMI) does in one instruction what a class of moves does to 64 columns, and a 64
 //! by 64 byte transpose is 64 loads of quarter rows and 256 shuffles. `bench` measures both.
 
-use super::{Destination, Floor, Moves, RowChunk, RowUnit, SlabWork, UNIT_ROWS};
+use super::{Destination, RowChunk, RowTask, SlabWork, StagedChunk, UNIT_ROWS, lanes};
 use crate::huge_pages::PAD;
 use crate::kernels::tables::{CHUNK, Gather, GatherPiece, PackedMove};
 use game::HALF_PITS;
 use std::arch::x86_64::*;
 
 /// See [`crate::Kernel::recompute`].
-pub(crate) fn recompute_avx2(
-    work: &SlabWork,
-    unit: &RowUnit,
-    values: &[i8],
-    moves: &Moves,
-    floor: Floor,
-    staged: &mut [i8],
-) {
+pub(crate) fn recompute_avx2(task: &RowTask, staged: &mut [i8]) {
     // SAFETY: `has_avx2` was true, else this kernel is not chosen.
-    unsafe { recompute_rows_avx2(work, unit, values, moves, floor, staged) }
+    unsafe { recompute_rows_avx2(task, staged) }
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn recompute_rows_avx2(work: &SlabWork, unit: &RowUnit, values: &[i8], moves: &Moves, floor: Floor, staged: &mut [i8]) {
-    super::recompute_rows(work, unit, values, moves, floor, staged, |window, lanes| {
+fn recompute_rows_avx2(task: &RowTask, staged: &mut [i8]) {
+    super::recompute_rows(task, staged, |window, lanes| {
         let mut taken = [0; CHUNK];
         for (lanes, taken) in lanes.0.as_chunks::<16>().0.iter().zip(taken.as_chunks_mut::<16>().0) {
             // Lanes do not descend, so the last of sixteen reaches farthest.
@@ -54,32 +47,19 @@ fn recompute_rows_avx2(work: &SlabWork, unit: &RowUnit, values: &[i8], moves: &M
 ///
 /// # Safety
 /// As [`apply_avx512`].
-pub(crate) unsafe fn apply_avx2(
-    staged: &[i8],
-    stride: usize,
-    wanted: u64,
-    array: *mut i8,
-    to: Destination,
-    changed: &mut [u64; CHUNK],
-) -> u64 {
-    assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
+pub(crate) unsafe fn apply_avx2(from: StagedChunk, array: *mut i8, to: Destination, changed: &mut [u64; CHUNK]) -> u64 {
+    assert!(from.scores.len() >= (UNIT_ROWS - 1) * from.stride + CHUNK);
     assert!(to.columns <= CHUNK && to.rows == UNIT_ROWS);
     // SAFETY: `has_avx2` was true, else this kernel is not chosen; the caller guarantees the rest.
-    unsafe { apply_columns_avx2(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
+    unsafe { apply_columns_avx2(from, array.add(to.offset), to, changed) }
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-unsafe fn apply_columns_avx2(
-    staged: *const i8,
-    stride: usize,
-    wanted: u64,
-    array: *mut i8,
-    to: Destination,
-    changed: &mut [u64; CHUNK],
-) -> u64 {
+unsafe fn apply_columns_avx2(from: StagedChunk, array: *mut i8, to: Destination, changed: &mut [u64; CHUNK]) -> u64 {
+    let (staged, stride) = (from.scores.as_ptr(), from.stride);
     let mut changes = 0;
     for rows in 0..4 {
-        let wanted = (wanted >> (rows * 16)) as u16;
+        let wanted = (from.wanted >> (rows * 16)) as u16;
         if wanted == 0 {
             continue;
         }
@@ -127,14 +107,8 @@ unsafe fn transpose_sixteen(from: *const i8, stride: usize) -> [__m128i; 16] {
 }
 
 /// See [`crate::Kernel::recompute`].
-pub(crate) fn recompute_avx512(
-    work: &SlabWork,
-    unit: &RowUnit,
-    values: &[i8],
-    moves: &Moves,
-    floor: Floor,
-    staged: &mut [i8],
-) {
+pub(crate) fn recompute_avx512(task: &RowTask, staged: &mut [i8]) {
+    let &RowTask { work, unit, values, floor, .. } = task;
     assert!(floor.scores.len() >= (unit.rows - 1) * floor.stride + unit.chunks * CHUNK, "floors are padded");
     assert!(staged.len() >= unit.staged_bytes());
     assert!(unit.chunk + unit.chunks <= work.columns.div_ceil(CHUNK), "a unit lies inside its slab");
@@ -147,7 +121,7 @@ pub(crate) fn recompute_avx512(
     // SAFETY: `has_avx512` was true, else this kernel is not chosen. Every window starts inside the array: row ranks
     // and window bases come from `Tables`, built from ranks of halves for the same slabs, and are among the columns in
     // the array. A window is no longer than the padding. This removes bounds checks from a loop of five instructions.
-    unsafe { recompute_rows(work, unit, values, moves, floor, staged) }
+    unsafe { recompute_rows(task, staged) }
 }
 
 /// See [`crate::Kernel::recompute_row_chunk`].
@@ -216,11 +190,9 @@ pub(crate) fn prefetch_avx512(work: &SlabWork, row_chunk: RowChunk, values: &[i8
         at(values.wrapping_add(window));
         at(values.wrapping_add(window + CHUNK));
     }
-    let mut lanes = row_chunk.lanes;
-    while lanes != 0 {
-        let column = chunk * CHUNK + lanes.trailing_zeros() as usize;
+    for lane in lanes(row_chunk.lanes) {
+        let column = chunk * CHUNK + lane;
         at(values.wrapping_add(work.to.offset + column * work.to.stride + row_chunk.row as usize));
-        lanes &= lanes - 1;
     }
 }
 
@@ -297,38 +269,28 @@ const AHEAD: usize = 4;
 /// Prefetches the inputs of the wanted chunks of a row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-fn prefetch(work: &SlabWork, unit: &RowUnit, row: usize, values: *const i8, moves: &Moves, floor: Floor) {
-    let each_chunk = |visit: &dyn Fn(usize)| {
-        let mut left = unit.wanted[row];
-        while left != 0 {
-            visit(left.trailing_zeros() as usize);
-            left &= left - 1;
-        }
-    };
+fn prefetch(task: &RowTask, row: usize) {
+    let &RowTask { work, unit, values, ref moves, floor } = task;
+    let values = values.as_ptr();
+    let wanted = || lanes(unit.wanted[row].into());
     let floor = floor.scores.as_ptr().wrapping_add(row * floor.stride);
-    each_chunk(&|at| _mm_prefetch::<_MM_HINT_T0>(floor.wrapping_add(at * CHUNK)));
+    wanted().for_each(|at| _mm_prefetch::<_MM_HINT_T0>(floor.wrapping_add(at * CHUNK)));
     for to in moves.of(&work.rows[unit.row + row]) {
         let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
         let scores = values.wrapping_add(child.offset + to.rank() as usize * child.stride);
-        each_chunk(&|at| {
+        for at in wanted() {
             if let Some(piece) = child.gather.pieces.get(child.gather.first[unit.chunk + at] as usize) {
                 let window = scores.wrapping_add(piece.base as usize);
                 _mm_prefetch::<_MM_HINT_T0>(window);
                 _mm_prefetch::<_MM_HINT_T0>(window.wrapping_add(CHUNK));
             }
-        });
+        }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-unsafe fn recompute_rows(
-    work: &SlabWork,
-    unit: &RowUnit,
-    values: &[i8],
-    moves: &Moves,
-    floor: Floor,
-    staged: &mut [i8],
-) {
+unsafe fn recompute_rows(task: &RowTask, staged: &mut [i8]) {
+    let &RowTask { work, unit, values, ref moves, floor } = task;
     let stride = unit.stride();
     let full = ((1u32 << unit.chunks) - 1) as u16;
     let values = values.as_ptr();
@@ -339,7 +301,7 @@ unsafe fn recompute_rows(
             continue;
         }
         if row + AHEAD < unit.rows {
-            prefetch(work, unit, row + AHEAD, values, moves, floor);
+            prefetch(task, row + AHEAD);
         }
         // SAFETY: `staged` holds `unit.rows` rows of `stride` bytes.
         let least = unsafe { staged.as_mut_ptr().add(row * stride) };
@@ -373,25 +335,17 @@ unsafe fn recompute_rows(
                 }
             };
             if wanted == full {
-                for at in 0..unit.chunks {
-                    one(at);
-                }
+                (0..unit.chunks).for_each(one);
             } else {
-                let mut left = wanted;
-                while left != 0 {
-                    one(left.trailing_zeros() as usize);
-                    left &= left - 1;
-                }
+                lanes(wanted.into()).for_each(one);
             }
             first = false;
         }
         let floor = &floor.scores[row * floor.stride..];
-        let mut left = wanted;
-        while left != 0 {
-            let at = left.trailing_zeros() as usize * CHUNK;
-            left &= left - 1;
+        for at in lanes(wanted.into()) {
             // SAFETY: see `recompute_avx512`.
             unsafe {
+                let at = at * CHUNK;
                 let to = least.add(at).cast::<__m512i>();
                 let floor = _mm512_loadu_si512(floor.as_ptr().add(at).cast());
                 let best = if first { most } else { _mm512_loadu_si512(to) };
@@ -407,33 +361,25 @@ unsafe fn recompute_rows(
 /// The bytes of `array` that `to` describes are inside one allocation, and no other thread accesses them at the same
 /// time.
 pub(crate) unsafe fn apply_avx512(
-    staged: &[i8],
-    stride: usize,
-    wanted: u64,
+    from: StagedChunk,
     array: *mut i8,
     to: Destination,
     changed: &mut [u64; CHUNK],
 ) -> u64 {
-    assert!(staged.len() >= (UNIT_ROWS - 1) * stride + CHUNK);
+    assert!(from.scores.len() >= (UNIT_ROWS - 1) * from.stride + CHUNK);
     assert!(to.columns <= CHUNK && to.rows <= UNIT_ROWS);
     // SAFETY: `has_avx512` was true, else this kernel is not chosen; the caller guarantees the rest.
-    unsafe { apply_columns(staged.as_ptr(), stride, wanted, array.add(to.offset), to, changed) }
+    unsafe { apply_columns(from, array.add(to.offset), to, changed) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-unsafe fn apply_columns(
-    staged: *const i8,
-    stride: usize,
-    wanted: u64,
-    array: *mut i8,
-    to: Destination,
-    changed: &mut [u64; CHUNK],
-) -> u64 {
+unsafe fn apply_columns(from: StagedChunk, array: *mut i8, to: Destination, changed: &mut [u64; CHUNK]) -> u64 {
+    let StagedChunk { scores, stride, wanted } = from;
     let all = if to.rows == UNIT_ROWS { u64::MAX } else { (1 << to.rows) - 1 };
     let mut changes = 0;
     for quarter in 0..to.columns.div_ceil(16) {
         // SAFETY: 64 staged rows of a chunk are readable, see `apply_avx512`.
-        let columns = unsafe { transpose_quarter(staged.add(quarter * 16), stride) };
+        let columns = unsafe { transpose_quarter(scores.as_ptr().add(quarter * 16), stride) };
         for (lane, &new) in columns.iter().enumerate() {
             let column = quarter * 16 + lane;
             if column >= to.columns {
