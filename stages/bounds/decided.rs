@@ -2,16 +2,15 @@
 
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, PlaneWriter, SeedsReader, UnitGroup};
 use super::planes_above::UnionReader;
-use super::rank_solver::RankSolver;
 use super::team::{PlaneMember, PlaneTask};
 use super::transpose::TransposedReader;
 use crate::distributed::RankResult;
 use crate::files;
-use disk::ScratchFile;
+use disk::{DiskError, ScratchFile};
 use messaging::Communicator;
 use pipeline::{StageError, StageResult as Result};
 use solvers::bounds::BitKernel;
-use solvers::bounds::ranks::{Decided, PlaneRun};
+use solvers::bounds::ranks::{Decided, PlaneRun, RankSolver};
 use std::ops::{ControlFlow, Range};
 
 /// Words of planes that are read at a time.
@@ -40,7 +39,7 @@ pub(super) struct WrittenPlane {
 pub(super) fn write(
     member: &PlaneMember,
     plane: DecidedPlane,
-    planes: &mut dyn RankSolver,
+    planes: &mut dyn RankSolver<DiskError>,
     communicator: &mut dyn Communicator,
 ) -> RankResult<WrittenPlane> {
     let PlaneTask { stones, bound, .. } = *member.task;

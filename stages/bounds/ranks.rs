@@ -9,7 +9,7 @@ use super::decided::{self, DecidedPlane, WonSoFar};
 use super::declaration;
 use super::planes::{PlaneFile, PlanePortion, PlaneReader, UnitGroup};
 use super::planes_above::{CandidatesReader, UnionReader};
-use super::rank_solver::{self, RankSolver};
+use super::rank_solver;
 use super::state::slot;
 use super::team::{PlaneMember, PlaneTask};
 use super::wins_by_capture;
@@ -18,11 +18,12 @@ use crate::distributed::{JobLeader, RankResult, StageOrder, agree};
 use crate::files;
 use crate::solver_progress::SolverProgress;
 use crate::team::{self, FollowerRank};
+use disk::DiskError;
 use game::Index;
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use solvers::bounds::BitKernel;
-use solvers::bounds::ranks::DistributedBoundReport;
+use solvers::bounds::ranks::{DistributedBoundReport, RankSolver};
 use solvers::ranks::JobError;
 use solvers::{DriverObserver, Tables};
 use std::ops::ControlFlow;
@@ -57,7 +58,7 @@ struct CountsAt {
 struct PlanesAt {
     stones: u32,
     bound: u32,
-    planes: Box<dyn RankSolver>,
+    planes: Box<dyn RankSolver<DiskError>>,
 }
 
 /// Finds the words of `BB.seed` of a rank, and returns the number of positions of all.
@@ -232,7 +233,11 @@ fn solve(
 }
 
 /// Loads this rank's part of the planes of the bounds above.
-fn load(member: &PlaneMember, tables: Arc<Tables>, communicator: &dyn Communicator) -> Result<Box<dyn RankSolver>> {
+fn load(
+    member: &PlaneMember,
+    tables: Arc<Tables>,
+    communicator: &dyn Communicator,
+) -> Result<Box<dyn RankSolver<DiskError>>> {
     let PlaneTask { stones, bound, .. } = *member.task;
     let path = member.path(&PlaneFile::Won(bound).name(stones))?;
     let directory = path.parent().unwrap_or(path);
@@ -257,7 +262,7 @@ fn load(member: &PlaneMember, tables: Arc<Tables>, communicator: &dyn Communicat
 }
 
 /// Adds the captures of the bound, and returns how many candidates of this rank they make.
-fn seed(member: &PlaneMember, planes: &dyn RankSolver) -> Result<u64> {
+fn seed(member: &PlaneMember, planes: &dyn RankSolver<DiskError>) -> Result<u64> {
     let PlaneTask { stones, bound, .. } = *member.task;
     let (plane, mut words) = (PlaneFile::Seed(bound), Vec::new());
     let mut reader = member.open(plane)?.with_long_reads();

@@ -2,7 +2,7 @@
 
 use super::collect::PlaneRun;
 use super::partition::RowPartition;
-use super::{Decided, DistributedBoundReport, RankPlanes};
+use super::{Decided, DistributedBoundReport, RankPlanes, RankSolver};
 use crate::bounds::{BitKernel, PlaneLayout, PlaneUnit};
 use crate::capture;
 use crate::huge_pages::Bytes;

@@ -104,6 +104,60 @@ pub fn in_memory<E>(units: &[PlaneUnit]) -> BoxedUnits<E> {
     Box::new(UnitsInMemory::zeroed(units.iter().map(|unit| unit.words.clone())))
 }
 
+/// The planes of one rank in any storage. `E` is the error of the storage.
+pub trait RankSolver<E>: Send + Sync {
+    /// The units of candidates that this rank owns, in whole or in part.
+    fn units(&self) -> &[PlaneUnit];
+
+    /// The runs of rows of wins that this rank keeps, each in one unit.
+    fn kept_runs(&self) -> Box<dyn Iterator<Item = PlaneUnit> + '_>;
+
+    /// Adds wins of higher bounds, given the words of one of [`kept_runs`](Self::kept_runs).
+    fn add_wins_above(&self, run: &PlaneUnit, words: &mut [u64]);
+
+    /// Adds wins by captures of the current bound, given the words of one of [`kept_runs`](Self::kept_runs).
+    fn add_seeds(&self, run: &PlaneUnit, words: &mut [u64]);
+
+    /// Adds candidates, given the words of one of [`units`](Self::units); they will be tested.
+    ///
+    /// # Errors
+    /// That of the storage.
+    fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), E>;
+
+    /// Returns the first failure of the storage since the last call.
+    ///
+    /// # Errors
+    /// That of the storage. The planes must then not be used.
+    fn check(&mut self) -> Result<(), E>;
+
+    /// Forgets all changes, for planes that are known to be at a fixpoint, such as those of higher bounds.
+    fn settle(&self);
+
+    /// Solves the current bound together with the other ranks. If it is stopped or fails, the planes are not those of
+    /// any bound. All ranks stop if the storage of one fails, which [`check`](Self::check) then returns there.
+    ///
+    /// # Panics
+    /// If the communicator is of another rank or number of ranks.
+    fn solve(
+        &mut self,
+        communicator: &mut dyn Communicator,
+        progress: &dyn DriverObserver,
+    ) -> Result<DistributedBoundReport, JobError>;
+
+    /// Collects a plane of the bound: each rank gets the words of its range, and passes them to `sink` in
+    /// runs. Returns false on all ranks if a `sink` broke.
+    ///
+    /// # Panics
+    /// If there is not one range for each rank.
+    fn collect(
+        &mut self,
+        decided: Decided,
+        ranges: &[Range<usize>],
+        communicator: &mut dyn Communicator,
+        sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
+    ) -> Result<bool>;
+}
+
 impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
     /// Creates the state of `rank`, without candidates and wins: the words of the wins that it keeps in what
     /// `words` returns for their number, its candidates in what `candidates` returns for their units.
@@ -132,104 +186,13 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
         let candidates = OwnedCandidates::none(&layout, candidates(&units)?, kernel);
         let solver = Solver::of_units(tables, index.clone(), kernel, wins, candidates, units);
         let planes = RankPlanes { rank, ranks: partition.ranks(), layout, wins_layout, kernel, solver, failed: None };
-        planes.settle();
+        planes.solver.settle();
         Ok(planes)
-    }
-
-    /// The units of candidates that this rank owns, in whole or in part.
-    pub fn units(&self) -> &[PlaneUnit] {
-        self.solver.units()
-    }
-
-    /// The runs of rows of wins that this rank keeps, each in one unit.
-    pub fn kept_runs(&self) -> impl Iterator<Item = PlaneUnit> {
-        self.solver.wins_units().iter().flat_map(|unit| self.solver.wins().kept_runs(unit))
-    }
-
-    /// Adds wins of higher bounds, given the words of one of [`kept_runs`](Self::kept_runs).
-    pub fn add_wins_above(&self, run: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins(WinSource::Above, run, words);
-    }
-
-    /// Adds wins by captures of the current bound, given the words of one of [`kept_runs`](Self::kept_runs).
-    pub fn add_seeds(&self, run: &PlaneUnit, words: &mut [u64]) {
-        self.add_wins(WinSource::Captures, run, words);
     }
 
     fn add_wins(&self, source: WinSource, run: &PlaneUnit, words: &mut [u64]) {
         self.solver.wins().expect_from(source);
         self.solver.add_wins(run, words);
-    }
-
-    /// Adds candidates, given the words of one of [`units`](Self::units); they will be tested.
-    ///
-    /// # Errors
-    /// That of the storage.
-    pub fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), E> {
-        self.solver.add_candidates(number, words, |_| {})
-    }
-
-    /// Returns the first failure of the storage since the last call.
-    ///
-    /// # Errors
-    /// That of the storage. The planes must then not be used.
-    pub fn check(&mut self) -> Result<(), E> {
-        self.failed.take().map_or_else(|| self.solver.wins().check(), Err)
-    }
-
-    /// Forgets all changes, for planes that are known to be at a fixpoint, such as those of higher bounds.
-    pub fn settle(&self) {
-        self.solver.settle();
-    }
-
-    /// Solves the current bound together with the other ranks. If it is stopped or fails, the planes are not those of
-    /// any bound. All ranks stop if the storage of one fails, which [`check`](Self::check) then returns there.
-    ///
-    /// # Panics
-    /// If the communicator is of another rank or number of ranks.
-    pub fn solve(
-        &mut self,
-        communicator: &mut dyn Communicator,
-        progress: &dyn DriverObserver,
-    ) -> Result<DistributedBoundReport, JobError> {
-        assert!((self.rank, self.ranks) == (communicator.rank(), communicator.size()), "the job has other ranks");
-        let before = communicator.traffic();
-        let mut report = DistributedBoundReport::default();
-        loop {
-            let vote = self.superstep(communicator, progress)?;
-            report.supersteps += 1;
-            report.lost += vote.lost;
-            report.rows += vote.rows;
-            if vote.stop > 0 {
-                return Err(JobError::Stopped);
-            }
-            if vote.found == 0 {
-                break;
-            }
-            progress.end_pass(EndedPass { is_full: false, is_next_full: false, changed: vote.lost });
-        }
-        report.traffic = communicator.traffic().since(&before);
-        let sums = communicator.sum(&[report.traffic.messages_sent, report.traffic.bytes_sent])?;
-        (report.messages, report.bytes) = (sums[0], sums[1]);
-        Ok(report)
-    }
-
-    /// Collects a plane of the bound: each rank gets the words of its range, and passes them to `sink` in
-    /// runs. Returns false on all ranks if a `sink` broke.
-    ///
-    /// # Panics
-    /// If there is not one range for each rank.
-    pub fn collect(
-        &mut self,
-        decided: Decided,
-        ranges: &[Range<usize>],
-        communicator: &mut dyn Communicator,
-        sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
-    ) -> Result<bool> {
-        match decided {
-            Decided::Won => collect_plane(&mut self.solver.wins.won, &self.wins_layout, ranges, communicator, sink),
-            Decided::Lost => collect_plane(&mut self.solver.candidates.lost, &self.layout, ranges, communicator, sink),
-        }
     }
 
     /// Runs one pass on all ranks, and returns the sum of their votes.
@@ -303,6 +266,76 @@ impl<W: KeptWords<E>, E: Send + Sync> RankPlanes<W, E> {
                 Ok(())
             })
         })
+    }
+}
+
+impl<W: KeptWords<E> + Send, E: Send + Sync> RankSolver<E> for RankPlanes<W, E> {
+    fn units(&self) -> &[PlaneUnit] {
+        self.solver.units()
+    }
+
+    fn kept_runs(&self) -> Box<dyn Iterator<Item = PlaneUnit> + '_> {
+        Box::new(self.solver.wins_units().iter().flat_map(|unit| self.solver.wins().kept_runs(unit)))
+    }
+
+    fn add_wins_above(&self, run: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins(WinSource::Above, run, words);
+    }
+
+    fn add_seeds(&self, run: &PlaneUnit, words: &mut [u64]) {
+        self.add_wins(WinSource::Captures, run, words);
+    }
+
+    fn add_candidates(&self, number: usize, words: &[u64]) -> Result<(), E> {
+        self.solver.add_candidates(number, words, |_| {})
+    }
+
+    fn check(&mut self) -> Result<(), E> {
+        self.failed.take().map_or_else(|| self.solver.wins().check(), Err)
+    }
+
+    fn settle(&self) {
+        self.solver.settle();
+    }
+
+    fn solve(
+        &mut self,
+        communicator: &mut dyn Communicator,
+        progress: &dyn DriverObserver,
+    ) -> Result<DistributedBoundReport, JobError> {
+        assert!((self.rank, self.ranks) == (communicator.rank(), communicator.size()), "the job has other ranks");
+        let before = communicator.traffic();
+        let mut report = DistributedBoundReport::default();
+        loop {
+            let vote = self.superstep(communicator, progress)?;
+            report.supersteps += 1;
+            report.lost += vote.lost;
+            report.rows += vote.rows;
+            if vote.stop > 0 {
+                return Err(JobError::Stopped);
+            }
+            if vote.found == 0 {
+                break;
+            }
+            progress.end_pass(EndedPass { is_full: false, is_next_full: false, changed: vote.lost });
+        }
+        report.traffic = communicator.traffic().since(&before);
+        let sums = communicator.sum(&[report.traffic.messages_sent, report.traffic.bytes_sent])?;
+        (report.messages, report.bytes) = (sums[0], sums[1]);
+        Ok(report)
+    }
+
+    fn collect(
+        &mut self,
+        decided: Decided,
+        ranges: &[Range<usize>],
+        communicator: &mut dyn Communicator,
+        sink: &mut dyn FnMut(PlaneRun) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        match decided {
+            Decided::Won => collect_plane(&mut self.solver.wins.won, &self.wins_layout, ranges, communicator, sink),
+            Decided::Lost => collect_plane(&mut self.solver.candidates.lost, &self.layout, ranges, communicator, sink),
+        }
     }
 }
 

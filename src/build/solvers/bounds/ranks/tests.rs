@@ -3,7 +3,8 @@
 use super::collect::{collect_plane, row_location};
 use super::log::DecisionLog;
 use super::{
-    Decided, DistributedBoundReport, PlaneRun, RankPlanes, RowPartition, SuperstepMessage, Vote, solve_in_memory,
+    Decided, DistributedBoundReport, PlaneRun, RankPlanes, RankSolver, RowPartition, SuperstepMessage, Vote,
+    solve_in_memory,
 };
 use crate::bounds::{BitKernel, PlaneLayout};
 use crate::ranks::JobError;
