@@ -1,18 +1,20 @@
 //! The stage `verify:n`: derives scores by the plain rules, compares counts with published ones, and checks every
 //! checksum.
 
-mod ranks;
+mod part;
 
 use crate::build_context::BuildContext;
 use crate::declaration;
+use crate::distributed::ReadTask;
 use crate::files;
 use crate::kind::{Declaration, KindOptions, Phase, StageKind};
 use crate::stage_cache::CacheUse;
-use crate::team;
+use crate::team::{self, TeamMember};
 use check::{CheckError, Database, Databases, Extent, Histogram, Published, Sample, ScoreSource, Verified};
-use disk::{Digest, Disk};
+use disk::Digest;
 use game::quantity::plural;
 use game::{Index, Score};
+use part::AllFindings;
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageName, StageReport, StageResult as Result};
 use planner::{DatabasePlan, Settings, StageClass, Verify};
 use rayon::prelude::*;
@@ -46,16 +48,13 @@ pub(crate) static VERIFY: StageKind = StageKind {
         declaration::of_databases(kind, build, declare)
     },
     run: |build, parameters, context| {
-        let stones = parameters[0];
-        match build.job_that_shares(stones) {
-            Some(job) => ranks::run(build, job, stones, context),
-            None => run(build, stones, context),
-        }
+        let verify = if build.settings().rules.has_scores() { verify_scores } else { verify_pairs };
+        verify(build, parameters[0], context)
     },
     options: KindOptions {
         classes: &[StageClass::Verify],
         cache_use: CacheUse::DATABASES,
-        follow: |follower, order, communicator| team::follow(follower, order, communicator, ranks::verify_part),
+        follow: |follower, order, communicator| team::follow(follower, order, communicator, part::verify_part),
         ..KindOptions::OF_DATABASES
     },
 };
@@ -83,58 +82,21 @@ fn verification(stones: u32) -> ArtifactName {
     files::name(format!("verified/{stones:02}"))
 }
 
-/// Runs the stage.
-fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
-    let settings = build.settings();
-    if !settings.rules.has_scores() {
-        return verify_pairs(build, stones, context);
-    }
-    let stage_cache = build.stage_cache();
-    let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
-    let mut kept = BTreeMap::new();
-    for (smaller, path) in settings.smaller(stones).zip(&paths).filter(|_| stage_cache.has_databases()) {
-        let index = Index::new(smaller, settings.set);
-        let scores = files::open_windowed(context.disk(), path, settings, FileKind::Database, &index);
-        let digest = scores.map_err(|error| files::unreadable(&files::database(smaller), error))?.digest();
-        if let Some(scores) = stage_cache.database(smaller, digest) {
-            kept.insert(smaller, scores);
-        }
-    }
-    let plan = build.plan(stones);
-    let opened = VerifyInputs::new(settings, plan, context.disk(), &paths, kept, stage_cache.cache_bytes(plan))?;
-    let scores = opened.scores();
-    // The whole file, for any extent. The header bounds all scores, and was checked.
-    let read = |see: &mut (dyn FnMut(&[Score]) + Send)| {
-        let mut histogram = Histogram::EMPTY;
-        scores.verify_digest_of(|scores| {
-            histogram = histogram.plus(&counted(scores));
-            see(scores);
-        })?;
-        Ok(histogram)
-    };
-    let positions = settings.set.positions(stones);
-    let extent = extent(settings);
-    context.progress().begin(extent.count(positions), "positions");
-    let watch = |more| {
-        context.progress().advance(more);
-        if context.stop_requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let databases = &opened.databases;
-    let editions = databases.editions();
-    let verified = match opened.round_bytes.map(|bytes| (bytes, extent)) {
-        Some((bytes, Extent::Tiles(sample))) => {
-            check::verify_streamed(databases, stones, sample, bytes, &mut { read }, &watch)
-        }
-        _ => {
-            read(&mut |_| ()).and_then(|histogram| check::verify_counted(databases, stones, histogram, extent, &watch))
-        }
-    };
-    let verified = databases.unchanged(&editions).and(verified).map_err(|error| wrong(error, stones, &paths))?;
-    report(build, scores.digest(), &verified)
+/// Runs the stage, by all ranks that share the database.
+fn verify_scores(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
+    let paths = with_smaller(build.settings(), stones).map(|stones| context.input(&files::database(stones)));
+    let task = ReadTask { stones, threads: context.threads(), files: paths.collect() };
+    let job = build.job_that_shares(stones);
+    let (all, loads) = team::lead(KIND, build, job, &task, context, part::verify_part)?;
+    let (opened, AllFindings { hashes, histogram, findings }) = all.expect("rank 0 gathers the results");
+    let wrong = |error| wrong(error, stones, &task.files);
+    opened.scores().verify_hashes(&hashes).map_err(|error| wrong(error.into()))?;
+    let verified = findings.verified(stones, histogram).map_err(wrong)?;
+    Ok(team::report(report(build, opened.scores().digest(), &verified)?, loads))
 }
 
-/// Runs the stage for a database of pairs: verifies the lower bounds against the upper ones of the children,
-/// the upper ones against the lower, and that none are crossed.
+/// Runs the stage for a database of pairs, on this machine alone: verifies the lower bounds against the upper ones of
+/// the children, the upper ones against the lower, and that none are crossed.
 fn verify_pairs(build: &BuildContext, stones: u32, context: &StageContext) -> Result<StageReport> {
     let (settings, plan) = (build.settings(), build.plan(stones));
     let paths: Vec<_> = with_smaller(settings, stones).map(|stones| context.input(&files::database(stones))).collect();
@@ -228,16 +190,20 @@ pub(crate) struct VerifyInputs {
 }
 
 impl VerifyInputs {
-    /// Opens the databases of [`with_smaller`] at `paths`; those in `kept` are in memory.
-    pub(crate) fn new(
-        settings: &Settings,
-        plan: &DatabasePlan,
-        disk: &dyn Disk,
-        paths: &[PathBuf],
-        mut kept: BTreeMap<u32, Arc<Bytes>>,
-        cache_bytes: u64,
-    ) -> Result<VerifyInputs> {
-        let (stones, mut bytes) = (plan.stones(), 0);
+    /// Opens the databases of [`with_smaller`], which are the files of the task; those in the stage cache are in
+    /// memory.
+    pub(crate) fn open(member: &TeamMember<ReadTask>) -> Result<VerifyInputs> {
+        let TeamMember { build, disk, ref index, task, .. } = *member;
+        let (settings, plan, stage_cache, paths) = (member.settings(), member.plan(), build.stage_cache(), &task.files);
+        let mut kept = BTreeMap::new();
+        for (smaller, path) in settings.smaller(task.stones).zip(paths).filter(|_| stage_cache.has_databases()) {
+            let index = Index::new(smaller, settings.set);
+            let scores = files::open_windowed(disk, path, settings, FileKind::Database, &index);
+            let digest = scores.map_err(|error| files::unreadable(&files::database(smaller), error))?.digest();
+            kept.extend(stage_cache.database(smaller, digest).map(|scores| (smaller, scores)));
+        }
+        let cache_bytes = stage_cache.cache_bytes(plan);
+        let (stones, mut bytes) = (task.stones, 0);
         for (smaller, path) in with_smaller(settings, stones).zip(paths) {
             if !kept.contains_key(&smaller) {
                 bytes += disk.bytes(path)?.unwrap_or(0);
@@ -264,8 +230,7 @@ impl VerifyInputs {
             databases.insert(smaller, scores).map_err(StageError::failed)?;
         }
         let mut opened = VerifyInputs { stones, databases, round_bytes: None };
-        let (positions, extent) = (settings.set.positions(stones), extent(settings));
-        let is_part = extent.count(positions) < positions;
+        let is_part = extent(settings).count(index.positions()) < index.positions();
         if is_part && is_streamed && !opened.scores().is_in_place() {
             opened.round_bytes = Some(sorted_bytes);
         }

@@ -41,7 +41,7 @@ pub use pairs::PairStatistics;
 pub use published::Published;
 pub use report::{csv, json, pairs_table, table, table_rows};
 pub use statistics::{CaptureStatistics, Statistics};
-pub use stream::{Stream, verify_portion_in_rounds, verify_streamed};
+pub use stream::{ScoreReceiver, verify_portion_in_rounds, verify_streamed};
 pub use verify::{
     PortionFindings, Verified, verify, verify_bounds, verify_bounds_watched, verify_counted, verify_portion,
     verify_watched,

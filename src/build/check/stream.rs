@@ -10,8 +10,7 @@ use crate::databases::{Database, Databases, ScoreSource};
 use crate::derive::Derived;
 use crate::error::{CheckError, Result};
 use crate::extent::Sample;
-use crate::histogram::Histogram;
-use crate::verify::{PortionFindings, RuleCheckTally, Verified};
+use crate::verify::{PortionFindings, RuleCheckTally};
 use crate::walk::{DatabasePortion, VisitedPosition, Walk, WalkTally, WalkTile, merged, sample_tiles};
 use game::Score;
 use rayon::prelude::*;
@@ -44,29 +43,30 @@ const PARENT_BITS: u32 = 25;
 const POSITION_BITS: u32 = 39;
 const _: () = assert!(PARENT_BITS + POSITION_BITS == u64::BITS);
 
-/// Streams all scores of a database in canonical order to a function, and returns their histogram.
-pub type Stream<'a> = &'a mut dyn FnMut(&mut (dyn FnMut(&[Score]) + Send)) -> Result<Histogram>;
+/// Receives all scores of a database in canonical order, in portions.
+pub type ScoreReceiver<'a> = &'a mut (dyn FnMut(&[Score]) + Send);
 
-/// As [`verify_counted`](crate::verify_counted) with a sample of tiles, in rounds of about `round_bytes`. The
-/// look-ups of the first round are answered by `stream`, which is called once.
+/// As [`verify_portion`](crate::verify_portion) of a whole database with a sample of tiles, in rounds of about
+/// `round_bytes`. The look-ups of the first round in the database itself are answered by the scores that `stream`
+/// passes on. It is called once, and its result is returned besides.
 ///
 /// # Errors
-/// As [`verify_counted`](crate::verify_counted), and those of `stream`.
-pub fn verify_streamed<L: ScoreSource>(
+/// As [`verify_portion`](crate::verify_portion), and those of `stream`.
+pub fn verify_streamed<L: ScoreSource, T>(
     databases: &Databases<L>,
     stones: u32,
     sample: Sample,
     round_bytes: u64,
-    stream: Stream,
+    stream: impl FnOnce(ScoreReceiver) -> Result<T>,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Verified> {
+) -> Result<(T, PortionFindings)> {
     let walk = Walk::new(databases, stones, watch)?;
     let tiles = sample_tiles(walk.database, sample);
     let mut rounds = tiles.chunks(tiles_of_round(round_bytes));
     let mut comparison = RuleCheckTally::default();
     let mut round = LookUpRound::collect(&walk, rounds.next().unwrap_or_default())?;
     let mut at = 0;
-    let histogram = stream(&mut |scores| {
+    let streamed = stream(&mut |scores| {
         round.answer(at, scores);
         at += scores.len() as u64;
     })?;
@@ -75,7 +75,7 @@ pub fn verify_streamed<L: ScoreSource>(
         comparison.merge(LookUpRound::collect(&walk, tiles)?.look_up_all(&walk)?);
     }
     walk.see_opening(&mut comparison)?;
-    comparison.verified(stones, histogram)
+    Ok((streamed, PortionFindings(comparison)))
 }
 
 /// As [`verify_portion`](crate::verify_portion) with a sample of tiles, in rounds of about `round_bytes`.
@@ -309,18 +309,20 @@ mod tests {
     use super::*;
     use crate::solved::solved;
     use crate::walk::Watch;
-    use crate::{Extent, verify};
+    use crate::{Extent, Histogram, Verified, verify};
     use game::PositionSet;
 
     const SAMPLE: Sample = Sample { one_in: 10, at_least: 100, seed: 1 };
 
     fn streamed(databases: &Databases<Vec<Score>>, stones: u32, round: u64) -> Result<Verified> {
         let database = databases.get(stones)?;
-        let stream = &mut |see: &mut (dyn FnMut(&[Score]) + Send)| {
+        let stream = |see: ScoreReceiver| {
             database.scores().chunks(1000).for_each(see);
             Histogram::of(database)
         };
-        verify_streamed(databases, stones, SAMPLE, round, stream, &|_| ControlFlow::Continue(()))
+        let watch: Watch = &|_| ControlFlow::Continue(());
+        let (histogram, findings) = verify_streamed(databases, stones, SAMPLE, round, stream, watch)?;
+        findings.verified(stones, histogram)
     }
 
     #[test]
@@ -374,9 +376,9 @@ mod tests {
     fn can_be_stopped_and_fails_with_its_stream() {
         let databases = solved(6, PositionSet::All);
         let stop: Watch = &|_| ControlFlow::Break(());
-        let never = &mut |_: &mut (dyn FnMut(&[Score]) + Send)| Ok(Histogram::EMPTY);
+        let never = |_: ScoreReceiver| Ok(());
         assert!(matches!(verify_streamed(&databases, 6, SAMPLE, 0, never, stop), Err(CheckError::Stopped)));
-        let fails = &mut |_: &mut (dyn FnMut(&[Score]) + Send)| Err(CheckError::Missing { stones: 3 });
+        let fails = |_: ScoreReceiver| Err::<(), _>(CheckError::Missing { stones: 3 });
         let go: Watch = &|_| ControlFlow::Continue(());
         let failed = verify_streamed(&databases, 6, SAMPLE, 0, fails, go);
         assert!(matches!(failed, Err(CheckError::Missing { stones: 3 })));

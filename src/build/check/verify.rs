@@ -9,7 +9,7 @@
 //! least and magnitudes grow outward, the right solution is the least, so the magnitudes of any other
 //! solution add up to more.
 
-use crate::databases::{AnyScores, Database, Databases, ScoreSource};
+use crate::databases::{Databases, ScoreSource};
 use crate::error::{CheckError, Result};
 use crate::extent::Extent;
 use crate::histogram::Histogram;
@@ -74,7 +74,8 @@ pub fn verify_bounds_watched<L: ScoreSource>(
 ) -> Result<[Verified; 2]> {
     let against = |bounds: &Databases<L>, children: &Databases<L>| {
         let histogram = Histogram::of(bounds.get(stones)?)?;
-        tally_of(&bounds.get(stones)?.of_any(), &children.of_any(), extent, watch)?.verified(stones, histogram)
+        let tally: RuleCheckTally = walk_of(&bounds.get(stones)?.of_any(), &children.of_any(), extent, watch)?;
+        tally.verified(stones, histogram)
     };
     pairs_of(low, high, stones)?;
     Ok([against(low, high)?, against(high, low)?])
@@ -88,7 +89,7 @@ pub fn verify_counted<L: ScoreSource>(
     extent: Extent,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified> {
-    tally_of_portion(&databases.of_any(), stones, extent, DatabasePortion::WHOLE, watch)?.verified(stones, histogram)
+    verify_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)?.verified(stones, histogram)
 }
 
 /// Verifies a portion of the `stones`-stone database, as [`verify_counted`] does all of it.
@@ -102,26 +103,7 @@ pub fn verify_portion<L: ScoreSource>(
     portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<PortionFindings> {
-    tally_of_portion(&databases.of_any(), stones, extent, portion, watch).map(PortionFindings)
-}
-
-fn tally_of_portion(
-    databases: &Databases<AnyScores<'_>>,
-    stones: u32,
-    extent: Extent,
-    portion: DatabasePortion,
-    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<RuleCheckTally> {
-    walk_portion(databases, stones, extent, portion, watch)
-}
-
-fn tally_of(
-    database: &Database<AnyScores<'_>>,
-    children: &Databases<AnyScores<'_>>,
-    extent: Extent,
-    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<RuleCheckTally> {
-    walk_of(database, children, extent, watch)
+    walk_portion(&databases.of_any(), stones, extent, portion, watch).map(PortionFindings)
 }
 
 /// The findings of a portion of a database. Findings add up.

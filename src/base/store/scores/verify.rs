@@ -5,7 +5,7 @@ use super::ranges::PendingRange;
 use crate::codec::Form;
 use crate::error::{Result, StoreError};
 use crate::hasher::{ContentHasher, PIECE_BYTES};
-use crate::layout::{BATCH_POSITIONS, batch_positions};
+use crate::layout::batch_positions;
 use crate::threads;
 use disk::bytes_of;
 use std::ops::Range;
@@ -84,22 +84,28 @@ impl Scores {
     /// # Errors
     /// [`StoreError::Damaged`] with the first block that is; [`StoreError::DigestDiffers`].
     pub fn verify_digest(&self) -> Result<()> {
-        self.verify_digest_of(|_| ())
+        self.verify_hashes(&[self.hash_part(0, 1, |_| ())?])
     }
 
-    /// As [`verify_digest`](Self::verify_digest); `see` receives all scores in canonical order, some million
-    /// at a time. The next scores are decoded meanwhile.
+    /// Hashes one of several parts of the scores, by its number, on any machine: [`verify_hashes`](Self::verify_hashes)
+    /// combines the results. `see` receives the scores of the part in canonical order, some million at a time. The
+    /// next scores are decoded meanwhile.
     ///
     /// # Errors
-    /// As [`verify_digest`](Self::verify_digest).
-    pub fn verify_digest_of(&self, mut see: impl FnMut(&[i8]) + Send) -> Result<()> {
-        let mut hasher = ContentHasher::new(self.header.hash());
-        let mut first = 0;
+    /// As [`read_range`](Self::read_range).
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8]) + Send) -> Result<Vec<u8>> {
+        assert!(number < of, "{of} parts have no number {number}");
+        let part = self.part(number, of);
+        let mut hasher = ContentHasher::beginning_at(self.header.hash(), part.start);
+        let mut first = part.start;
         let mut batches = std::iter::from_fn(|| {
-            let blocks =
-                first..(first < self.block_count()).then(|| self.layout.batch_end(first, batch_positions()))?;
-            first = blocks.end;
-            Some(self.block_range(blocks.start).start..self.block_range(blocks.end - 1).end)
+            let block = (first < part.end).then(|| self.block_of(first))?;
+            let last = self.layout.batch_end(block, batch_positions()) - 1;
+            let end = self.block_range(last).end.min(part.end);
+            Some(std::mem::replace(&mut first, end)..end)
         });
         let (mut now, mut next) = (Vec::new(), Vec::new());
         let decode = |range: Option<PendingRange>, into: &mut Vec<i8>| {
@@ -118,34 +124,6 @@ impl Scores {
             let ((), decoded) = threads::join(use_now, || decode(range, &mut next));
             decoded?;
             std::mem::swap(&mut now, &mut next);
-        }
-        let found = hasher.finalize();
-        if found == self.digest {
-            return Ok(());
-        }
-        Err(StoreError::DigestDiffers { path: self.path.clone(), expected: self.digest, found })
-    }
-
-    /// Hashes one of several parts of the scores, by its number, on any machine: [`verify_hashes`](Self::verify_hashes)
-    /// combines the results. `see` receives the scores of the part.
-    ///
-    /// # Errors
-    /// As [`read_range`](Self::read_range).
-    ///
-    /// # Panics
-    /// If there is no such part.
-    pub fn hash_part(&self, number: u64, of: u64, mut see: impl FnMut(&[i8])) -> Result<Vec<u8>> {
-        assert!(number < of, "{of} parts have no number {number}");
-        let part = self.part(number, of);
-        let mut hasher = ContentHasher::beginning_at(self.header.hash(), part.start);
-        let (mut scores, mut first) = (Vec::new(), part.start);
-        while first < part.end {
-            let end = part.end.min(first + BATCH_POSITIONS);
-            scores.resize((end - first) as usize, 0);
-            self.read_range(first..end, &mut scores)?;
-            hasher.update(bytes_of(&scores));
-            see(&scores);
-            first = end;
         }
         Ok(hasher.encode())
     }
