@@ -206,33 +206,17 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
     let StageMemory { stones, method, .. } = *memory;
     let model = method.one_stage().map(OneStage::model);
     let positions = of(stones);
-    let CodecRates { encode, decode, decode_runs, capture_reads, .. } = CodecRates::of(settings.codec);
+    let CodecRates { encode, decode, .. } = CodecRates::of(settings.codec);
     let captures = positions * captures_bits(settings, stones) / 8.0;
     let captures_codec = settings.intermediates.captures_codec();
     let CodecRates { encode: encode_captures, decode: decode_captures, .. } = CodecRates::of(captures_codec);
     let scores = |stones| of(stones) * expected_bits(settings.codec, stones) / 8.0;
     let (nanoseconds, read_bytes, written_bytes, misses) = match class {
         StageClass::Capture => {
-            let smaller = settings.smaller(stones);
-            let decoded = smaller.clone().map(of).sum::<f64>();
-            let (reads, each) = match memory.captures {
-                // Blocks that fit the cache are hits; the remainder is read sequentially.
-                CaptureMemory::Whole if model.is_some_and(|model| model.keeps_databases) => {
-                    ((1.0 - memory.cache_bytes as f64 / decoded.max(1.0)).max(0.0), decode)
-                }
-                CaptureMemory::Whole => (1.0, decode),
-                CaptureMemory::Stripes(stripe) => {
-                    let stripes = (positions / stripe as f64).max(settings.ranks as f64);
-                    (stripes.powf(STRIPES_READ.at(stones)), decode_runs + STRIPES_NANOSECONDS)
-                }
-                CaptureMemory::Streamed => (capture_reads, decode),
-            };
-            (
-                reads * each * decoded + encode_captures * positions,
-                reads * smaller.map(scores).sum::<f64>(),
-                captures,
-                0.0,
-            )
+            let decoded = settings.smaller(stones).map(of).sum::<f64>();
+            let (reads, each) = smaller_reads(settings, memory, decoded);
+            let read_bytes = reads * settings.smaller(stones).map(scores).sum::<f64>();
+            (reads * each * decoded + encode_captures * positions, read_bytes, captures, 0.0)
         }
         // Captures are taken over in memory.
         StageClass::OneStage(_) => (encode * positions, 0.0, scores(stones), 0.0),
@@ -304,6 +288,25 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
         random_reads: misses,
         random_writes: MISSES_WRITTEN * misses,
         ..Load::default()
+    }
+}
+
+/// Returns how often captures read the smaller databases, of `decoded` positions together, and the nanoseconds to
+/// decode a position.
+fn smaller_reads(settings: &Settings, memory: &StageMemory, decoded: f64) -> (f64, f64) {
+    let StageMemory { stones, method, .. } = *memory;
+    let CodecRates { decode, decode_runs, capture_reads, .. } = CodecRates::of(settings.codec);
+    match memory.captures {
+        // Blocks that fit the cache are hits; the remainder is read sequentially.
+        CaptureMemory::Whole if method.one_stage().is_some_and(|method| method.model().keeps_databases) => {
+            ((1.0 - memory.cache_bytes as f64 / decoded.max(1.0)).max(0.0), decode)
+        }
+        CaptureMemory::Whole => (1.0, decode),
+        CaptureMemory::Stripes(stripe) => {
+            let stripes = (settings.set.positions(stones) as f64 / stripe as f64).max(settings.ranks as f64);
+            (stripes.powf(STRIPES_READ.at(stones)), decode_runs + STRIPES_NANOSECONDS)
+        }
+        CaptureMemory::Streamed => (capture_reads, decode),
     }
 }
 

@@ -105,7 +105,6 @@ impl StageTraffic {
     ) -> StageTraffic {
         let (stones, method) = (plan.stones(), plan.method());
         let ranks = settings.ranks as f64;
-        let doublings = ranks.log2();
         let far = (ranks - 1.0) / ranks;
         let more_reads = ranks.powf(MORE_READS);
         let positions = settings.set.positions(stones) as f64;
@@ -120,12 +119,8 @@ impl StageTraffic {
         let traffic = match class {
             StageClass::Capture => {
                 let codec = settings.intermediates.captures_codec();
-                StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }.with_files(&SharedFiles {
-                    bytes: captures,
-                    values: positions,
-                    codec,
-                    ..share
-                })
+                let files = SharedFiles { bytes: captures, values: positions, codec, ..share };
+                StageTraffic::reading(load.read_bytes).with_files(&files)
             }
             StageClass::OneStage(method) => {
                 let model = method.model();
@@ -138,27 +133,23 @@ impl StageTraffic {
                 StageTraffic {
                     sent_bytes: positions * far * sent_bytes,
                     supersteps: supersteps * bounds,
-                    read_bytes: captures,
                     own_bytes: SNAPSHOTS * positions * snapshot_bits / 8.0 / ranks,
-                    ..StageTraffic::default()
+                    ..StageTraffic::reading(captures)
                 }
                 .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share })
             }
-            StageClass::Seeds => StageTraffic { read_bytes: captures, ..StageTraffic::default() }
-                .with_files(&SharedFiles { bytes: seeds, values: 2.0 * bounds * plane, files: 2.0, ..share }),
-            // Half of the seeds are wins.
-            StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => StageTraffic {
-                read_bytes: seeds / 2.0 * more_reads,
-                own_read_bytes: bounds * plane,
-                own_bytes: plane / ranks,
-                ..StageTraffic::default()
-            }
-            .with_files(&SharedFiles {
-                bytes: seeds / 2.0,
-                values: bounds * plane,
-                files: bounds,
+            StageClass::Seeds => StageTraffic::reading(captures).with_files(&SharedFiles {
+                bytes: seeds,
+                values: 2.0 * bounds * plane,
+                files: 2.0,
                 ..share
             }),
+            // Half of the seeds are wins.
+            StageClass::PreprocessTwoBit | StageClass::PreprocessOneBit => {
+                let (own_read_bytes, own_bytes) = (bounds * plane, plane / ranks);
+                StageTraffic { own_read_bytes, own_bytes, ..StageTraffic::reading(seeds / 2.0 * more_reads) }
+                    .with_files(&SharedFiles { bytes: seeds / 2.0, values: bounds * plane, files: bounds, ..share })
+            }
             StageClass::ProcessTwoBit | StageClass::ProcessOneBit | StageClass::ProcessOneBitDual => {
                 let in_memory = method.planes_in_memory().expect("only bound methods process bounds");
                 let [read_in_passes, written_in_passes] = if in_memory.has_candidates() {
@@ -166,42 +157,40 @@ impl StageTraffic {
                 } else {
                     [load.scratch_read_bytes, load.scratch_written_bytes]
                 };
+                let files = SharedFiles { bytes: planes, values: 2.0 * bounds * plane, files: 2.0 * bounds, ..share };
                 StageTraffic {
                     sent_bytes: positions * (WIN_BYTES * (kept_shares - 1.0) + DECISION_BYTES * far),
-                    supersteps: SUPERSTEPS.at(stones) * (1.0 + MORE_SUPERSTEPS * doublings),
-                    read_bytes: seeds * PROCESS_READS * more_reads,
+                    supersteps: SUPERSTEPS.at(stones) * (1.0 + MORE_SUPERSTEPS * ranks.log2()),
                     own_read_bytes: bounds * plane + read_in_passes,
                     own_written_bytes: bounds * plane + written_in_passes,
                     own_bytes: in_memory.on_disks_of_ranks(kept_shares) * plane / ranks,
-                    ..StageTraffic::default()
+                    ..StageTraffic::reading(seeds * PROCESS_READS * more_reads)
                 }
-                .with_files(&SharedFiles {
-                    bytes: planes,
-                    values: 2.0 * bounds * plane,
-                    files: 2.0 * bounds,
-                    ..share
-                })
+                .with_files(&files)
             }
             StageClass::Postprocess => {
                 let bytes = planes * LOST_SHARE;
-                StageTraffic { read_bytes: bytes * more_reads, own_bytes: plane / ranks, ..StageTraffic::default() }
+                StageTraffic { own_bytes: plane / ranks, ..StageTraffic::reading(bytes * more_reads) }
                     .with_files(&SharedFiles { bytes, values: bounds * plane, files: bounds, ..share })
             }
-            StageClass::Merge => StageTraffic { read_bytes: planes * MERGE_READS, ..StageTraffic::default() }
-                .with_files(&SharedFiles { bytes: database, values: positions, codec, ..share }),
-            StageClass::Stats if method.bounds_count_choices(settings.ranks) => {
-                StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
-            }
-            StageClass::Stats => {
+            StageClass::Merge => StageTraffic::reading(planes * MERGE_READS).with_files(&SharedFiles {
+                bytes: database,
+                values: positions,
+                codec,
+                ..share
+            }),
+            StageClass::Stats if !method.bounds_count_choices(settings.ranks) => {
                 let reads = 1.0 + STATS_READS * (ranks / 4.0).powf(MORE_STATS_READS);
-                StageTraffic { read_bytes: database * reads + captures, ..StageTraffic::default() }
+                StageTraffic::reading(database * reads + captures)
             }
-            StageClass::Verify | StageClass::Evaluation => {
-                StageTraffic { read_bytes: load.read_bytes, ..StageTraffic::default() }
-            }
+            StageClass::Stats | StageClass::Verify | StageClass::Evaluation => StageTraffic::reading(load.read_bytes),
         };
         let stages = if class.is_repeated() { bounds } else { 1.0 };
         StageTraffic { sent_bytes: traffic.sent_bytes + stages * (ranks - 1.0) * ORDER_BYTES, ..traffic }
+    }
+
+    fn reading(read_bytes: f64) -> StageTraffic {
+        StageTraffic { read_bytes, ..StageTraffic::default() }
     }
 
     /// Adds that files are written.

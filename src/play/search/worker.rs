@@ -18,7 +18,7 @@
 //! which is worth 0, and the bound has counted this as well. (Where a repetition has no fixed value, nothing
 //! is assumed about it.) The same holds for the opponent and the upper bound.
 
-use crate::board::{PackedBoard, SearchMoves};
+use crate::board::{PackedBoard, SearchMove, SearchMoves};
 use crate::busy::{BUSY_DEPTH, BusyKey, BusyPositions};
 use crate::evaluation::Evaluation;
 use crate::exact_scores::ExactScores;
@@ -27,6 +27,7 @@ use crate::memo::{BoundsMemo, MemoPlace};
 use crate::recent::RecentEstimates;
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
 use game::{Board, HALF_PITS, Rules, STONES_MAX};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -173,6 +174,63 @@ impl PathPlace {
     pub(crate) fn next(self, captured: u8) -> PathPlace {
         let at = self.at + 1;
         PathPlace { at, from: if captured > 0 { at } else { self.from } }
+    }
+}
+
+/// A position whose moves may be searched.
+#[derive(Clone, Copy)]
+struct SearchNode {
+    board: PackedBoard,
+    number: u64,
+    depth: i32,
+    place: PathPlace,
+    table: TablePlace,
+}
+
+/// What the moves of a position have come to so far.
+struct FoundMoves {
+    alpha: i32,
+    /// The best estimate, and the pit that has it.
+    estimate: i32,
+    pit: Option<u8>,
+    /// As in an [`Outcome`], of the position before the moves.
+    low: i32,
+    high: i32,
+    assumed_low: i32,
+    assumed_high: i32,
+    repeats: u32,
+}
+
+impl FoundMoves {
+    fn none(stones: i32, alpha: i32) -> FoundMoves {
+        let least = -stones;
+        let (low, high, assumed_low, assumed_high) = (least, least, least, least);
+        FoundMoves { alpha, estimate: i32::MIN, pit: None, low, high, assumed_low, assumed_high, repeats: PATH_FREE }
+    }
+
+    /// Adds a move, and returns whether it is better than all before and than the start of the window.
+    #[inline]
+    fn add(&mut self, one: &SearchMove, found: &Outcome) -> bool {
+        let (captured, estimate) = (i32::from(one.captured), one.estimate(found));
+        self.repeats = self.repeats.min(found.repeats);
+        self.low = self.low.max(captured - i32::from(found.high));
+        self.high = self.high.max(captured - i32::from(found.low));
+        self.assumed_low = self.assumed_low.max(captured - i32::from(found.assumed_high));
+        self.assumed_high = self.assumed_high.max(captured - i32::from(found.assumed_low));
+        if estimate > self.estimate {
+            (self.estimate, self.pit) = (estimate, Some(one.pit));
+        }
+        let is_better = estimate > self.alpha;
+        self.alpha = self.alpha.max(estimate);
+        is_better
+    }
+}
+
+impl SearchMove {
+    /// Returns the estimate of the move, given what was found about the position after it.
+    #[inline]
+    fn estimate(&self, found: &Outcome) -> i32 {
+        i32::from(self.captured) * STONE - found.estimate
     }
 }
 
@@ -325,12 +383,10 @@ impl<'a> Worker<'a> {
 
     /// Searches a position.
     pub(crate) fn search(&mut self, board: PackedBoard, window: AlphaBeta, depth: i32, place: PathPlace) -> Outcome {
-        let stones = board.stones() as i32;
-        let at = place.at;
-        let ply = at - self.root;
+        let ply = place.at - self.root;
         self.lines[ply].len = 0;
         if board.mover == 0 {
-            return Outcome::exact(-stones);
+            return Outcome::exact(-(board.stones() as i32));
         }
         self.nodes += 1;
         if self.nodes.is_multiple_of(POLL_NODES) {
@@ -340,55 +396,20 @@ impl<'a> Worker<'a> {
             return self.leaf(board, window, place);
         }
         let number = board.number();
-        let table = self.shared.table;
-        let table_place = table.place_of(number);
-        table.prefetch(table_place);
+        let node = SearchNode { board, number, depth, place, table: self.shared.table.place_of(number) };
+        self.shared.table.prefetch(node.table);
         if let Some(repeated) = self.repeated(place, number) {
             return Outcome { repeats: repeated as u32, ..Outcome::repetition(self.shared.rules, board) };
         }
-        self.path[at] = number;
+        self.path[place.at] = number;
         // Before the entry is read, which main memory takes as long for. Where the entry ends the search, the
         // estimate is for nothing.
         let is_fixed = !window.is_open() && depth <= FUTILE_DEPTH;
         let fixed = is_fixed.then(|| self.recent.estimate(self.shared.evaluation, board));
-
-        let (mut low, mut high) = (-stones, stones);
-        let mut first = None;
-        let entry = table.get(table_place);
-        if let Some(entry) = entry {
-            (low, high) = (i32::from(entry.low), i32::from(entry.high));
-            first = entry.pit;
-        }
-        if low < high
-            && let Some((least, most)) = self.probe(board, || number, at, depth)
-        {
-            if most < low || high < least {
-                return self.contradicted(board);
-            }
-            (low, high) = (low.max(least), high.min(most));
-            if low == high {
-                self.put(table_place, Outcome::exact(low), EstimateKind::Full, DEPTH_MAX, None);
-            }
-        }
-        let bounded = |estimate: i32| Outcome::bounded(estimate, low, high);
-        if low == high || low * STONE >= window.beta {
-            return bounded(low * STONE);
-        }
-        if high * STONE <= window.alpha {
-            return bounded(high * STONE);
-        }
-        if let Some(entry) = entry.filter(|entry| entry.depth >= depth && !window.is_open()) {
-            let ends = match entry.kind {
-                EstimateKind::None => false,
-                EstimateKind::AtLeast => entry.estimate >= window.beta,
-                EstimateKind::AtMost => entry.estimate <= window.alpha,
-                EstimateKind::Full => true,
-            };
-            if ends {
-                return bounded(entry.estimate.clamp(low * STONE, high * STONE));
-            }
-        }
-
+        let (low, high, first) = match self.known(&node, window) {
+            ControlFlow::Continue(known) => known,
+            ControlFlow::Break(outcome) => return outcome,
+        };
         if !window.is_open()
             && let Some(outcome) = self.cut(board, fixed, window, (low, high), depth, place)
         {
@@ -400,14 +421,60 @@ impl<'a> Worker<'a> {
             return Outcome::exact(self.shared.rules.terminal_score(&board.board()).into());
         }
         self.order(board, &mut moves, first);
-        let (mut alpha, mut best, mut best_pit) = (window.alpha, i32::MIN, None);
-        let (mut best_low, mut best_high) = (-stones, -stones);
-        let (mut assumed_low, mut assumed_high) = (-stones, -stones);
-        let mut repeats = PATH_FREE;
-        let count = moves.len();
+        match self.search_moves(&node, &moves, window) {
+            Some(found) => self.conclude(&node, window, (low, high), &found),
+            None => Outcome::bounded(0, low, high),
+        }
+    }
+
+    /// Returns the bounds that table and databases have for a position, and the move to search first; or its outcome,
+    /// where that ends the search.
+    #[inline]
+    fn known(&mut self, node: &SearchNode, window: AlphaBeta) -> ControlFlow<Outcome, (i32, i32, Option<u8>)> {
+        let SearchNode { board, number, depth, place, table } = *node;
+        let stones = board.stones() as i32;
+        let entry = self.shared.table.get(table);
+        let (mut low, mut high) = entry.map_or((-stones, stones), |entry| (entry.low.into(), entry.high.into()));
+        if low < high
+            && let Some((least, most)) = self.probe(board, || number, place.at, depth)
+        {
+            if most < low || high < least {
+                return ControlFlow::Break(self.contradicted(board));
+            }
+            (low, high) = (low.max(least), high.min(most));
+            if low == high {
+                self.put(table, Outcome::exact(low), EstimateKind::Full, DEPTH_MAX, None);
+            }
+        }
+        let end = |estimate: i32| ControlFlow::Break(Outcome::bounded(estimate, low, high));
+        if low == high || low * STONE >= window.beta {
+            return end(low * STONE);
+        }
+        if high * STONE <= window.alpha {
+            return end(high * STONE);
+        }
+        if let Some(entry) = entry.filter(|entry| entry.depth >= depth && !window.is_open()) {
+            let ends = match entry.kind {
+                EstimateKind::None => false,
+                EstimateKind::AtLeast => entry.estimate >= window.beta,
+                EstimateKind::AtMost => entry.estimate <= window.alpha,
+                EstimateKind::Full => true,
+            };
+            if ends {
+                return end(entry.estimate.clamp(low * STONE, high * STONE));
+            }
+        }
+        ControlFlow::Continue((low, high, entry.and_then(|entry| entry.pit)))
+    }
+
+    /// Searches moves in their order until one reaches the end of the window. `None` if the search was stopped.
+    fn search_moves(&mut self, node: &SearchNode, moves: &SearchMoves, window: AlphaBeta) -> Option<FoundMoves> {
+        let (board, place, stones) = (node.board, node.place, node.board.stones() as i32);
+        let (ply, count) = (place.at - self.root, moves.len());
         let is_extended = count <= EXTENDED_MOVES && (ply as i32) < EXTENDED_PLIES * self.root_depth;
-        let searched_depth = depth + i32::from(is_extended);
-        let busy = self.shared.busy.filter(|_| depth >= BUSY_DEPTH);
+        let depth = node.depth + i32::from(is_extended);
+        let busy = self.shared.busy.filter(|_| node.depth >= BUSY_DEPTH);
+        let mut all = FoundMoves::none(stones, window.alpha);
         // Moves that are put off come after all others.
         let mut deferred = [0; HALF_PITS];
         let (mut begun, mut end) = (0, count);
@@ -415,7 +482,7 @@ impl<'a> Worker<'a> {
             let index = if begun < count { begun } else { deferred[begun - count] };
             let one = moves[index];
             begun += 1;
-            let busy = busy.map(|busy| (busy, BusyKey::new(one.child, searched_depth)));
+            let busy = busy.map(|busy| (busy, BusyKey::new(one.child, depth)));
             if let Some((busy, key)) = busy {
                 if index > 0 && begun <= count && busy.contains(key) {
                     deferred[end - count] = index;
@@ -424,83 +491,97 @@ impl<'a> Worker<'a> {
                 }
                 busy.begin(key);
             }
-            let next = place.next(one.captured);
-            let full = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
-            let null = AlphaBeta { alpha, beta: alpha + 1 }.after(one.captured);
-            let captured = i32::from(one.captured);
-            let mut found;
-            if index == 0 {
-                found = self.search(one.child, full, searched_depth - 1, next);
-            } else {
-                let reduced = if index >= REDUCED_FROM && searched_depth >= REDUCED_DEPTH && one.captured == 0 {
-                    let more = i32::from(index >= REDUCED_MORE_FROM) + searched_depth / 8;
-                    more + i32::from(!window.is_open())
-                } else {
-                    0
-                };
-                found = self.search(one.child, null, searched_depth - 1 - reduced, next);
-                if reduced > 0 && captured * STONE - found.estimate > alpha && !self.is_stopped {
-                    found = self.search(one.child, null, searched_depth - 1, next);
-                }
-                let estimate = captured * STONE - found.estimate;
-                if estimate > alpha && window.is_open() && estimate < window.beta && !self.is_stopped {
-                    found = self.search(one.child, full, searched_depth - 1, next);
-                }
-            }
+            let found = self.search_move(&one, index, window, all.alpha, depth, place);
             if let Some((busy, key)) = busy {
                 busy.end(key);
             }
             if self.is_stopped {
-                return bounded(0);
+                return None;
             }
-            let estimate = captured * STONE - found.estimate;
-            repeats = repeats.min(found.repeats);
-            best_low = best_low.max(captured - i32::from(found.high));
-            best_high = best_high.max(captured - i32::from(found.low));
-            assumed_low = assumed_low.max(captured - i32::from(found.assumed_high));
-            assumed_high = assumed_high.max(captured - i32::from(found.assumed_low));
-            if estimate > best {
-                best = estimate;
-                best_pit = Some(one.pit);
+            if !all.add(&one, &found) {
+                continue;
             }
-            if estimate > alpha {
-                alpha = estimate;
-                if window.is_open() {
-                    self.extend_line(ply, one.pit);
+            if window.is_open() {
+                self.extend_line(ply, one.pit);
+            }
+            if all.alpha >= window.beta {
+                if begun < end {
+                    (all.high, all.assumed_high) = (stones, stones);
                 }
-                if alpha >= window.beta {
-                    if begun < end {
-                        (best_high, assumed_high) = (stones, stones);
-                    }
-                    self.reward(board, one.pit, searched_depth);
-                    break;
-                }
+                self.reward(board, one.pit, depth);
+                break;
             }
         }
+        Some(all)
+    }
+
+    /// Searches a move. All but the first are searched in a closed window above `alpha`, late ones to a smaller depth,
+    /// and again where that does not refute them.
+    #[inline]
+    fn search_move(
+        &mut self,
+        one: &SearchMove,
+        index: usize,
+        window: AlphaBeta,
+        alpha: i32,
+        depth: i32,
+        place: PathPlace,
+    ) -> Outcome {
+        let next = place.next(one.captured);
+        let full = AlphaBeta { alpha, ..window }.after(one.captured);
+        if index == 0 {
+            return self.search(one.child, full, depth - 1, next);
+        }
+        let closed = AlphaBeta { alpha, beta: alpha + 1 }.after(one.captured);
+        let reduced = if index >= REDUCED_FROM && depth >= REDUCED_DEPTH && one.captured == 0 {
+            i32::from(index >= REDUCED_MORE_FROM) + depth / 8 + i32::from(!window.is_open())
+        } else {
+            0
+        };
+        let mut found = self.search(one.child, closed, depth - 1 - reduced, next);
+        if reduced > 0 && one.estimate(&found) > alpha && !self.is_stopped {
+            found = self.search(one.child, closed, depth - 1, next);
+        }
+        let estimate = one.estimate(&found);
+        if estimate > alpha && window.is_open() && estimate < window.beta && !self.is_stopped {
+            found = self.search(one.child, full, depth - 1, next);
+        }
+        found
+    }
+
+    /// Returns the outcome of a position whose moves were searched, and enters it into the table.
+    #[inline]
+    fn conclude(
+        &mut self,
+        node: &SearchNode,
+        window: AlphaBeta,
+        (low, high): (i32, i32),
+        found: &FoundMoves,
+    ) -> Outcome {
         // A repetition of this very position does not depend on how it was reached.
-        let repeats = if repeats >= at as u32 { PATH_FREE } else { repeats };
-        (assumed_low, assumed_high) = (low.max(assumed_low), high.min(assumed_high));
-        (low, high) = match repeats {
+        let repeats = if found.repeats >= node.place.at as u32 { PATH_FREE } else { found.repeats };
+        let (assumed_low, assumed_high) = (low.max(found.assumed_low), high.min(found.assumed_high));
+        let (low, high) = match repeats {
             PATH_FREE => (assumed_low, assumed_high),
-            _ => (low.max(best_low), high.min(best_high)),
+            _ => (low.max(found.low), high.min(found.high)),
         };
         if low > high {
-            return self.contradicted(board);
+            return self.contradicted(node.board);
         }
-        let kind = match best {
+        let kind = match found.estimate {
             _ if low == high => EstimateKind::Full,
             best if best >= window.beta => EstimateKind::AtLeast,
             best if best <= window.alpha => EstimateKind::AtMost,
             _ => EstimateKind::Full,
         };
         let repeats = if low == high { PATH_FREE } else { repeats };
-        let estimate = best.clamp(low * STONE, high * STONE);
+        let estimate = found.estimate.clamp(low * STONE, high * STONE);
         let mut outcome = Outcome { repeats, ..Outcome::bounded(estimate, low, high) };
         if repeats != PATH_FREE {
             (outcome.assumed_low, outcome.assumed_high) = (assumed_low as i8, assumed_high as i8);
         }
         let kept = if repeats == PATH_FREE { kind } else { EstimateKind::None };
-        self.put(table_place, outcome, kept, depth, best_pit);
+        self.put(node.table, outcome, kept, node.depth, found.pit);
         outcome
     }
 
