@@ -17,7 +17,7 @@ use book::{
     AwariGame, Book, BookBuilder, BookEngine, BookError, BookFile, BuildError, Hundredths, drop_out_depths,
     engine_version,
 };
-use disk::{Digest, Staged};
+use disk::Digest;
 use game::Board;
 use game::notation::PositionText;
 use pipeline::{
@@ -236,10 +236,6 @@ fn describe(book: &Book<AwariGame>) -> BookMilestone {
 
 fn publish(positions: u32, milestone: &BookMilestone, context: &StageContext) -> Result<StageReport> {
     let text = serde_json::to_string_pretty(milestone).map_err(StageError::failed)? + "\n";
-    let name = report_of(positions);
-    let mut staged = Staged::create(context.disk(), &context.output(&name), text.len() as u64)?;
-    staged.write(text.as_bytes())?;
-    staged.publish()?;
     let stones = |value: Hundredths| f64::from(value) / 100.0;
     let left = milestone.left_at_ply.map(|plies| plies[0]);
     let by = ["left_at_ply_by_second", "left_at_ply_by_first"].into_iter().zip(left);
@@ -254,7 +250,7 @@ fn publish(positions: u32, milestone: &BookMilestone, context: &StageContext) ->
         None => report,
     };
     let report = by.fold(report, with_ply);
-    Ok(report.wrote(name, Digest::of(text.as_bytes())))
+    files::publish(context, report, report_of(positions), text.as_bytes())
 }
 
 /// An error of an expansion.

@@ -173,16 +173,13 @@ impl SmallerFiles {
         cached: impl Fn(u32, Digest) -> Option<Arc<Bytes>>,
         section: usize,
     ) -> Result<SmallerFiles> {
-        let open = |(stones, path): (u32, PathBuf)| {
+        let open = |(stones, path): (u32, PathBuf)| -> Result<SmallerDatabase> {
             let index = Index::new(stones, settings.set);
             let kind = files::database_kind(&settings.rules);
-            files::open_windowed(disk, &path, settings, kind, &index)
-                .map(|scores| SmallerDatabase {
-                    cached: cached(stones, scores.digest()),
-                    scores: section_of(scores, section, cache),
-                    slabs: index.slabs().to_vec(),
-                })
-                .map_err(|error| files::unreadable(&files::database(stones), error))
+            let scores = files::open_windowed(disk, &path, settings, kind, &index)?;
+            let cached = cached(stones, scores.digest());
+            let (scores, slabs) = (section_of(scores, section, cache), index.slabs().to_vec());
+            Ok(SmallerDatabase { scores, slabs, cached })
         };
         let databases = (0..).zip(paths).map(open).collect::<Result<_, _>>()?;
         Ok(SmallerFiles { databases, decoded: AtomicU64::new(0) })

@@ -8,7 +8,6 @@ use crate::build_context::BuildContext;
 use crate::declaration;
 use crate::files;
 use crate::kind::{Declaration, FamilyContent, FileFamily, KindOptions, Phase, StageKind};
-use disk::{Digest, Staged};
 use game::{Board, Index, Orientation, Score};
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
 use planner::{EvaluationFit, Settings, StageClass};
@@ -103,8 +102,8 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let error = errors.network();
     let text = serde_json::to_string(&errors).expect("numbers and lists of them are JSON") + "\n";
     let report = StageReport::new(positions).with("error", error).with("left out", left_out.len() as u64);
-    let report = publish(context, report, network(), &evaluation.to_bytes())?;
-    publish(context, report, network_errors(), text.as_bytes())
+    let report = files::publish(context, report, network(), &evaluation.to_bytes())?;
+    files::publish(context, report, network_errors(), text.as_bytes())
 }
 
 /// A position of a game.
@@ -189,8 +188,8 @@ fn read(
 ) -> Result<Vec<Score>> {
     let name = files::database(index.stones());
     let unreadable = |error| files::unreadable(&name, error);
-    let file = files::open_windowed(context.disk(), &context.input(&name), settings, FileKind::Database, index);
-    let scores = CachedScores::new(file.map_err(unreadable)?, cache_bytes);
+    let file = files::open_windowed(context.disk(), &context.input(&name), settings, FileKind::Database, index)?;
+    let scores = CachedScores::new(file, cache_bytes);
     let read = |places: &[(u64, usize)]| -> Result<Vec<Score>> {
         if context.stop_requested() {
             return Err(StageError::Stopped);
@@ -199,15 +198,6 @@ fn read(
     };
     let parts: Result<Vec<Vec<Score>>> = places.par_chunks(POSITIONS_A_READ).map(read).collect();
     Ok(parts?.into_iter().flatten().collect())
-}
-
-/// Writes a file, and adds it to the report.
-fn publish(context: &StageContext, report: StageReport, name: ArtifactName, bytes: &[u8]) -> Result<StageReport> {
-    let path = context.output(&name);
-    let mut staged = Staged::create(context.disk(), &path, bytes.len() as u64)?;
-    staged.write(bytes)?;
-    staged.publish()?;
-    Ok(report.wrote(name, Digest::of(bytes)))
 }
 
 /// The errors of an evaluation on positions that were left out of its fit, as JSON.

@@ -1,8 +1,8 @@
 //! The files of a run: names, identities, and opening and writing them.
 
-use disk::{Digest, Disk};
+use disk::{Digest, Disk, Staged};
 use game::{Index, PositionSet, Rules, Slab};
-use pipeline::{ArtifactName, StageError, StageResult as Result};
+use pipeline::{ArtifactName, StageContext, StageError, StageReport, StageResult as Result};
 use planner::Settings;
 use std::path::Path;
 use store::{
@@ -97,15 +97,10 @@ pub fn range(kind: FileKind, stones: u32) -> ValueRange {
     }
 }
 
-/// Opens a file of `index` through a map, and checks its identity.
-pub(crate) fn open(
-    disk: &dyn Disk,
-    path: &Path,
-    settings: &Settings,
-    kind: FileKind,
-    index: &Index,
-) -> store::Result<Scores> {
-    expect(Scores::open(disk, path)?, settings, kind, index)
+/// Opens captures or a database through a map, and checks what they are.
+pub(crate) fn open(disk: &dyn Disk, path: &Path, settings: &Settings, kind: FileKind, index: &Index) -> Result<Scores> {
+    let opened = Scores::open(disk, path).and_then(|file| expect(file, settings, kind, index));
+    opened.map_err(|error| unreadable_as(kind, index, error))
 }
 
 /// As [`open`], for reads block by block.
@@ -115,13 +110,20 @@ pub(crate) fn open_windowed(
     settings: &Settings,
     kind: FileKind,
     index: &Index,
-) -> store::Result<Scores> {
-    expect(Scores::open_windowed(disk, path)?, settings, kind, index)
+) -> Result<Scores> {
+    let opened = Scores::open_windowed(disk, path).and_then(|file| expect(file, settings, kind, index));
+    opened.map_err(|error| unreadable_as(kind, index, error))
 }
 
-fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) -> store::Result<Scores> {
+/// Checks that a file of `index` is of this kind.
+pub(crate) fn expect(file: Unverified, settings: &Settings, kind: FileKind, index: &Index) -> store::Result<Scores> {
     let identity = identity(settings.rules.name, settings.set, kind, index.stones());
     expect_values(file, &identity, &shape(index, kind), range(kind, index.stones()))
+}
+
+fn unreadable_as(kind: FileKind, index: &Index, error: StoreError) -> StageError {
+    let is_capture = matches!(kind, FileKind::Capture | FileKind::BoundCaptures);
+    unreadable(&if is_capture { capture(index.stones()) } else { database(index.stones()) }, error)
 }
 
 /// Checks identity, shape and range of a file.
@@ -160,6 +162,19 @@ impl CountsFormat {
     pub(crate) fn write(&self, disk: &dyn Disk, path: &Path, shape: &Shape, values: &[i8]) -> store::Result<()> {
         store::write(disk, path, &self.identity, shape, self.range, Codec::Packed, values).map(drop)
     }
+}
+
+/// Writes a small file, and adds it to the report.
+pub(crate) fn publish(
+    context: &StageContext,
+    report: StageReport,
+    name: ArtifactName,
+    bytes: &[u8],
+) -> Result<StageReport> {
+    let mut staged = Staged::create(context.disk(), &context.output(&name), bytes.len() as u64)?;
+    staged.write(bytes)?;
+    staged.publish()?;
+    Ok(report.wrote(name, Digest::of(bytes)))
 }
 
 /// Returns the writer of a file of `index`.

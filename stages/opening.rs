@@ -61,9 +61,9 @@ pub(crate) fn best_capture(
         let index = Index::new(stones - captured, settings.set);
         let mut score = [0];
         let child = child + section as u64 * index.positions();
-        files::open_windowed(disk, &path(&name), settings, kind, &index)
-            .and_then(|file| file.read_range(child..child + 1, &mut score))
-            .map_err(|error| files::unreadable(&name, error))?;
+        let file = files::open_windowed(disk, &path(&name), settings, kind, &index)?;
+        let read = file.read_range(child..child + 1, &mut score);
+        read.map_err(|error| files::unreadable(&name, error))?;
         best = best.max(Some(captured as Score - score[0]));
     }
     Ok(best)

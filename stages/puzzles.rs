@@ -11,7 +11,6 @@ use crate::files;
 use crate::kind::{Declaration, FamilyContent, FileFamily, KindOptions, Phase, StageKind, is_numbered};
 use crate::verify::{with_smaller, wrong};
 use check::{CheckError, Databases, ScoreSource};
-use disk::{Digest, Staged};
 use game::notation::PositionText;
 use game::{Board, Index, Pit, Score};
 use pipeline::{
@@ -117,11 +116,8 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
         settings.rules.name
     );
     let name = puzzles_of(stones);
-    let mut staged = Staged::create(context.disk(), &context.output(&name), text.len() as u64)?;
-    staged.write(text.as_bytes())?;
-    staged.publish()?;
     let report = StageReport::new(positions.min(count * TRIES)).with("puzzles", found.len() as u64);
-    Ok(report.wrote(name, Digest::of(text.as_bytes())))
+    files::publish(context, report, name, text.as_bytes())
 }
 
 /// Opens the databases at `paths`, which are those of [`with_smaller`].
@@ -136,8 +132,7 @@ fn open(
     let mut databases = Databases::new(settings.rules, settings.set);
     for (stones, path) in with_smaller(settings, stones).zip(paths) {
         let index = Index::new(stones, settings.set);
-        let opened = files::open(context.disk(), path, settings, FileKind::Database, &index);
-        let scores = opened.map_err(|error| files::unreadable(&files::database(stones), error))?;
+        let scores = files::open(context.disk(), path, settings, FileKind::Database, &index)?;
         databases.insert(stones, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
     }
     Ok(databases)

@@ -56,8 +56,7 @@ pub(crate) fn read_captures(build: &BuildContext, index: &Index, context: &Stage
     let (settings, stage_cache) = (build.settings(), build.stage_cache());
     let name = files::capture(index.stones());
     let damaged = |error| files::unreadable(&name, error);
-    let path = context.input(&name);
-    let file = files::open_windowed(context.disk(), &path, settings, FileKind::Capture, index).map_err(damaged)?;
+    let file = files::open_windowed(context.disk(), &context.input(&name), settings, FileKind::Capture, index)?;
     if let Some(captures) = stage_cache.captures(file.digest()) {
         return Ok((captures, file.digest()));
     }

@@ -12,13 +12,13 @@ use crate::stage_cache::CacheUse;
 use crate::team::{self, TeamMember};
 use crate::{files, opening, verify};
 use check::{CaptureStatistics, Histogram, PairStatistics, Statistics};
-use disk::{Digest, Disk, Staged};
+use disk::Disk;
 use game::{Index, Score};
 use messaging::Communicator;
 use pipeline::{ArtifactKind, ArtifactName, StageContext, StageError, StageReport, StageResult as Result, StageSpec};
 use planner::{DatabasePlan, Settings, StageClass};
 use solvers::{ChoiceCounts, DatabasePart, Tables};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use store::{CachedScores, FileKind, Scores};
 
@@ -167,9 +167,7 @@ impl StatsInputs {
         path: impl Fn(&ArtifactName) -> Option<PathBuf>,
     ) -> Result<StatsInputs> {
         let stones = index.stones();
-        let scores = |name: &ArtifactName, path: &Path, kind: FileKind| {
-            files::open_windowed(disk, path, settings, kind, index).map_err(|error| files::unreadable(name, error))
-        };
+        let scores = |path: PathBuf, kind: FileKind| files::open_windowed(disk, &path, settings, kind, index);
         let seeds = |plane: PlaneFile| {
             let name = plane.name(stones);
             let open = |path: PathBuf| {
@@ -181,12 +179,12 @@ impl StatsInputs {
             let [wins, candidates] = bounds::SEEDS.map(seeds);
             wins?.zip(candidates?).map(|(wins, candidates)| CaptureSource::Seeds(Box::new([wins, candidates])))
         } else {
-            let (name, kind) = (files::capture(stones), files::capture_kind(&settings.rules));
-            let captures = path(&name).map(|path| scores(&name, &path, kind)).transpose()?;
+            let kind = files::capture_kind(&settings.rules);
+            let captures = path(&files::capture(stones)).map(|path| scores(path, kind)).transpose()?;
             captures.map(|captures| CaptureSource::Captures(Box::new(captures)))
         };
-        let (name, kind) = (files::database(stones), files::database_kind(&settings.rules));
-        let scores = scores(&name, &path(&name).expect("the last file is the database"), kind)?;
+        let path = path(&files::database(stones)).expect("the last file is the database");
+        let scores = scores(path, files::database_kind(&settings.rules))?;
         Ok(StatsInputs { captures, scores })
     }
 
@@ -264,12 +262,8 @@ fn publish(
     let choice = CaptureStatistics { positions: index.positions(), offered: choice.offered, declined: choice.declined };
     let statistics = Statistics::new(index.stones(), histogram, choice);
     let text = pairs.into_iter().fold(statistics, Statistics::with_pairs).json() + "\n";
-    let name = statistics_of(index.stones());
-    let path = context.output(&name);
-    let mut staged = Staged::create(context.disk(), &path, text.len() as u64)?;
-    staged.write(text.as_bytes())?;
-    staged.publish()?;
-    Ok(StageReport::new(index.positions()).wrote(name, Digest::of(text.as_bytes())))
+    let report = StageReport::new(index.positions());
+    files::publish(context, report, statistics_of(index.stones()), text.as_bytes())
 }
 
 /// Counts over a database.

@@ -107,8 +107,7 @@ fn verify_pairs(build: &BuildContext, stones: u32, context: &StageContext) -> Re
     let [mut low, mut high] = [(); 2].map(|()| Databases::new(settings.rules, settings.set));
     for (smaller, path) in with_smaller(settings, stones).zip(&paths) {
         let index = Index::new(smaller, settings.set);
-        let file = open(context.disk(), path, settings, FileKind::Bounds, &index);
-        let file = file.map_err(|error| files::unreadable(&files::database(smaller), error))?;
+        let file = open(context.disk(), path, settings, FileKind::Bounds, &index)?;
         let [lows, highs] = CachedScores::sections(file, Arc::clone(&cache));
         low.insert(smaller, lows).map_err(StageError::failed)?;
         high.insert(smaller, highs).map_err(StageError::failed)?;
@@ -198,8 +197,7 @@ impl VerifyInputs {
         let mut kept = BTreeMap::new();
         for (smaller, path) in settings.smaller(task.stones).zip(paths).filter(|_| stage_cache.has_databases()) {
             let index = Index::new(smaller, settings.set);
-            let scores = files::open_windowed(disk, path, settings, FileKind::Database, &index);
-            let digest = scores.map_err(|error| files::unreadable(&files::database(smaller), error))?.digest();
+            let digest = files::open_windowed(disk, path, settings, FileKind::Database, &index)?.digest();
             kept.extend(stage_cache.database(smaller, digest).map(|scores| (smaller, scores)));
         }
         let cache_bytes = stage_cache.cache_bytes(plan);
@@ -224,8 +222,7 @@ impl VerifyInputs {
                 continue;
             }
             let index = Index::new(smaller, settings.set);
-            let damaged = |error| files::unreadable(&files::database(smaller), error);
-            let scores = open(disk, path, settings, FileKind::Database, &index).map_err(damaged)?;
+            let scores = open(disk, path, settings, FileKind::Database, &index)?;
             let scores = OpenedScores::File(Box::new(CachedScores::sharing(scores, Arc::clone(&cache))));
             databases.insert(smaller, scores).map_err(StageError::failed)?;
         }

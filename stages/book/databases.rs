@@ -37,10 +37,8 @@ impl BookDatabases {
         let cache = BlockCache::new(CACHE_BYTES);
         let mut databases = Databases::new(settings.rules, settings.set);
         for stones in settings.stones() {
-            let name = files::database(stones);
-            let index = Index::new(stones, settings.set);
-            let opened = files::open(disk, &path(&name), settings, FileKind::Database, &index);
-            let scores = opened.map_err(|error| files::unreadable(&name, error))?;
+            let (index, path) = (Index::new(stones, settings.set), path(&files::database(stones)));
+            let scores = files::open(disk, &path, settings, FileKind::Database, &index)?;
             databases.insert(stones, CachedScores::sharing(scores, Arc::clone(&cache))).map_err(StageError::failed)?;
         }
         Ok(BookDatabases::new(Some(databases), |_| true))

@@ -71,7 +71,7 @@ fn sort_captures(member: &PlaneMember, communicator: &mut dyn Communicator) -> R
     let name = files::capture(stones);
     let damaged = |error| files::unreadable(&name, error);
     let open = |path: &Path| files::open_windowed(member.disk, path, settings, FileKind::Capture, index);
-    let captures = member.path(&name).and_then(|path| open(path).map_err(damaged));
+    let captures = member.path(&name).and_then(open);
     let captures = agree(communicator, captures)?;
     let none = i32::from(solvers::capture::none(stones));
     // The index of a plane in a group, bounds descending; the number of planes if the position is in no plane.

@@ -67,8 +67,7 @@ impl<'a, S: OneStageSolver> SolveRank<'a, S> {
     /// Opens the file of captures.
     pub(crate) fn captures(&self) -> Result<Scores> {
         let TeamMember { disk, ref index, task, .. } = *self.member;
-        let file = files::open_windowed(disk, &task.captures, self.member.settings(), FileKind::Capture, index);
-        file.map_err(|error| files::unreadable(&files::capture(index.stones()), error))
+        files::open_windowed(disk, &task.captures, self.member.settings(), FileKind::Capture, index)
     }
 
     /// The directory of snapshots, which may not exist; `None` if the stage saves none.

@@ -13,7 +13,7 @@ use game::Index;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use solvers::sweep::{BoundCaptures, Guarantees};
 use solvers::{Bytes, Kernel};
-use store::{Codec, FileKind};
+use store::{Codec, FileKind, Scores};
 
 const SNAPSHOT: &str = "bounds";
 
@@ -85,7 +85,7 @@ fn read_captures(build: &BuildContext, index: &Index, context: &StageContext) ->
     let name = files::capture(index.stones());
     let damaged = |error| files::unreadable(&name, error);
     let (path, kind) = (context.input(&name), FileKind::BoundCaptures);
-    let file = files::open_windowed(context.disk(), &path, build.settings(), kind, index).map_err(damaged)?;
+    let file = files::open_windowed(context.disk(), &path, build.settings(), kind, index)?;
     let positions = index.slab_positions();
     let read = |section: u64| -> Result<Bytes> {
         let mut captures = build.stage_cache().array(build.plans(), index)?;
@@ -109,7 +109,8 @@ impl BoundsSnapshot<'_> {
         let mut bounds = Guarantees::widest(self.index).map_err(StageError::failed)?;
         let Some(saved) = self.context.snapshots().saved() else { return Ok((bounds, false)) };
         let (path, positions) = (saved.join(SNAPSHOT), self.index.slab_positions());
-        let read = files::open_windowed(self.context.disk(), &path, settings, FileKind::BoundSnapshot, self.index)
+        let read = Scores::open_windowed(self.context.disk(), &path)
+            .and_then(|file| files::expect(file, settings, FileKind::BoundSnapshot, self.index))
             .and_then(|file| {
                 bounds.low.fill(|positions, out| file.read_range(positions, out))?;
                 bounds.high.fill(|range, out| file.read_range(positions + range.start..positions + range.end, out))

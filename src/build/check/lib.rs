@@ -43,8 +43,7 @@ pub use report::{csv, json, pairs_table, table, table_rows};
 pub use statistics::{CaptureStatistics, Statistics};
 pub use stream::{ScoreReceiver, verify_portion_in_rounds, verify_streamed};
 pub use verify::{
-    PortionFindings, Verified, verify, verify_bounds, verify_bounds_watched, verify_counted, verify_portion,
-    verify_watched,
+    PortionFindings, Verified, verify, verify_bounds, verify_bounds_watched, verify_portion, verify_watched,
 };
 pub use walk::DatabasePortion;
 pub use wrong_score::WrongScore;

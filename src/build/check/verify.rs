@@ -50,7 +50,7 @@ pub fn verify_watched<L: ScoreSource>(
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<Verified> {
     let histogram = Histogram::of(databases.get(stones)?)?;
-    verify_counted(databases, stones, histogram, extent, watch)
+    verify_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)?.verified(stones, histogram)
 }
 
 /// Verifies the bounds of all positions with `stones` stones, what the mover can force and to what the
@@ -81,21 +81,10 @@ pub fn verify_bounds_watched<L: ScoreSource>(
     Ok([against(low, high)?, against(high, low)?])
 }
 
-/// As [`verify_watched`], for a database whose histogram is known.
-pub fn verify_counted<L: ScoreSource>(
-    databases: &Databases<L>,
-    stones: u32,
-    histogram: Histogram,
-    extent: Extent,
-    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<Verified> {
-    verify_portion(databases, stones, extent, DatabasePortion::WHOLE, watch)?.verified(stones, histogram)
-}
-
-/// Verifies a portion of the `stones`-stone database, as [`verify_counted`] does all of it.
+/// Verifies a portion of the `stones`-stone database, as [`verify_watched`] does all of it.
 ///
 /// # Errors
-/// As [`verify_counted`], except for wrong scores, which are part of the findings.
+/// As [`verify`], except for wrong scores, which are part of the findings.
 pub fn verify_portion<L: ScoreSource>(
     databases: &Databases<L>,
     stones: u32,
