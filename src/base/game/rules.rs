@@ -204,7 +204,8 @@ impl Rules {
         } else {
             "; so a board has two numbers: what the player to move can force, and to what the opponent can hold that player"
         };
-        format!("Capture {capture_low} or {capture_high}; {slam}{feed}; {repetition}; {rest}{bounds}")
+        let to = if capture_high - capture_low > 1 { "to" } else { "or" };
+        format!("Capture {capture_low} {to} {capture_high}; {slam}{feed}; {repetition}; {rest}{bounds}")
     }
 
     /// Whether a pit holding `stones` is captured when the last stone fell there.

@@ -5,7 +5,7 @@
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 
-use game::{Board, HALF_PITS, Played, Rules, STONES_MAX, Slam, binomial};
+use game::{Board, HALF_PITS, Played, RestOwner, Rules, STONES_MAX, Slam, binomial};
 
 /// The low bit of each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -215,10 +215,7 @@ impl PackedBoard {
     /// Returns the legal moves: none if the mover has no stones, or by some rules if every move is a slam.
     #[inline]
     pub(crate) fn moves(self, rules: &Rules) -> SearchMoves {
-        match rules.slam {
-            Slam::IllegalUnlessAll => self.moves_of_awari(),
-            _ => self.moves_by(rules),
-        }
+        if has_moves_of_awari(rules) { self.moves_of_awari() } else { self.moves_by(rules) }
     }
 
     /// Returns a bit for each pit from which its owner may capture, the mover's first, as if it were their turn.
@@ -239,7 +236,7 @@ impl PackedBoard {
     #[inline]
     pub(crate) fn captures(self, rules: &Rules) -> SearchMoves {
         let is_capture = |one: &SearchMove| one.captured > 0;
-        if rules.slam != Slam::IllegalUnlessAll {
+        if !has_moves_of_awari(rules) {
             return self.moves(rules).filtered(is_capture);
         }
         let mut captures = SearchMoves::none(self);
@@ -288,6 +285,13 @@ impl PackedBoard {
     }
 }
 
+/// Whether moves are those of awari, which are found without looking at the rules.
+#[inline]
+fn has_moves_of_awari(rules: &Rules) -> bool {
+    let Rules { capture_low, capture_high, slam, rest, .. } = *rules;
+    (capture_low, capture_high, slam, rest) == (2, 3, Slam::IllegalUnlessAll, RestOwner::Opponent)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,11 +311,17 @@ mod tests {
 
     #[test]
     fn moves_are_those_of_the_slow_twin() {
+        // Awari, but for one parameter.
+        let others = [
+            Rules { capture_low: 1, ..Rules::AWARI },
+            Rules { capture_high: 4, ..Rules::AWARI },
+            Rules { rest: RestOwner::OwnSide, ..Rules::AWARI },
+        ];
         for pits in boards() {
             let packed = PackedBoard::new(&Board(pits));
             assert_eq!(packed.board(), Board(pits));
             assert_eq!(packed.stones(), Board(pits).stones());
-            for rules in &Rules::KNOWN {
+            for rules in Rules::KNOWN.iter().chain(&others) {
                 let expected: Vec<_> = (0u8..)
                     .zip(reference::moves_by(rules, pits))
                     .filter_map(|(pit, one)| match one {
