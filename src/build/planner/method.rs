@@ -151,11 +151,17 @@ impl PlanesInMemory {
 
     /// Whether the wins are in memory, not behind a cache.
     pub fn has_wins(self) -> bool {
-        self >= PlanesInMemory::Wins
+        match self {
+            PlanesInMemory::None => false,
+            PlanesInMemory::Wins | PlanesInMemory::WinsAndCandidates => true,
+        }
     }
 
     pub(crate) fn has_candidates(self) -> bool {
-        self == PlanesInMemory::WinsAndCandidates
+        match self {
+            PlanesInMemory::None | PlanesInMemory::Wins => false,
+            PlanesInMemory::WinsAndCandidates => true,
+        }
     }
 
     /// Returns how many planes several ranks have on disk while they solve a bound: the wins so far,
