@@ -1,8 +1,8 @@
 //! The stage `capture:n` by all ranks: each computes and writes the captures of a range of positions, in
 //! stripes, and reads what these lead to in the smaller databases. Ranks send each other no captures.
 //!
-//! A machine alone has a driver of its own: it may keep all captures in memory for the solver that follows, read through
-//! a cache, or need no memory at all, and none of these serves a rank.
+//! A machine alone has a driver of its own: it may keep all captures in memory for the solver that follows, read
+//! through a cache, or need no memory at all, and none of these serves a rank.
 
 use super::{KIND, SmallerFiles, ended};
 use crate::build_context::BuildContext;
