@@ -7,15 +7,19 @@ use std::path::PathBuf;
 /// Bytes in memory before they are written to a segment.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Bytes of a segment. Its space is reserved when it is created.
-const SEGMENT_BYTES: u64 = 64 << 20;
+/// A new segment has this share of the bytes in those before it, and at least a piece. So there are few segments, and
+/// little of their space, which is reserved when they are created, is not used.
+const SEGMENT_SHARE: u64 = 8;
 
 /// Bytes that one process appends, in unnamed files, and passes on in order when all are there. The first few
 /// stay in memory.
 pub struct Spool<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
-    segments: Vec<Box<dyn ScratchFile>>,
+    /// Each with its bytes.
+    segments: Vec<(u64, Box<dyn ScratchFile>)>,
+    /// Bytes of the segments.
+    reserved: u64,
     /// Bytes in the segments, whole pieces.
     stored: u64,
     pending: Vec<u8>,
@@ -24,7 +28,7 @@ pub struct Spool<'d> {
 impl<'d> Spool<'d> {
     /// Creates an empty spool. `path` says where its files are, and names them in errors.
     pub fn new(disk: &'d dyn Disk, path: PathBuf) -> Spool<'d> {
-        Spool { disk, path, segments: Vec::new(), stored: 0, pending: Vec::new() }
+        Spool { disk, path, segments: Vec::new(), reserved: 0, stored: 0, pending: Vec::new() }
     }
 
     /// Number of bytes appended.
@@ -43,12 +47,13 @@ impl<'d> Spool<'d> {
             self.pending.extend_from_slice(now);
             bytes = rest;
             if self.pending.len() == PIECE_BYTES {
-                let at = self.stored % SEGMENT_BYTES;
-                if at == 0 {
-                    self.segments.push(self.disk.scratch(&self.path, SEGMENT_BYTES)?);
+                if self.stored == self.reserved {
+                    let bytes = next_segment(self.reserved);
+                    self.segments.push((bytes, self.disk.scratch(&self.path, bytes)?));
+                    self.reserved += bytes;
                 }
-                let segment = self.segments.last().expect("there is one from the first piece on");
-                segment.write_at(at, &self.pending)?;
+                let (bytes, segment) = self.segments.last().expect("there is one from the first piece on");
+                segment.write_at(self.stored - (self.reserved - bytes), &self.pending)?;
                 self.stored += PIECE_BYTES as u64;
                 self.pending.clear();
             }
@@ -63,13 +68,30 @@ impl<'d> Spool<'d> {
     pub fn pass_on(mut self, mut take: impl FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError> {
         let last = std::mem::take(&mut self.pending);
         let mut piece = vec![0; if self.stored > 0 { PIECE_BYTES } else { 0 }];
-        for offset in (0..self.stored).step_by(PIECE_BYTES) {
-            let segment = &self.segments[(offset / SEGMENT_BYTES) as usize];
-            segment.read_at(offset % SEGMENT_BYTES, &mut piece)?;
-            take(&piece)?;
+        for (bytes, segment) in self.segments {
+            let bytes = bytes.min(self.stored);
+            self.stored -= bytes;
+            for offset in (0..bytes).step_by(PIECE_BYTES) {
+                segment.read_at(offset, &mut piece)?;
+                take(&piece)?;
+            }
         }
         take(&last)
     }
+
+    /// Returns the space on disk of a spool of so many bytes.
+    pub fn space(bytes: u64) -> u64 {
+        let (stored, mut reserved) = (bytes - bytes % PIECE_BYTES as u64, 0);
+        while reserved < stored {
+            reserved += next_segment(reserved);
+        }
+        reserved
+    }
+}
+
+/// Returns the bytes of the segment after others.
+fn next_segment(reserved: u64) -> u64 {
+    (reserved / SEGMENT_SHARE).max(1).next_multiple_of(PIECE_BYTES as u64)
 }
 
 #[cfg(test)]
@@ -86,13 +108,14 @@ mod tests {
 
     #[test]
     fn bytes_come_back_in_order() {
-        let all = noise(2 * SEGMENT_BYTES as usize + 3 * PIECE_BYTES + 77);
-        for length in [0, 5, PIECE_BYTES, PIECE_BYTES + 1, SEGMENT_BYTES as usize, all.len()] {
+        let all = noise(21 * PIECE_BYTES + 77);
+        for length in [0, 5, PIECE_BYTES, PIECE_BYTES + 1, 16 * PIECE_BYTES, 17 * PIECE_BYTES, all.len()] {
             let disk = MemoryDisk::new();
             let mut spool = Spool::new(&disk, PATH.into());
             let expected = &all[..length];
             expected.chunks(1_000_003).for_each(|bytes| spool.write(bytes).unwrap());
             assert_eq!(spool.bytes(), length as u64);
+            assert_eq!(disk.scratch_bytes(Path::new("")), Spool::space(length as u64));
             let mut found = Vec::new();
             let take = |bytes: &[u8]| {
                 found.extend_from_slice(bytes);
@@ -101,6 +124,15 @@ mod tests {
             spool.pass_on(take).unwrap();
             assert!(found == expected, "{length} bytes");
             assert!(disk.paths().is_empty(), "no name is left");
+        }
+    }
+
+    #[test]
+    fn an_eighth_of_the_space_is_not_used_at_most() {
+        let piece = PIECE_BYTES as u64;
+        for pieces in (0..100).chain([1_000, 10_000, 1 << 20]) {
+            let (bytes, space) = (pieces * piece, Spool::space(pieces * piece));
+            assert!((bytes..=bytes + bytes.div_ceil(8).next_multiple_of(piece)).contains(&space), "{bytes}: {space}");
         }
     }
 
