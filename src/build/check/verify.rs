@@ -9,7 +9,7 @@
 //! least and magnitudes grow outward, the right solution is the least, so the magnitudes of any other
 //! solution add up to more.
 
-use crate::databases::{Databases, ScoreSource};
+use crate::databases::{AnyScores, Database, Databases, ScoreSource};
 use crate::error::{CheckError, Result};
 use crate::extent::Extent;
 use crate::histogram::Histogram;
@@ -74,8 +74,7 @@ pub fn verify_bounds_watched<L: ScoreSource>(
 ) -> Result<[Verified; 2]> {
     let against = |bounds: &Databases<L>, children: &Databases<L>| {
         let histogram = Histogram::of(bounds.get(stones)?)?;
-        let tally: RuleCheckTally = walk_of(&bounds.get(stones)?.of_any(), &children.of_any(), extent, watch)?;
-        tally.verified(stones, histogram)
+        tally_of(&bounds.get(stones)?.of_any(), &children.of_any(), extent, watch)?.verified(stones, histogram)
     };
     pairs_of(low, high, stones)?;
     Ok([against(low, high)?, against(high, low)?])
@@ -92,7 +91,28 @@ pub fn verify_portion<L: ScoreSource>(
     portion: DatabasePortion,
     watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
 ) -> Result<PortionFindings> {
-    walk_portion(&databases.of_any(), stones, extent, portion, watch).map(PortionFindings)
+    tally_of_portion(&databases.of_any(), stones, extent, portion, watch).map(PortionFindings)
+}
+
+/// Not generic, so that it is compiled here, and not by each crate that verifies.
+fn tally_of_portion(
+    databases: &Databases<AnyScores<'_>>,
+    stones: u32,
+    extent: Extent,
+    portion: DatabasePortion,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<RuleCheckTally> {
+    walk_portion(databases, stones, extent, portion, watch)
+}
+
+/// As [`tally_of_portion`].
+fn tally_of(
+    database: &Database<AnyScores<'_>>,
+    children: &Databases<AnyScores<'_>>,
+    extent: Extent,
+    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
+) -> Result<RuleCheckTally> {
+    walk_of(database, children, extent, watch)
 }
 
 /// The findings of a portion of a database. Findings add up.
