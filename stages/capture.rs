@@ -19,7 +19,7 @@ use game::{Index, Score, Slab};
 use pipeline::{ArtifactKind, StageContext, StageError, StageReport, StageResult as Result};
 use planner::{CaptureMemory, DatabasePlan, Settings, StageClass};
 use solvers::Bytes;
-use solvers::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows};
+use solvers::capture::{CaptureError, ChildRow, DecodeRun, Sequential, SmallerRows, capture_in_stripes, capture_into};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,14 +75,8 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
     let cache_bytes = build.stage_cache().cache_bytes(plan);
     let cache = BlockCache::new(cache_bytes);
     let path = context.output(&files::capture(stones));
-    let mut writer = files::create(
-        context.disk(),
-        &path,
-        settings,
-        files::capture_kind(&settings.rules),
-        &index,
-        settings.intermediates.captures_codec(),
-    )?;
+    let (kind, codec) = (files::capture_kind(&settings.rules), settings.intermediates.captures_codec());
+    let mut writer = files::create(context.disk(), &path, settings, kind, &index, codec)?;
     let watch = SolverProgress::new(context, index.slab_positions());
     let all = 0..index.slab_positions();
     let mut receive = |best: &[Score]| writer.append(best).map_err(files::unwritable);
@@ -101,21 +95,14 @@ fn run(build: &BuildContext, stones: u32, context: &StageContext) -> Result<Stag
                 let best = kept.insert(stage_cache.array(build.plans(), &index)?);
                 if smaller.read_positions() > cache_bytes {
                     // Through the cache, blocks would be decoded repeatedly.
-                    solvers::capture::capture_in_stripes(&tables, (&index, &all), &smaller, &watch, best, &mut receive)
+                    capture_in_stripes(&tables, (&index, &all), &smaller, &watch, best, &mut receive)
                 } else {
-                    solvers::capture::capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
+                    capture_into(&tables, &index, &smaller, &watch, best, &mut receive)
                 }
             }
             CaptureMemory::Stripes(bytes) => {
                 let mut stripe = Bytes::zeroed(bytes as usize).map_err(StageError::failed)?;
-                solvers::capture::capture_in_stripes(
-                    &tables,
-                    (&index, &all),
-                    &smaller,
-                    &watch,
-                    &mut stripe,
-                    &mut receive,
-                )
+                capture_in_stripes(&tables, (&index, &all), &smaller, &watch, &mut stripe, &mut receive)
             }
             CaptureMemory::Streamed => solvers::capture::capture(&tables, &index, &smaller, &watch, &mut receive),
         };

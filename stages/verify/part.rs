@@ -98,7 +98,7 @@ fn derive(
     communicator: &mut dyn Communicator,
 ) -> RankResult<PortionFindings> {
     let (rank, ranks, task) = (communicator.rank() as u64, communicator.size() as u64, member.task);
-    let extent = extent(member.settings());
+    let (databases, stones, extent) = (&opened.databases, task.stones, extent(member.settings()));
     let count = extent.count(member.index.positions());
     // The same on all ranks. Alone there is nobody to agree with.
     let rounds = if ranks == 1 { 1 } else { count.div_ceil(ranks * task.threads as u64 * ROUND_POSITIONS) };
@@ -107,27 +107,15 @@ fn derive(
     let watch = |more| watch(member, more * ranks);
     for round in 0..rounds {
         let portion = DatabasePortion { number: round * ranks + rank, of: rounds * ranks };
-        let found = derive_portion(opened, task.stones, extent, portion, &watch);
-        let found = found.map_err(|error| wrong(error, task.stones, &task.files));
+        let editions = databases.editions();
+        let found = match (opened.round_bytes, extent) {
+            (Some(bytes), Extent::Tiles(sample)) => {
+                check::verify_portion_in_rounds(databases, stones, sample, bytes, portion, &watch)
+            }
+            _ => check::verify_portion(databases, stones, extent, portion, &watch),
+        };
+        let found = databases.unchanged(&editions).and(found).map_err(|error| wrong(error, stones, &task.files));
         findings.merge(agree(communicator, found)?);
     }
     Ok(findings)
-}
-
-fn derive_portion(
-    opened: &VerifyInputs,
-    stones: u32,
-    extent: Extent,
-    portion: DatabasePortion,
-    watch: &(dyn Fn(u64) -> ControlFlow<()> + Sync),
-) -> Result<PortionFindings, CheckError> {
-    let databases = &opened.databases;
-    let editions = databases.editions();
-    let found = match (opened.round_bytes, extent) {
-        (Some(bytes), Extent::Tiles(sample)) => {
-            check::verify_portion_in_rounds(databases, stones, sample, bytes, portion, watch)
-        }
-        _ => check::verify_portion(databases, stones, extent, portion, watch),
-    };
-    databases.unchanged(&editions).and(found)
 }

@@ -189,6 +189,13 @@ impl<'a> SlabWork<'a> {
         Floor { scores: &self.captures[unit.row * stride + unit.chunk * CHUNK..], stride }
     }
 
+    /// Returns the moves of a row, and its best captures in a chunk.
+    #[inline]
+    fn row_chunk(&self, at: RowChunk) -> (&[PackedMove; HALF_PITS], &[i8; CHUNK]) {
+        let captures = &self.captures[at.row as usize * self.captures_stride + at.chunk as usize * CHUNK..];
+        (&self.rows[at.row as usize], captures.first_chunk().expect("captures are padded"))
+    }
+
     /// Number of positions in the wanted chunks of a unit, counted by whole chunks.
     pub(crate) fn recomputed(&self, unit: &RowUnit) -> u64 {
         u64::from(unit.wanted_chunks()) * (CHUNK as u64).min(self.columns as u64)
@@ -242,12 +249,10 @@ impl Kernel {
 
     /// Derives a chunk of a row. Lanes behind the last column are unspecified.
     pub(crate) fn recompute_row_chunk(self, work: &SlabWork, row_chunk: RowChunk, values: &[i8]) -> [i8; CHUNK] {
-        let row = &work.rows[row_chunk.row as usize];
-        let floor = &work.captures[row_chunk.row as usize * work.captures_stride + row_chunk.chunk as usize * CHUNK..];
-        let floor = floor.first_chunk().expect("captures are padded");
         if self == Kernel::Avx512 {
-            x86_64::recompute_row_chunk_avx512(work, row, row_chunk.chunk as usize, values, floor)
+            x86_64::recompute_row_chunk_avx512(work, row_chunk, values)
         } else {
+            let (row, floor) = work.row_chunk(row_chunk);
             recompute_chunk(work, row.iter().copied(), row_chunk.chunk as usize, values, floor, permute)
         }
     }

@@ -6,7 +6,6 @@
 use super::{Destination, RowChunk, RowTask, SlabWork, StagedChunk, UNIT_ROWS, lanes};
 use crate::huge_pages::PAD;
 use crate::kernels::tables::{CHUNK, Gather, GatherPiece, PackedMove};
-use game::HALF_PITS;
 use std::arch::x86_64::*;
 
 /// See [`crate::Kernel::recompute`].
@@ -125,25 +124,14 @@ pub(crate) fn recompute_avx512(task: &RowTask, staged: &mut [i8]) {
 }
 
 /// See [`crate::Kernel::recompute_row_chunk`].
-pub(crate) fn recompute_row_chunk_avx512(
-    work: &SlabWork,
-    row: &[PackedMove; HALF_PITS],
-    chunk: usize,
-    values: &[i8],
-    floor: &[i8; CHUNK],
-) -> [i8; CHUNK] {
+pub(crate) fn recompute_row_chunk_avx512(work: &SlabWork, at: RowChunk, values: &[i8]) -> [i8; CHUNK] {
     // SAFETY: `has_avx512` was true, else this kernel is not chosen.
-    unsafe { recompute_row_chunk(work, row, chunk, values, floor) }
+    unsafe { recompute_row_chunk(work, at, values) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi2,popcnt")]
-fn recompute_row_chunk(
-    work: &SlabWork,
-    row: &[PackedMove; HALF_PITS],
-    chunk: usize,
-    values: &[i8],
-    floor: &[i8; CHUNK],
-) -> [i8; CHUNK] {
+fn recompute_row_chunk(work: &SlabWork, at: RowChunk, values: &[i8]) -> [i8; CHUNK] {
+    let ((row, floor), chunk) = (work.row_chunk(at), at.chunk as usize);
     let mut least = _mm512_set1_epi8(i8::MAX);
     for &to in row.iter().take_while(|&&to| to != PackedMove::NONE) {
         let child = work.children[to.class()].as_ref().expect("every class of a row has a child slab");
