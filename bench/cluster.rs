@@ -103,10 +103,10 @@ fn main() {
             (clock::cpu_seconds(), Instant::now())
         });
         let (cpu, seconds) = (clock::cpu_seconds() - cpu, start.elapsed().as_secs_f64());
-        assert!(taken.iter().flat_map(|one| &one.scores).eq(&expected), "{ranks} ranks");
-        let traffic: Vec<MessageTraffic> = taken.iter().map(|one| one.report.traffic).collect();
-        let sent = traffic.iter().map(|one| one.bytes_sent).sum::<u64>() as f64;
-        let messages = traffic.iter().map(|one| one.messages_sent).sum::<u64>() as f64;
+        assert!(taken.iter().flat_map(|result| &result.scores).eq(&expected), "{ranks} ranks");
+        let traffic: Vec<MessageTraffic> = taken.iter().map(|result| result.report.traffic).collect();
+        let sent = traffic.iter().map(|rank| rank.bytes_sent).sum::<u64>() as f64;
+        let messages = traffic.iter().map(|rank| rank.messages_sent).sum::<u64>() as f64;
         let RankResult { report, sweep_seconds: swept, .. } = &taken[0];
         let [balance, waited] = balance(*swept, &traffic);
         table.add_row([
@@ -122,7 +122,7 @@ fn main() {
             ratio(sent / 1e3, messages, 1),
             balance,
             waited,
-            format!("{:.2}", taken.iter().map(|one| one.held).sum::<u64>() as f64 / positions),
+            format!("{:.2}", taken.iter().map(|result| result.held).sum::<u64>() as f64 / positions),
         ]);
     }
     println!("{stones} stones, {set}: {} positions; {threads} thread(s) a rank", index.positions());
@@ -170,9 +170,9 @@ fn collected(share: &dyn ScoreShare, index: &Index, end: &mut dyn Communicator) 
 /// Returns the bytes that the busiest rank sent relative to the mean, and the share of the time that ranks waited.
 fn balance(seconds: f64, traffic: &[MessageTraffic]) -> [String; 2] {
     let ranks = traffic.len() as f64;
-    let most = traffic.iter().map(|one| one.bytes_sent).max().unwrap_or(0) as f64;
-    let sent = traffic.iter().map(|one| one.bytes_sent).sum::<u64>() as f64;
-    let waited = traffic.iter().map(|one| one.seconds_waited).sum::<f64>();
+    let most = traffic.iter().map(|rank| rank.bytes_sent).max().unwrap_or(0) as f64;
+    let sent = traffic.iter().map(|rank| rank.bytes_sent).sum::<u64>() as f64;
+    let waited = traffic.iter().map(|rank| rank.seconds_waited).sum::<f64>();
     [ratio(most * ranks, sent, 2), format!("{:.0} %", 100.0 * waited / (seconds * ranks))]
 }
 
@@ -210,7 +210,7 @@ fn counted(
         let (report, seconds, _) = &taken[0];
         assert!(taken.iter().flat_map(|(.., scores)| scores).eq(expected), "{ranks} ranks");
         let traffic: Vec<MessageTraffic> = taken.iter().map(|(report, ..)| report.traffic).collect();
-        let sent: u64 = traffic.iter().map(|one| one.bytes_sent).sum();
+        let sent: u64 = traffic.iter().map(|rank| rank.bytes_sent).sum();
         let [balance, waited] = balance(*seconds, &traffic);
         table.add_row([
             ranks.to_string(),
@@ -258,11 +258,11 @@ fn bound_by_bound(
         let taken = job(ranks, threads, faults, run, || {}).0;
         let (reports, seconds, scores) = &taken[0];
         assert!(*scores == *expected, "{ranks} ranks");
-        let sum = |of: fn(&by_ranks::DistributedBoundReport) -> u64| reports.iter().map(of).sum::<u64>();
+        let sum = |figure: fn(&by_ranks::DistributedBoundReport) -> u64| reports.iter().map(figure).sum::<u64>();
         let (bytes, messages) = (sum(|report| report.bytes) as f64, sum(|report| report.messages) as f64);
         let of_rank = |(reports, ..): &(Vec<by_ranks::DistributedBoundReport>, _, _)| MessageTraffic {
-            bytes_sent: reports.iter().map(|one| one.traffic.bytes_sent).sum(),
-            seconds_waited: reports.iter().map(|one| one.traffic.seconds_waited).sum(),
+            bytes_sent: reports.iter().map(|report| report.traffic.bytes_sent).sum(),
+            seconds_waited: reports.iter().map(|report| report.traffic.seconds_waited).sum(),
             ..MessageTraffic::default()
         };
         let [balance, waited] = balance(*seconds, &taken.iter().map(of_rank).collect::<Vec<_>>());

@@ -165,10 +165,10 @@ impl PredictionVerdict {
         PredictionVerdict { table, tally: FitTally::default() }
     }
 
-    fn add(&mut self, run: &str, of: &str, [predicted, measured]: [f64; 2], show: impl Fn(f64) -> String) {
+    fn add(&mut self, run: &str, quantity: &str, [predicted, measured]: [f64; 2], show: impl Fn(f64) -> String) {
         let ratio = predicted / measured;
         let mark = self.tally.count(ratio);
-        self.table.add_row([run, of, &show(predicted), &show(measured), &format!("{ratio:.2}"), mark]);
+        self.table.add_row([run, quantity, &show(predicted), &show(measured), &format!("{ratio:.2}"), mark]);
     }
 }
 
@@ -237,7 +237,10 @@ impl MeasuredBuild {
 
     /// All stages of a database.
     fn of(&self, stones: u32) -> impl Iterator<Item = (StageClass, &PartUsage)> {
-        self.run.iter().filter(move |((_, of), _)| *of == stones).map(|(&(part, _), taken)| (part, taken))
+        self.run
+            .iter()
+            .filter(move |((_, database_stones), _)| *database_stones == stones)
+            .map(|(&(part, _), taken)| (part, taken))
     }
 
     /// Adds the predictions for a database on a machine of these speeds.
@@ -250,7 +253,7 @@ impl MeasuredBuild {
         verdict.add(&run, "time", [predicted.seconds, took], seconds);
         let memory = self.of(stones).map(|(_, taken)| taken.memory_bytes).max().unwrap_or(0);
         verdict.add(&run, "memory", [predicted.memory_bytes as f64, memory as f64], mebibytes);
-        if self.run.keys().all(|&(_, of)| of <= stones) {
+        if self.run.keys().all(|&(_, database_stones)| database_stones <= stones) {
             verdict.add(&run, "disk", [predicted.disk_bytes as f64, self.disk_bytes as f64], mebibytes);
         }
     }
@@ -284,7 +287,7 @@ impl Speeds {
             })
         });
         let sum = |all: Vec<(Load, f64)>| {
-            all.into_iter().fold((Load::default(), 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+            all.into_iter().fold((Load::default(), 0.0), |sum, term| (sum.0 + term.0, sum.1 + term.1))
         };
         let (waiting, busy): (Vec<_>, Vec<_>) = loads.partition(|(load, _)| load.memory_seconds > 0.0);
         let ((busy, busy_seconds), (waiting, waiting_seconds)) = (sum(busy), sum(waiting));
@@ -329,10 +332,10 @@ impl JobInput {
         let mut settings = Settings::new(&manifest(&overrides));
         let hardware = Hardware { core_speed: speed, network, ..Hardware::this() };
         (settings.threads, settings.hardware) = (1, hardware.shared_by(ranks));
-        let of = JobPlanner::new(&settings).sweep(self.stones, ranks);
-        let load = Load { cpu_seconds: of.cpu_seconds, ..Load::default() };
+        let predicted = JobPlanner::new(&settings).sweep(self.stones, ranks);
+        let load = Load { cpu_seconds: predicted.cpu_seconds, ..Load::default() };
         let share = (hardware.cores as f64 / ranks as f64).min(1.0);
-        (of, settings.hardware.core_seconds(&load, 1) * share)
+        (predicted, settings.hardware.core_seconds(&load, 1) * share)
     }
 }
 
@@ -347,11 +350,13 @@ fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
     for _ in 0..arguments.turns * JOBS_A_TURN {
         for ground in &grounds {
             for &ranks in &arguments.ranks {
-                let one = swept(ground, ranks, &NetworkFaults::none());
+                let measured = swept(ground, ranks, &NetworkFaults::none());
                 match taken.entry((ground.stones, ranks)) {
-                    Entry::Occupied(mut least) if one.seconds < least.get().seconds => drop(least.insert(one)),
+                    Entry::Occupied(mut least) if measured.seconds < least.get().seconds => {
+                        least.insert(measured);
+                    }
                     Entry::Occupied(_) => {}
-                    Entry::Vacant(none) => drop(none.insert(one)),
+                    Entry::Vacant(none) => drop(none.insert(measured)),
                 }
             }
         }
@@ -361,28 +366,28 @@ fn jobs(arguments: &CostModelArguments, verdict: &mut PredictionVerdict) {
         let (_, cpu_seconds) = ground.predicted(ranks, 1.0, MEMORY);
         (cpu_seconds, taken[&(ground.stones, ranks)].cpu_seconds)
     });
-    let (all, took) = fitted.fold((0.0, 0.0), |(all, took), one| (all + one.0, took + one.1));
+    let (all, took) = fitted.fold((0.0, 0.0), |(all, took), term| (all + term.0, took + term.1));
     let speed = all / took;
     println!("jobs of ranks: core_speed = {:.0}, fitted to {} and {} stones", speed * 100.0, stones - 2, stones - 1);
     for &ranks in &arguments.ranks {
-        let (of, cpu_seconds) = larger.predicted(ranks, speed, MEMORY);
+        let (predicted, cpu_seconds) = larger.predicted(ranks, speed, MEMORY);
         let taken = &taken[&(stones, ranks)];
         let run = format!("{ranks} rank(s), {stones} stones");
-        verdict.add(&run, "time", [of.seconds, taken.seconds], seconds);
+        verdict.add(&run, "time", [predicted.seconds, taken.seconds], seconds);
         verdict.add(&run, "processors", [cpu_seconds, taken.cpu_seconds], seconds);
         verdict.add(&run, "scores and captures", [taken.planned_bytes as f64, taken.held_bytes], mebibytes);
         if ranks > 1 {
-            verdict.add(&run, "sent", [of.sent_bytes, taken.sent_bytes], mebibytes);
-            verdict.add(&run, "messages", [of.messages, taken.messages], |count| format!("{count:.0}"));
+            verdict.add(&run, "sent", [predicted.sent_bytes, taken.sent_bytes], mebibytes);
+            verdict.add(&run, "messages", [predicted.messages, taken.messages], |count| format!("{count:.0}"));
         }
     }
     // With latency, which is not part of the fits.
     for delay in [1.0, 4.0] {
         let delays = Duration::from_secs_f64(0.8e-3 * delay)..Duration::from_secs_f64(1.2e-3 * delay);
         let taken = swept(larger, 2, &NetworkFaults { delay: delays, ..NetworkFaults::none() });
-        let (of, _) = larger.predicted(2, speed, Network { latency: delay * 1e-3, ..MEMORY });
+        let (predicted, _) = larger.predicted(2, speed, Network { latency: delay * 1e-3, ..MEMORY });
         let run = format!("2 rank(s), {stones} stones, {delay:.0} ms away");
-        verdict.add(&run, "time", [of.seconds, taken.seconds], seconds);
+        verdict.add(&run, "time", [predicted.seconds, taken.seconds], seconds);
     }
 }
 
@@ -420,8 +425,8 @@ fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
         done.wait();
         // The main thread has read the memory usage.
         done.wait();
-        let of = part.memory_layout();
-        (report, seconds, of.scores_bytes + of.captures_bytes)
+        let layout = part.memory_layout();
+        (report, seconds, layout.scores_bytes + layout.captures_bytes)
     };
     std::thread::scope(|scope| {
         let ends = ThreadCommunicator::job(ranks, faults.clone());
@@ -434,15 +439,16 @@ fn swept(ground: &JobInput, ranks: usize, faults: &NetworkFaults) -> Swept {
         let held_bytes = resident_bytes() - before;
         done.wait();
         let taken: Vec<_> = running.into_iter().map(|rank| rank.join().expect("no rank panics")).collect();
-        let sum =
-            |of: fn(&messaging::MessageTraffic) -> u64| taken.iter().map(|one| of(&one.0.traffic)).sum::<u64>() as f64;
+        let sum = |figure: fn(&messaging::MessageTraffic) -> u64| {
+            taken.iter().map(|rank| figure(&rank.0.traffic)).sum::<u64>() as f64
+        };
         Swept {
-            seconds: taken.iter().map(|one| one.1).fold(0.0, f64::max),
+            seconds: taken.iter().map(|rank| rank.1).fold(0.0, f64::max),
             cpu_seconds,
             sent_bytes: sum(|traffic| traffic.bytes_sent),
             messages: sum(|traffic| traffic.messages_sent),
             held_bytes,
-            planned_bytes: taken.iter().map(|one| one.2).sum(),
+            planned_bytes: taken.iter().map(|rank| rank.2).sum(),
         }
     })
 }
@@ -502,10 +508,10 @@ fn add(run: &mut Run, settings: &Settings, stage: &StageName, measured: &Measure
 fn memory_bytes(awari: &Awari, part: StageClass, stones: u32) -> u64 {
     let method = awari.plan().database(stones).method();
     let stages = pipeline::Work::graph(awari).stages().iter();
-    let of = stages.filter(|stage| {
+    let stages = stages.filter(|stage| {
         stage.name.parameters()[0] == stones && stages::kinds::class(&stage.name, method) == Some(part)
     });
-    of.map(|stage| stage.cost.memory_bytes).max().unwrap_or(0)
+    stages.map(|stage| stage.cost.memory_bytes).max().unwrap_or(0)
 }
 
 /// Scales a line of the model to measurements. `seconds` are pairs of measured and predicted time.
@@ -550,7 +556,7 @@ fn compare(settings: &Settings, run: &Run, left_out: u32, positions_min: u64) {
     let (mut predicted, mut measured) = (0.0, 0.0);
     let (mut known, mut unknown, mut lines) = (FitTally::default(), FitTally::default(), Vec::new());
     for part in StageClass::ALL {
-        let points = run.iter().filter(|((of, stones), _)| *of == part && is_large(*stones));
+        let points = run.iter().filter(|((class, stones), _)| *class == part && is_large(*stones));
         let points: Vec<(u32, &PartUsage)> = points.map(|(&(_, stones), taken)| (stones, taken)).collect();
         // Costs outside the line are those of the model.
         let besides = model.clone().with(part, Rates::default());

@@ -63,8 +63,8 @@ pub fn table(header: &str, right_from: usize) -> Table {
 }
 
 /// Formats a quotient, or a dash where the divisor is 0.
-pub fn ratio(of: f64, to: f64, decimals: usize) -> String {
-    if to > 0.0 { format!("{:.decimals$}", of / to) } else { "-".to_owned() }
+pub fn ratio(dividend: f64, to: f64, decimals: usize) -> String {
+    if to > 0.0 { format!("{:.decimals$}", dividend / to) } else { "-".to_owned() }
 }
 
 /// Times of one database.

@@ -112,7 +112,7 @@ fn probe(oracle: &Oracle, board: &Board) -> i64 {
 
 fn answer(oracle: &Oracle, board: &Board) -> i64 {
     let answer = oracle.answer(board).expect("the databases are sound");
-    answer.moves.iter().map(|one| i64::from(one.value.low())).sum::<i64>() + i64::from(answer.score.low())
+    answer.moves.iter().map(|valued| i64::from(valued.value.low())).sum::<i64>() + i64::from(answer.score.low())
 }
 
 /// Plays games at every level, and prints the stones lost.
@@ -132,7 +132,7 @@ fn levels(arguments: &OracleArguments, oracle: &Oracle) {
                 let chance = random.below(1 << 32) as f64 / (1u64 << 32) as f64;
                 let pit = oracle.choose(&answer, level, chance).expect("the databases are sound");
                 let pit = pit.expect("a game without a legal move is over");
-                let value = answer.moves.iter().find(|one| one.pit == pit).expect("the move is legal").value;
+                let value = answer.moves.iter().find(|valued| valued.pit == pit).expect("the move is legal").value;
                 let loss = u64::from(answer.score.low().abs_diff(value.low()));
                 (moves, wrong, lost) = (moves + 1, wrong + u64::from(loss > 0), lost + loss);
                 game.play(pit).expect("the move is legal");

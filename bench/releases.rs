@@ -78,15 +78,15 @@ fn main() -> ExitCode {
     for method in &arguments.methods {
         for &threads in &arguments.threads {
             let took = rounds(&arguments, &builds, method, threads);
-            for (build, one) in builds.iter().zip(&took) {
+            for (build, taken) in builds.iter().zip(&took) {
                 table.add_row([
                     method.clone(),
                     threads.to_string(),
                     build.name.clone(),
-                    format!("{:.2}", one.wall),
-                    format!("{:.2}", one.cpu),
-                    format!("{:.1}", positions as f64 / one.cpu / 1e6),
-                    format!("{:.2}", one.cpu / took[0].cpu),
+                    format!("{:.2}", taken.wall),
+                    format!("{:.2}", taken.cpu),
+                    format!("{:.1}", positions as f64 / taken.cpu / 1e6),
+                    format!("{:.2}", taken.cpu / took[0].cpu),
                 ]);
             }
         }

@@ -44,12 +44,12 @@ impl Watched<'_> {
 
 /// Bytes allocated to files below a folder, which may change meanwhile.
 fn file_bytes(folder: &Path) -> u64 {
-    let of = |entry: fs::DirEntry| match entry.metadata() {
+    let bytes_of = |entry: fs::DirEntry| match entry.metadata() {
         Ok(data) if data.is_dir() => file_bytes(&entry.path()),
         Ok(data) => data.blocks() * 512,
         Err(_) => 0,
     };
-    fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(of).sum())
+    fs::read_dir(folder).map_or(0, |entries| entries.flatten().map(bytes_of).sum())
 }
 
 /// Bytes allocated to open files of this process that have no name.
@@ -77,16 +77,16 @@ mod tests {
     #[test]
     fn files_removed_at_once_are_measured() {
         let folder = tempfile::tempdir().unwrap();
-        let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+        let [file, other] = ["one", "other"].map(|name| folder.path().join(name));
         let disk = RealDisk::default();
         let ((), most) = most_taken(&disk, folder.path(), |disk| {
-            for path in [&one, &other] {
+            for path in [&file, &other] {
                 fs::write(path, vec![1; 1 << 20]).unwrap();
             }
-            disk.remove(&one).unwrap();
-            let unnamed = disk.scratch(&one, 2 << 20).unwrap();
+            disk.remove(&file).unwrap();
+            let unnamed = disk.scratch(&file, 2 << 20).unwrap();
             unnamed.write_at(0, &[1; 2 << 20]).unwrap();
-            disk.rename(&other, &one).unwrap();
+            disk.rename(&other, &file).unwrap();
         });
         // Other tests may have unnamed files too.
         assert!(most >= 3 << 20, "{most}");

@@ -30,19 +30,19 @@ fn solvers(arguments: &SweepArguments) {
     let (mut positions, mut cpu, mut wall) = (0, 0.0, 0.0);
     solve(arguments.positions, arguments.stones, |times| {
         let count = times.positions as f64;
-        let one = times.capture_cpu + times.sweep_cpu;
+        let database_cpu = times.capture_cpu + times.sweep_cpu;
         table.add_row([
             times.stones.to_string(),
             times.positions.to_string(),
             format!("{:.2}", times.capture_cpu * 1e9 / count),
             format!("{:.2}", times.sweep_cpu * 1e9 / count),
-            format!("{:.1}", count / one / 1e6),
+            format!("{:.1}", count / database_cpu / 1e6),
             format!("{:.1}", count / times.wall / 1e6),
             times.report.passes.to_string(),
             format!("{:.1}", times.report.recomputed as f64 / count),
         ]);
         positions += times.positions;
-        cpu += one;
+        cpu += database_cpu;
         wall += times.wall;
     });
     println!("solvers in memory, {} thread(s), {} positions", arguments.threads, arguments.positions);

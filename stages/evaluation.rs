@@ -152,8 +152,8 @@ fn scored(
     let progress = context.progress();
     progress.begin(played.len() as u64, "positions");
     let mut of_stones: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (at, one) in played.iter().enumerate() {
-        of_stones.entry(one.board.stones()).or_default().push(at);
+    for (at, position) in played.iter().enumerate() {
+        of_stones.entry(position.board.stones()).or_default().push(at);
     }
     let mut scores: Vec<Option<Score>> = vec![None; played.len()];
     for (stones, places) in of_stones {
@@ -172,8 +172,8 @@ fn scored(
         }
         progress.advance(count);
     }
-    let sample = |(one, score): (PlayedPosition, Option<Score>)| {
-        score.map(|score| EvaluationSample { board: one.board, score, is_left_out: one.is_left_out })
+    let sample = |(position, score): (PlayedPosition, Option<Score>)| {
+        score.map(|score| EvaluationSample { board: position.board, score, is_left_out: position.is_left_out })
     };
     Ok(played.into_iter().zip(scores).filter_map(sample).collect())
 }
@@ -257,8 +257,8 @@ impl EvaluationErrors {
 
     /// Returns the mean error of the evaluation on all positions.
     fn network(&self) -> f64 {
-        let positions: u64 = self.errors.iter().map(|of| of.positions).sum();
-        let sum: f64 = self.errors.iter().map(|of| of.network * of.positions as f64).sum();
+        let positions: u64 = self.errors.iter().map(|errors| errors.positions).sum();
+        let sum: f64 = self.errors.iter().map(|errors| errors.network * errors.positions as f64).sum();
         sum / positions.max(1) as f64
     }
 }

@@ -70,17 +70,21 @@ fn inspect_values(
             file.shape()
         )),
         Ok(file) => {
-            let of = file.identity();
-            let identity =
-                [("rules", of.rules.clone()), ("positions", of.positions.clone()), ("stones", of.stones.to_string())];
+            let header = file.identity();
+            let identity = [
+                ("rules", header.rules.clone()),
+                ("positions", header.positions.clone()),
+                ("stones", header.stones.to_string()),
+            ];
             let identity = identity.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
             let mut identity: BTreeMap<_, _> = identity;
-            if let FileKind::Plane { bound, .. } = of.kind {
+            if let FileKind::Plane { bound, .. } = header.kind {
                 identity.insert("bound".to_owned(), bound.to_string());
             }
             // The shape shows the opening, and was compared.
-            let opening = settings.set.opening(of.stones.into()).filter(|_| of.positions == settings.set.to_string());
-            if let (FileKind::Database | FileKind::Bounds, Some(opening)) = (of.kind, opening) {
+            let opening =
+                settings.set.opening(header.stones.into()).filter(|_| header.positions == settings.set.to_string());
+            if let (FileKind::Database | FileKind::Bounds, Some(opening)) = (header.kind, opening) {
                 identity.insert("opening".to_owned(), opening.pit_stones().to_string());
             }
             Inspection::Header { digest: file.digest(), identity }

@@ -83,11 +83,11 @@ impl<'a> SolverProgress<'a> {
         SolverProgress { limit: PassLimit::new(resumed), ..self }
     }
 
-    /// Begins passes that solve one of `of` bounds.
-    pub(crate) fn bound(context: &'a StageContext<'a>, positions: u64, bound: u32, of: u32) -> SolverProgress<'a> {
+    /// Begins passes that solve one of `bounds` bounds.
+    pub(crate) fn bound(context: &'a StageContext<'a>, positions: u64, bound: u32, bounds: u32) -> SolverProgress<'a> {
         let watch = SolverProgress::new(context, positions);
         context.progress().begin_passes(positions, context.disk().clock().steady());
-        context.progress().begin_bound(bound, of);
+        context.progress().begin_bound(bound, bounds);
         SolverProgress { count: CountedUnits::Units, ..watch }
     }
 

@@ -316,10 +316,10 @@ mod tests {
     fn stages_side_by_side_share_the_budget() {
         let plan = plan();
         let index = Index::new(12, game::PositionSet::All);
-        let [one, other] = [b"one", b"two"].map(|text| Digest::of(text));
+        let [first, second] = [b"one", b"two"].map(|text| Digest::of(text));
         let cache = StageCache::default();
         let solving = cache.begin(CacheUse::ALL, 30 << 20, plan.database(11));
-        for digest in [one, other] {
+        for digest in [first, second] {
             cache.keep_captures(digest, cache.array(&plan, &index).unwrap());
         }
         cache.give_back(cache.array(&plan, &index).unwrap());

@@ -46,8 +46,8 @@ fn values(truth: &dyn ExactScores, board: &Board) -> Vec<(Pit, i32)> {
 /// Returns what a move of a position loses, in stones.
 fn loss(truth: &dyn ExactScores, board: &Board, pit: Pit) -> i32 {
     let values = values(truth, board);
-    let best = values.iter().map(|one| one.1).max().unwrap_or(0);
-    best - values.iter().find(|one| one.0 == pit).map_or(best, |one| one.1)
+    let best = values.iter().map(|valued| valued.1).max().unwrap_or(0);
+    best - values.iter().find(|valued| valued.0 == pit).map_or(best, |valued| valued.1)
 }
 
 /// Returns the move of a player of a level.
@@ -61,9 +61,10 @@ fn level_move<'a>(
     let moves = graph.moves(id);
     let Some(halving) = halving else { return random.pick(moves) };
     let values = values(truth, &AwariGame::board(graph.node(id).key));
-    let best = values.iter().map(|one| one.1).max().unwrap_or(0);
-    let value =
-        |edge: &BookEdge| values.iter().find(|one| one.0.number() as u8 == edge.number).map_or(best, |one| one.1);
+    let best = values.iter().map(|valued| valued.1).max().unwrap_or(0);
+    let value = |edge: &BookEdge| {
+        values.iter().find(|valued| valued.0.number() as u8 == edge.number).map_or(best, |valued| valued.1)
+    };
     let weights: Vec<f64> = moves.iter().map(|edge| (f64::from(value(edge) - best) / halving).exp2()).collect();
     let mut left = random.below(1 << 20) as f64 / f64::from(1 << 20) * weights.iter().sum::<f64>();
     let chosen = weights.iter().position(|weight| {
@@ -86,8 +87,8 @@ fn book_move<'a>(graph: &'a BookGraph, id: NodeId, random: &mut Random) -> Optio
 /// Returns a random one of the best moves.
 fn perfect_move(truth: &dyn ExactScores, board: &Board, random: &mut Random) -> Pit {
     let values = values(truth, board);
-    let best = values.iter().map(|one| one.1).max();
-    let best: Vec<Pit> = values.iter().filter(|one| Some(one.1) == best).map(|one| one.0).collect();
+    let best = values.iter().map(|valued| valued.1).max();
+    let best: Vec<Pit> = values.iter().filter(|valued| Some(valued.1) == best).map(|valued| valued.0).collect();
     *random.pick(&best)
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn choice(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         let losses: (Vec<i32>, Vec<i32>) = choices.into_par_iter().map_init(|| searcher(arguments), losses_of).unzip();
         let losses = [losses.0, losses.1];
         table.add_row(choice_row(name, &losses));
-        all.iter_mut().zip(losses).for_each(|(all, one)| all.extend(one));
+        all.iter_mut().zip(losses).for_each(|(all, losses)| all.extend(losses));
     }
     table.add_row(choice_row("all", &all));
     let BookCheckArguments { stones, nodes, engine_nodes, .. } = arguments;
@@ -197,11 +198,12 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let mut openings: Vec<(i32, Board)> = Vec::new();
     for (_, first) in root.moves(&Rules::AWARI) {
         let second = first.child.moves(&Rules::AWARI);
-        openings.extend(second.map(|(_, one)| (i32::from(first.captured) - i32::from(one.captured), one.child)));
+        openings.extend(second.map(|(_, reply)| (i32::from(first.captured) - i32::from(reply.captured), reply.child)));
     }
-    openings.sort_unstable_by_key(|one| (one.0, one.1.0));
+    openings.sort_unstable_by_key(|opening| (opening.0, opening.1.0));
     openings.dedup();
-    let roots: Vec<Board> = if arguments.openings { openings.iter().map(|one| one.1).collect() } else { vec![root] };
+    let roots: Vec<Board> =
+        if arguments.openings { openings.iter().map(|opening| opening.1).collect() } else { vec![root] };
     let book = book(arguments, &databases, &roots);
     let mut starts = Vec::new();
     for &(ahead, board) in &openings {
@@ -217,12 +219,13 @@ pub(crate) fn contest(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
     let played = starts.into_par_iter().enumerate().map_init(|| searcher(arguments), play);
     let played: Vec<ContestGame> = played.collect();
     if let Some(path) = &arguments.out {
-        let text = |one: &ContestGame| Transcript { tags: Vec::new(), game: one.game.clone() }.text() + "*\n\n";
+        let text =
+            |finished: &ContestGame| Transcript { tags: Vec::new(), game: finished.game.clone() }.text() + "*\n\n";
         std::fs::write(path, played.iter().map(text).collect::<String>())
             .expect("the file of the games can be written");
     }
-    let results: Vec<i32> = played.iter().map(|one| one.ahead).collect();
-    let in_book: u32 = played.iter().map(|one| one.in_book).sum();
+    let results: Vec<i32> = played.iter().map(|finished| finished.ahead).collect();
+    let in_book: u32 = played.iter().map(|finished| finished.in_book).sum();
     let count = |is: &dyn Fn(i32) -> bool| results.iter().filter(|&&stones| is(stones)).count();
     let (wins, losses) = (count(&|stones| stones > 0), count(&|stones| stones < 0));
     let games = results.len() as f64;

@@ -423,7 +423,8 @@ fn convergence(arguments: &BookCheckArguments, truth: &dyn ExactScores) {
         };
         let limits = (arguments.positions + 10, u64::MAX);
         let book = expand(&[even(arguments.stones)], drop_out(omega, false), &assessor, limits, &mut row);
-        for (moves, errors) in errors_by_line(&book, truth).into_iter().enumerate().filter(|(_, one)| one.positions > 0)
+        for (moves, errors) in
+            errors_by_line(&book, truth).into_iter().enumerate().filter(|(_, errors)| errors.positions > 0)
         {
             let more = if moves == LINE_MAX { " or more" } else { "" };
             let place = [shown.clone(), format!("{moves}{more}"), errors.positions.to_string()];

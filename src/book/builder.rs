@@ -118,8 +118,8 @@ impl<'a> BookBuilder<'a> {
         let unknown: Vec<u64> = keys.iter().copied().filter(|&key| graph.find(key).is_none()).collect();
         let mut searched = self.assessors.assess(&unknown, self.stop)?.into_iter();
         let assessed = keys.iter().filter_map(|&key| {
-            let of = |id| Assessed { assessment: graph.node(id).assessment, depth: 0, nodes: 0 };
-            Some((key, graph.find(key).map(of).or_else(|| searched.next())?))
+            let known = |id| Assessed { assessment: graph.node(id).assessment, depth: 0, nodes: 0 };
+            Some((key, graph.find(key).map(known).or_else(|| searched.next())?))
         });
         let assessed: Vec<(u64, Assessed)> = assessed.collect();
         if !assessed.is_empty() && self.book.expansions() > 0 {
@@ -232,7 +232,7 @@ impl<'a> BookBuilder<'a> {
 
     /// Returns the successors of a leaf that are not in the book, ascending.
     fn new_successors(&self, leaf: NodeId) -> Vec<u64> {
-        let mut keys: Vec<u64> = self.book.moves(leaf).iter().map(|one| one.successor).collect();
+        let mut keys: Vec<u64> = self.book.moves(leaf).iter().map(|book_move| book_move.successor).collect();
         keys.sort_unstable();
         keys.dedup();
         keys.retain(|&key| self.book.graph().find(key).is_none());

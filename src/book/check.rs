@@ -107,16 +107,16 @@ pub fn check_results(
 ) -> Result<Vec<String>, AssessmentError> {
     let results: Vec<&(u64, Assessed)> =
         results.iter().filter(|(key, assessed)| is_result(game, *key, assessed)).collect();
-    let keys: Vec<u64> = results.iter().map(|one| one.0).collect();
+    let keys: Vec<u64> = results.iter().map(|result| result.0).collect();
     let again = assessors.assess(&keys, stop)?;
-    let wrong = results.iter().zip(again).filter(|(one, again)| one.1 != *again);
-    let text = |(one, again): (&&(u64, Assessed), Assessed)| {
-        let of = |assessed: &Assessed| {
+    let wrong = results.iter().zip(again).filter(|(result, again)| result.1 != *again);
+    let text = |(result, again): (&&(u64, Assessed), Assessed)| {
+        let describe = |assessed: &Assessed| {
             let Assessment { low, high, estimate } = assessed.assessment;
             let [low, high, estimate] = [low, high, estimate].map(stones);
             format!("{estimate} in {low}..{high} at depth {} after {} positions", assessed.depth, assessed.nodes)
         };
-        format!("{}: the result is {}, but the book has {}", game.text(one.0), of(&again), of(&one.1))
+        format!("{}: the result is {}, but the book has {}", game.text(result.0), describe(&again), describe(&result.1))
     };
     Ok(wrong.map(text).collect())
 }

@@ -37,9 +37,9 @@ pub(crate) fn components(count: usize, mut successors: impl FnMut(usize, &mut Ve
                         lowest[*before] = lowest[*before].min(lowest[node]);
                     }
                     if lowest[node] == number[node] {
-                        let from = open.iter().rposition(|&one| one == node).unwrap_or(0);
+                        let from = open.iter().rposition(|&member| member == node).unwrap_or(0);
                         let component = open.split_off(from);
-                        component.iter().for_each(|&one| is_open[one] = false);
+                        component.iter().for_each(|&member| is_open[member] = false);
                         found.push(component);
                     }
                 }

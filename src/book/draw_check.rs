@@ -37,7 +37,7 @@ pub fn check_kept(rules: &Rules, set: &[KeptPosition], databases: &dyn ExactScor
             Ok(if kept.role == ProofRole::Defender { value >= 0 } else { value <= 0 })
         };
         let moves = reference::moves_by(rules, kept.board.0);
-        let legal = |one: &ReferenceMove| match *one {
+        let legal = |candidate: &ReferenceMove| match *candidate {
             ReferenceMove::Legal { captured, child } => Some((captured, child)),
             _ => None,
         };
@@ -107,10 +107,11 @@ pub fn enter_proof(
             if moves.is_empty() {
                 continue;
             }
-            let new: Vec<u64> = moves.iter().map(|one| one.successor).filter(|&key| entered.insert(key)).collect();
+            let new: Vec<u64> =
+                moves.iter().map(|book_move| book_move.successor).filter(|&key| entered.insert(key)).collect();
             queue.extend(new.iter().filter(|key| members.contains(key)));
             let mut found: Vec<(u64, Assessed)> = new.into_iter().map(|key| (key, assess(key))).collect();
-            found.sort_unstable_by_key(|one| one.0);
+            found.sort_unstable_by_key(|assessed| assessed.0);
             return Some((key, found));
         }
     });

@@ -282,8 +282,8 @@ impl<'a> DrawProof<'a> {
         let node = &mut self.found[at as usize];
         node.state = ProofState::Followed;
         if node.role() == ProofRole::Attacker {
-            let moves = node.board().moves(&self.rules).filter(|one| one.1.captured == 0);
-            let quiet: Vec<Board> = moves.map(|one| one.1.child).collect();
+            let moves = node.board().moves(&self.rules).filter(|(_, played)| played.captured == 0);
+            let quiet: Vec<Board> = moves.map(|(_, played)| played.child).collect();
             self.found[at as usize].count = quiet.len() as u8;
             for (number, child) in quiet.iter().enumerate() {
                 let child = self.enter(child, ProofRole::Defender);
@@ -476,10 +476,10 @@ impl<'a> DrawProof<'a> {
             () => (ProofState::Open, report.estimate as i16),
         };
         (node.state, node.estimate) = (state, estimate);
-        let ordered = report.moves.iter().filter(|one| quiet.contains(&(one.pit.number() as u8)));
-        for (number, one) in ordered.enumerate() {
-            node.pits[number] = one.pit.number() as u8;
-            node.estimates[number] = if one.low >= 0 { SEARCHED } else { one.estimate.hundredths() as i16 };
+        let ordered = report.moves.iter().filter(|candidate| quiet.contains(&(candidate.pit.number() as u8)));
+        for (number, candidate) in ordered.enumerate() {
+            node.pits[number] = candidate.pit.number() as u8;
+            node.estimates[number] = if candidate.low >= 0 { SEARCHED } else { candidate.estimate.hundredths() as i16 };
             node.count = number as u8 + 1;
         }
     }

@@ -124,8 +124,8 @@ impl<G: BookGame> Book<G> {
         let mut entered = Vec::with_capacity(moves.len() + 1);
         let assessed: Vec<(u64, Assessment)> = moves
             .iter()
-            .filter(|one| self.graph.find(one.successor).is_none())
-            .map(|one| Ok((one.successor, assess(one.successor)?)))
+            .filter(|book_move| self.graph.find(book_move.successor).is_none())
+            .map(|book_move| Ok((book_move.successor, assess(book_move.successor)?)))
             .collect::<Result<_, E>>()?;
         for (key, assessment) in assessed {
             entered.push(self.graph.enter(&self.game, key, assessment));
@@ -142,10 +142,10 @@ impl<G: BookGame> Book<G> {
     /// Enters a position and its moves without deriving anything; [`Book::derive`] does that for all positions.
     pub(crate) fn restore(&mut self, leaf: NodeId, assessments: impl Fn(u64) -> Option<Assessment>) -> Result<(), u64> {
         let moves = self.moves(leaf);
-        for one in &moves {
-            if self.graph.find(one.successor).is_none() {
-                let assessment = assessments(one.successor).ok_or(one.successor)?;
-                self.graph.enter(&self.game, one.successor, assessment);
+        for book_move in &moves {
+            if self.graph.find(book_move.successor).is_none() {
+                let assessment = assessments(book_move.successor).ok_or(book_move.successor)?;
+                self.graph.enter(&self.game, book_move.successor, assessment);
             }
         }
         if !moves.is_empty() && !self.graph.is_interior(leaf) {

@@ -159,11 +159,11 @@ impl BookGraph {
     pub(crate) fn join(&mut self, leaf: NodeId, moves: &[BookMove]) {
         debug_assert!(!self.is_interior(leaf));
         let first = self.edges.len() as u32;
-        for one in moves {
-            let child = NodeId(self.by_key[&one.successor]);
+        for book_move in moves {
+            let child = NodeId(self.by_key[&book_move.successor]);
             let edge = self.edges.len() as u32;
             let next_in = std::mem::replace(&mut self.node_mut(child).first_in, edge);
-            self.edges.push(BookEdge { parent: leaf, child, number: one.number, gain: one.gain, next_in });
+            self.edges.push(BookEdge { parent: leaf, child, number: book_move.number, gain: book_move.gain, next_in });
         }
         let node = self.node_mut(leaf);
         (node.first_out, node.degree) = (first, moves.len() as u8);

@@ -68,7 +68,7 @@ impl BookReply {
 impl BookPosition {
     /// Returns a move.
     pub fn reply(&self, pit: Pit) -> Option<&BookReply> {
-        self.moves.iter().find(|one| one.pit == pit)
+        self.moves.iter().find(|reply| reply.pit == pit)
     }
 }
 
@@ -149,13 +149,13 @@ impl OpeningBook {
                 moves.push(self.reply(pit, captured, child, after));
             }
         }
-        let best = moves.iter().map(|one| one.value.estimate).max();
+        let best = moves.iter().map(|reply| reply.value.estimate).max();
         if !follows(own.value, &moves) {
             return Err(self.damaged(format!("the value of {} is not that of its moves", self.text(board))));
         }
-        moves.iter_mut().for_each(|one| one.is_best = Some(one.value.estimate) == best);
+        moves.iter_mut().for_each(|reply| reply.is_best = Some(reply.value.estimate) == best);
         // Of moves with the same estimate, those of proved value first.
-        moves.sort_by_key(|one| (Reverse(one.value.estimate), !one.value.is_exact()));
+        moves.sort_by_key(|reply| (Reverse(reply.value.estimate), !reply.value.is_exact()));
         Ok(Some(BookPosition { value: own.value, moves }))
     }
 
@@ -197,7 +197,7 @@ impl OpeningBook {
 /// Whether bounds and estimate of a position are consistent with those of its moves, if it has any. A position may have
 /// better bounds, from a database.
 fn follows(own: Assessment, moves: &[BookReply]) -> bool {
-    let best = |of: fn(Assessment) -> Hundredths| moves.iter().map(|one| of(one.value)).max();
+    let best = |figure: fn(Assessment) -> Hundredths| moves.iter().map(|reply| figure(reply.value)).max();
     let (low, high) = (best(|value| value.low), best(|value| value.high));
     let estimate = best(|value| value.estimate).map(|estimate| estimate.min(own.high).max(own.low));
     own.low <= own.high

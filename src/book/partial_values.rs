@@ -63,9 +63,9 @@ impl PartialValue {
         let (mut is_win, mut has_draw, mut all_lost) = (false, false, true);
         let (mut estimate, mut beside_draw, mut at_most) = (None, None, None);
         let mut cycle: Option<(Hundredths, Hundredths)> = None;
-        for one in moves {
-            all_lost &= one == Loss;
-            match one {
+        for value in moves {
+            all_lost &= value == Loss;
+            match value {
                 Win => is_win = true,
                 Loss => {}
                 Draw => has_draw = true,
@@ -192,10 +192,10 @@ mod tests {
             (least(-2), cycle(3, -4), least(0)),
             (most(2), cycle(3, -4), Estimate(0)),
         ];
-        for (one, other, expected) in rows {
-            assert_eq!(one.better_of(other), expected, "{one:?} {other:?}");
-            assert_eq!(other.better_of(one), expected, "{other:?} {one:?}");
-            assert_eq!(one.turned().turned(), one);
+        for (value, other, expected) in rows {
+            assert_eq!(value.better_of(other), expected, "{value:?} {other:?}");
+            assert_eq!(other.better_of(value), expected, "{other:?} {value:?}");
+            assert_eq!(value.turned().turned(), value);
         }
     }
 

@@ -146,7 +146,8 @@ fn shortest_cycle(graph: &BookGraph) -> Vec<CycleStep<'_>> {
     let children = |node: usize, found: &mut Vec<usize>| {
         found.extend(graph.moves(NodeId(node as u32)).iter().map(|edge| edge.child.index()));
     };
-    let largest = components(graph.len(), children).into_iter().filter(|one| one.len() > 1).max_by_key(Vec::len);
+    let largest =
+        components(graph.len(), children).into_iter().filter(|component| component.len() > 1).max_by_key(Vec::len);
     let mut inside = largest.unwrap_or_default();
     inside.sort_unstable();
     let mut best: Vec<&BookEdge> = Vec::new();

@@ -26,8 +26,8 @@ pub fn values_of(graph: &BookGraph, assessment: &dyn Fn(NodeId) -> Assessment) -
             if moves.is_empty() {
                 return own;
             }
-            let best = |of: &dyn Fn(Assessment) -> Hundredths| {
-                let values = moves.iter().map(|edge| edge.gain - of(values[edge.child.index()]));
+            let best = |figure: &dyn Fn(Assessment) -> Hundredths| {
+                let values = moves.iter().map(|edge| edge.gain - figure(values[edge.child.index()]));
                 values.max().unwrap_or(0)
             };
             Assessment {

@@ -205,12 +205,12 @@ fn select_drop_out(
     roots: &[NodeId],
     is_book: bool,
 ) -> Option<NodeId> {
-    let of = |id: NodeId, is_book: bool| {
+    let priority_of = |id: NodeId, is_book: bool| {
         let both = found[id.index()];
         if is_book { both.book } else { both.opponent }
     };
-    let root = roots.iter().copied().min_by_key(|&root| of(root, is_book))?;
-    if of(root, is_book) == Priority::INFINITE {
+    let root = roots.iter().copied().min_by_key(|&root| priority_of(root, is_book))?;
+    if priority_of(root, is_book) == Priority::INFINITE {
         return None;
     }
     let (mut id, mut is_book) = (root, is_book);
@@ -219,9 +219,9 @@ fn select_drop_out(
         let moves = graph.moves(id).iter().map(|edge| (edge.child, best - graph.estimate(edge)));
         let is_solving = is_book && rule.is_settled(graph, id);
         let next = if is_book && !is_solving {
-            moves.filter(|&(_, price)| price == 0).min_by_key(|&(child, _)| of(child, false))
+            moves.filter(|&(_, price)| price == 0).min_by_key(|&(child, _)| priority_of(child, false))
         } else {
-            moves.min_by_key(|&(child, price)| of(child, !is_book).plus(cost(price)))
+            moves.min_by_key(|&(child, price)| priority_of(child, !is_book).plus(cost(price)))
         };
         id = next?.0;
         is_book = !is_book;

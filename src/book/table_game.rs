@@ -58,16 +58,18 @@ impl TableGame {
     pub fn new(successors: Vec<Vec<TableMove>>, value_max: Hundredths) -> Result<TableGame, TableError> {
         let count = successors.len();
         for (from, moves) in successors.iter().enumerate() {
-            let missing = moves.iter().find(|one| one.successor >= count);
-            let to = missing.map(|one| one.successor);
+            let missing = moves.iter().find(|table_move| table_move.successor >= count);
+            let to = missing.map(|table_move| table_move.successor);
             if let Some(to) = to.or((moves.len() > 255 || count > 65_535).then_some(count)) {
                 return Err(TableError::Successor { from, to });
             }
         }
         let levels = levels(&successors);
         for (from, moves) in successors.iter().enumerate() {
-            if let Some(one) = moves.iter().find(|one| one.gain != 0 && levels[one.successor] == levels[from]) {
-                return Err(TableError::GainInCycle { from, to: one.successor, gain: one.gain });
+            if let Some(table_move) =
+                moves.iter().find(|table_move| table_move.gain != 0 && levels[table_move.successor] == levels[from])
+            {
+                return Err(TableError::GainInCycle { from, to: table_move.successor, gain: table_move.gain });
             }
         }
         Ok(TableGame { successors, levels, value_max })
@@ -94,7 +96,7 @@ impl TableGame {
             }
             successors[from] = moves;
         }
-        let last = successors.iter().flatten().map(|one| one.successor).max().unwrap_or(0);
+        let last = successors.iter().flatten().map(|table_move| table_move.successor).max().unwrap_or(0);
         if last <= usize::from(u16::MAX) && successors.len() <= last {
             successors.resize(last + 1, Vec::new());
         }
@@ -114,17 +116,17 @@ impl TableGame {
 
 fn parse_line(line: &str) -> Option<(usize, Vec<TableMove>)> {
     let (from, moves) = line.split_once(':')?;
-    let one = |word: &str| {
+    let parse_move = |word: &str| {
         let (successor, gain) = word.split_once('+').unwrap_or((word, "0"));
         Some(TableMove { successor: successor.parse().ok()?, gain: gain.parse().ok()? })
     };
-    Some((from.trim().parse().ok()?, moves.split_whitespace().map(one).collect::<Option<_>>()?))
+    Some((from.trim().parse().ok()?, moves.split_whitespace().map(parse_move).collect::<Option<_>>()?))
 }
 
 /// Numbers the strongly connected components from the ends of the game upwards (Tarjan 1972, without recursion).
 fn levels(successors: &[Vec<TableMove>]) -> Vec<u16> {
     let components = crate::components::components(successors.len(), |node, found| {
-        found.extend(successors[node].iter().map(|one| one.successor));
+        found.extend(successors[node].iter().map(|table_move| table_move.successor));
     });
     let mut levels = vec![0; successors.len()];
     for (number, component) in components.iter().enumerate() {
@@ -137,10 +139,10 @@ impl BookGame for TableGame {
     fn moves(&self, position: u64, found: &mut Vec<BookMove>) {
         let Some(moves) = self.successors.get(position as usize) else { return };
         let numbered = moves.iter().enumerate();
-        found.extend(numbered.map(|(number, one)| BookMove {
+        found.extend(numbered.map(|(number, table_move)| BookMove {
             number: number as u8,
-            gain: one.gain,
-            successor: one.successor as u64,
+            gain: table_move.gain,
+            successor: table_move.successor as u64,
         }));
     }
 

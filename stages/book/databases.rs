@@ -62,7 +62,7 @@ impl BookDatabases {
     pub fn text(&self) -> String {
         let known: Vec<usize> = (0..self.known.len()).filter(|&stones| self.known[stones]).collect();
         let ranges = known.chunk_by(|before, after| before + 1 == *after).map(|range| match range {
-            [one] => one.to_string(),
+            [stones] => stones.to_string(),
             _ => format!("{}..{}", range[0], range[range.len() - 1]),
         });
         let ranges: Vec<String> = ranges.collect();

@@ -101,7 +101,7 @@ impl Batch {
         let mut rest = &mut self.words[..];
         let counted = groups.iter().zip(&self.is_computed);
         let counted = counted.map(|(group, &is_computed)| (is_computed, group.words.len())).collect::<Vec<_>>();
-        for neighbours in counted.chunk_by(|one, other| one.0 == other.0) {
+        for neighbours in counted.chunk_by(|group, next| group.0 == next.0) {
             let (words, after) = rest.split_at_mut(neighbours.iter().map(|&(_, words)| words).sum());
             rest = after;
             consume(if neighbours[0].0 { PlanePortion::Words(words) } else { PlanePortion::Zeros(words.len()) })?;

@@ -69,7 +69,7 @@ mod tests {
             let rank = |(number, mut end): (usize, ThreadCommunicator)| {
                 let own = (number != has_none).then_some((counts, 7));
                 let sum = CaptureCounts::of_ranks(own, &mut end).unwrap();
-                sum.map(|(of, other)| (of.without_capture, of.best_captures, of.decided, other))
+                sum.map(|(total, other)| (total.without_capture, total.best_captures, total.decided, other))
             };
             thread::scope(|scope| {
                 let ends = ThreadCommunicator::job(3, NetworkFaults::none()).into_iter().enumerate();

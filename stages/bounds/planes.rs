@@ -182,7 +182,7 @@ impl UnitGroup {
     pub(crate) fn words_of_all(groups: &[UnitGroup]) -> Range<usize> {
         match groups {
             [first, .., last] => first.words.start..last.words.end,
-            [one] => one.words.clone(),
+            [only] => only.words.clone(),
             [] => 0..0,
         }
     }

@@ -113,7 +113,7 @@ impl PreviousPlane {
             });
             true
         };
-        parts.collect::<Vec<_>>().into_par_iter().map(read).reduce(|| false, |one, other| one | other)
+        parts.collect::<Vec<_>>().into_par_iter().map(read).reduce(|| false, |any, other| any | other)
     }
 
     fn offset(&self, unit: usize) -> u64 {

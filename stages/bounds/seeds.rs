@@ -154,7 +154,7 @@ fn append(writer: &mut PlaneWriter, words: &mut [u64], used: u64, planes: usize)
     let plane_words = words.len() / planes;
     let is_used = |plane: &usize| used >> plane & 1 != 0;
     let (mut rest, planes) = (words, (0..planes).collect::<Vec<_>>());
-    for run in planes.chunk_by(|one, other| is_used(one) == is_used(other)) {
+    for run in planes.chunk_by(|plane, next| is_used(plane) == is_used(next)) {
         let (words, after) = rest.split_at_mut(run.len() * plane_words);
         rest = after;
         let portion = if is_used(&run[0]) { PlanePortion::Words(words) } else { PlanePortion::Zeros(words.len()) };
@@ -195,5 +195,5 @@ fn sort(values: &[i8], slab: &PlaneSlab, targets: &[(usize, usize); 256], words:
         used
     };
     let sorted = pieces.into_par_iter().zip(values.par_chunks(unit_rows * slab.columns)).map(sort);
-    sorted.reduce(|| [0; 2], |one, other| [one[0] | other[0], one[1] | other[1]])
+    sorted.reduce(|| [0; 2], |used, more| [used[0] | more[0], used[1] | more[1]])
 }

@@ -57,7 +57,7 @@ pub(super) type PlaneMember<'a> = TeamMember<'a, PlaneTask>;
 impl PlaneMember<'_> {
     /// Returns the path of an input or output.
     pub(super) fn path(&self, name: &ArtifactName) -> Result<&Path> {
-        let file = self.task.files.iter().find(|(of, _)| of == name);
+        let file = self.task.files.iter().find(|(artifact, _)| artifact == name);
         file.map(|(_, path)| &**path).ok_or_else(|| StageError::failed(format!("the order has no file {name}")))
     }
 

@@ -59,8 +59,8 @@ pub(super) fn capture_part(
     let captured = separately(communicator, |others_go_on| {
         let progress = CaptureProgress { member, others_go_on, done: AtomicU64::new(range.start) };
         let mut append = |best: &[_]| writer.append(best);
-        let (tables, of) = (build.tables(), (index, &range));
-        capture_in_stripes(&tables, of, &smaller, &progress, &mut stripe(member)?, &mut append).map_err(ended)
+        let (tables, wanted) = (build.tables(), (index, &range));
+        capture_in_stripes(&tables, wanted, &smaller, &progress, &mut stripe(member)?, &mut append).map_err(ended)
     })?;
     writer.finish(captured, communicator)?;
     let decoded = communicator.sum(&[smaller.decoded.load(Relaxed)])?[0];

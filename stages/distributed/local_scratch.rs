@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn names_cannot_be_paths() {
-        let of = |name: &str| LocalScratch { name: name.to_owned(), fingerprint: Digest::of(b"a result") };
-        assert!(of("awari-0123456789abcdef").is_valid());
+        let scratch = |name: &str| LocalScratch { name: name.to_owned(), fingerprint: Digest::of(b"a result") };
+        assert!(scratch("awari-0123456789abcdef").is_valid());
         for other in ["", "..", "awari-0123456789abcde/", "awari-0123456789abcdef0", "/0123456789abcdef"] {
-            assert!(!of(other).is_valid(), "{other}");
+            assert!(!scratch(other).is_valid(), "{other}");
         }
     }
 }

@@ -85,12 +85,13 @@ impl RankLoads {
     /// the disk, for other threads and for other processes); the memory of the fullest rank; and the maximum
     /// by the mean of what each did.
     pub(crate) fn report(&self, report: StageReport) -> StageReport {
-        let sum = |of: fn(&RankLoad) -> u64| self.0.iter().fold(0, |sum: u64, load| sum.saturating_add(of(load)));
-        let most = |of: fn(&RankLoad) -> u64| self.0.iter().map(of).max().unwrap_or(0);
-        let most_by_mean = |of: fn(&RankLoad) -> u64| match most(of) {
+        let sum =
+            |figure: fn(&RankLoad) -> u64| self.0.iter().fold(0, |sum: u64, load| sum.saturating_add(figure(load)));
+        let most = |figure: fn(&RankLoad) -> u64| self.0.iter().map(figure).max().unwrap_or(0);
+        let most_by_mean = |figure: fn(&RankLoad) -> u64| match most(figure) {
             // All ranks are equal if all have none.
             0 => 1.0,
-            most => most as f64 * self.0.len() as f64 / sum(of) as f64,
+            most => most as f64 * self.0.len() as f64 / sum(figure) as f64,
         };
         let disk_bytes = |load: &RankLoad| load.read_bytes.saturating_add(load.written_bytes);
         let took = sum(|load| load.took_micros).max(1);

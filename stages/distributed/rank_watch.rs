@@ -334,12 +334,12 @@ struct WatchedRank {
 
 /// Returns the ranks that a rank watches.
 fn peers(roster: &Roster, rank: usize) -> Vec<WatchedRank> {
-    let is_read = |of: usize| rank == 0 || of == 0;
-    let is_here = |of: usize| roster.of(of).process.state() != ProcessState::Unknown;
-    let others = (0..roster.ranks()).filter(|&of| of != rank && (is_read(of) || is_here(of)));
-    let peer = |of| WatchedRank {
-        rank: of,
-        is_read: is_read(of),
+    let is_read = |other: usize| rank == 0 || other == 0;
+    let is_here = |other: usize| roster.of(other).process.state() != ProcessState::Unknown;
+    let others = (0..roster.ranks()).filter(|&other| other != rank && (is_read(other) || is_here(other)));
+    let peer = |other| WatchedRank {
+        rank: other,
+        is_read: is_read(other),
         sign: None,
         silence: Duration::ZERO,
         stopped: Duration::ZERO,

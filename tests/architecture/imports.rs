@@ -37,11 +37,11 @@ struct Module {
 impl Module {
     /// Whether a name in the module is that of an item of another.
     fn re_exports(&self, name: &str) -> bool {
-        self.names.get(name).is_some_and(|meanings| meanings.iter().any(|one| matches!(one, Name::Alias(_))))
+        self.names.get(name).is_some_and(|meanings| meanings.iter().any(|meaning| matches!(meaning, Name::Alias(_))))
     }
 
     fn has_module(&self, name: &str) -> bool {
-        self.names.get(name).is_some_and(|meanings| meanings.iter().any(|one| matches!(one, Name::Module(_))))
+        self.names.get(name).is_some_and(|meanings| meanings.iter().any(|meaning| matches!(meaning, Name::Module(_))))
     }
 
     fn written_paths(&self) -> BTreeSet<Vec<String>> {

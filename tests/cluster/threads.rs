@@ -447,15 +447,15 @@ fn ranks_resume_from_directories_of_their_own() {
         let settings = settings_with("all", 8, method, "codec = \"zstd\"\n[cluster]\nscratch = \"scratch\"\n");
         let expected = alone(&settings);
         for is_one_machine in [true, false] {
-            let of = |rank: usize| {
-                let mut of = settings.clone();
+            let settings_of = |rank: usize| {
+                let mut own = settings.clone();
                 if !is_one_machine {
-                    of.scratch = Some(format!("scratch/{rank}").into());
+                    own.scratch = Some(format!("scratch/{rank}").into());
                 }
-                of
+                own
             };
             let disk = MemoryDisk::new();
-            led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap();
+            led(&settings_of(0), &disk, 3, |rank| Ok(settings_of(rank))).unwrap();
             same(&files(&disk), &expected, method);
             let is_left = |path: &PathBuf| path.starts_with("scratch") || path.starts_with("run/snapshots");
             assert!(!disk.paths().iter().any(is_left), "{:?}", disk.paths());
@@ -464,7 +464,7 @@ fn ranks_resume_from_directories_of_their_own() {
             for cut in 0..CUTS {
                 let disk = MemoryDisk::new();
                 disk.die_at(operations - operations / 4 * (cut + 1) / CUTS);
-                led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap_err();
+                led(&settings_of(0), &disk, 3, |rank| Ok(settings_of(rank))).unwrap_err();
                 if cut % 2 == 0 {
                     disk.kill()
                 } else {
@@ -473,7 +473,7 @@ fn ranks_resume_from_directories_of_their_own() {
                 assert!(!disk.paths().iter().any(|path| path.starts_with("run/snapshots")));
                 left += usize::from(disk.paths().iter().any(is_left));
                 let ranks = if cut % 4 == 3 { 2 } else { 3 };
-                let ran = led(&of(0), &disk, ranks, |rank| Ok(of(rank))).unwrap().ran;
+                let ran = led(&settings_of(0), &disk, ranks, |rank| Ok(settings_of(rank))).unwrap().ran;
                 let counted = ran.iter().filter_map(|ran| ran.measured.report.counters.get("resumed"));
                 resumed += counted.filter(|resumed| resumed.as_f64() == 1.0).count();
                 same(&files(&disk), &expected, &format!("{method}, cut {cut}, {ranks} ranks"));
@@ -496,15 +496,15 @@ fn an_unusable_directory_is_reported_before_work() {
         settings.scratch = scratch.map(PathBuf::from);
         settings
     };
-    let of = |rank: usize| with(Some(format!("scratch-{rank}")));
+    let settings_of = |rank: usize| with(Some(format!("scratch-{rank}")));
     let disk = MemoryDisk::new();
     let among = OperationSet::Below(Operation::Create, "scratch-1");
     disk.fail(PlannedFault { among, first: 0, count: u64::MAX, fault: Fault::PermissionDenied });
-    let error = led(&of(0), &disk, 3, |rank| Ok(of(rank))).unwrap_err().to_string();
+    let error = led(&settings_of(0), &disk, 3, |rank| Ok(settings_of(rank))).unwrap_err().to_string();
     assert!(error.contains("rank 1: cannot use the directory [cluster] scratch: "), "{error}");
     assert!(!disk.paths().iter().any(|path| path.starts_with("run/databases")));
     // One rank has no scratch directory.
-    let of = |rank: usize| with((rank != 2).then(|| "scratch".to_owned()));
-    let error = led(&of(0), &MemoryDisk::new(), 3, |rank| Ok(of(rank))).unwrap_err().to_string();
+    let settings_of = |rank: usize| with((rank != 2).then(|| "scratch".to_owned()));
+    let error = led(&settings_of(0), &MemoryDisk::new(), 3, |rank| Ok(settings_of(rank))).unwrap_err().to_string();
     assert!(error.contains("rank 2: this rank has no [cluster] scratch in its manifest"), "{error}");
 }

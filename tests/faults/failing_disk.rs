@@ -138,17 +138,17 @@ fn methods_build_the_same_files_of_9_stones() {
 
 fn any_method_builds_the_same_files(builds: &[(&str, &str)]) {
     for &(set, stones) in builds {
-        let of = |more: &[(&str, &str)]| {
+        let built_with = |more: &[(&str, &str)]| {
             let disk = MemoryDisk::new();
             let build = [("build.stones", stones), ("store.keep", "all"), ("game.positions", set)];
             let summary = DisturbedBuild::new(&[&build[..], more].concat()).run(&disk).unwrap();
             (artifacts(&disk), summary.ran.iter().map(|ran| ran.stage.kind().to_owned()).collect::<Vec<_>>())
         };
-        let (sweep, _) = of(&[("build.method", "sweep"), ("build.threads", "2")]);
+        let (sweep, _) = built_with(&[("build.method", "sweep"), ("build.threads", "2")]);
         for (method, threads) in
             ["sweep", "counting"].into_iter().flat_map(|method| ["1", "3"].map(|threads| (method, threads)))
         {
-            let (files, kinds) = of(&[("build.method", method), ("build.threads", threads)]);
+            let (files, kinds) = built_with(&[("build.method", method), ("build.threads", threads)]);
             assert!(kinds.iter().any(|kind| kind == method) && files == sweep, "{method}, {threads} threads, {set}");
         }
         let small_cache = [("build.method", "one-bit-dual"), ("dual.cache", "16 KiB"), ("dual.block", "4 KiB")];
@@ -162,7 +162,7 @@ fn any_method_builds_the_same_files(builds: &[(&str, &str)]) {
         ];
         let mut planes: Option<BTreeMap<_, _>> = None;
         for more in bounds {
-            let (mut files, kinds) = of(more);
+            let (mut files, kinds) = built_with(more);
             assert!(kinds.iter().any(|kind| kind == "postprocess"), "{kinds:?}");
             let expected = planes.get_or_insert_with(|| files.clone());
             assert!(files == *expected, "{more:?}, {set}: the planes differ");

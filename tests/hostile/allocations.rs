@@ -62,13 +62,13 @@ fn unsealed(_: &mut [u8]) {}
 /// Inputs of a property and mutants of them, sealed or not; each is read in at most `times` its bytes and a constant.
 fn bounded(property: &str, times: usize, constant: usize, seal: fn(&mut [u8]), read: impl Fn(&[u8])) {
     let inputs: Vec<Vec<u8>> =
-        seeds().into_iter().filter(|(of, ..)| *of == property).map(|(.., bytes)| bytes).collect();
+        seeds().into_iter().filter(|(target, ..)| *target == property).map(|(.., bytes)| bytes).collect();
     let mut random = Random::new(11);
     let (mut greatest, mut cases) = (0.0f64, 0);
     for case in 0..3000 {
         let any = |random: &mut Random| &inputs[random.below(inputs.len() as u64) as usize];
-        let (one, other) = (any(&mut random), any(&mut random));
-        let mut bytes = if case < inputs.len() { inputs[case].clone() } else { mutant(one, other, &mut random) };
+        let (base, other) = (any(&mut random), any(&mut random));
+        let mut bytes = if case < inputs.len() { inputs[case].clone() } else { mutant(base, other, &mut random) };
         if case % 2 == 0 {
             seal(&mut bytes);
         }

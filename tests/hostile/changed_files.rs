@@ -113,8 +113,11 @@ fn play_names_the_damaged_database() {
                     [] if may_answer(change, codec, is_warm) => {
                         assert!(right.ends_with(&timeless(&ended.out)), "{codec} {change:?}: {ended:?}");
                     }
-                    [one] => {
-                        assert!(one.starts_with("info string ") && named.iter().all(|part| one.contains(part)), "{one}")
+                    [line] => {
+                        assert!(
+                            line.starts_with("info string ") && named.iter().all(|part| line.contains(part)),
+                            "{line}"
+                        )
                     }
                     _ => panic!("{codec} {change:?}: {ended:?}"),
                 }
@@ -182,7 +185,10 @@ fn games_go_on_without_a_damaged_database() {
     let ended = say(engine, &format!("{go}{beyond}{go}")).is(0);
     assert_eq!(ended.out.matches("bestmove ").count(), 3, "{ended:?}");
     let dropped: Vec<&str> = ended.out.lines().filter(|line| line.contains("goes on without it")).collect();
-    assert!(matches!(dropped[..], [one] if one.starts_with("info string ") && one.contains("10.awari")), "{ended:?}");
+    assert!(
+        matches!(dropped[..], [line] if line.starts_with("info string ") && line.contains("10.awari")),
+        "{ended:?}"
+    );
 }
 
 /// A request that reads the damage gets an error, others an answer; after the repair this one does too.

@@ -44,8 +44,8 @@ impl CorruptionCounts {
         for ((build, folder), Outcomes { cases, refused, verified, unread }) in &self.cases {
             println!("{:<28} {build:<19} {folder:<14} {cases:>5} {refused:>8} {verified:>7} {unread:>7}", "");
         }
-        let sum = |of: fn(&Outcomes) -> usize| self.cases.values().map(of).sum::<usize>();
-        let (cases, refused) = (sum(|of| of.cases), sum(|of| of.refused));
+        let sum = |count: fn(&Outcomes) -> usize| self.cases.values().map(count).sum::<usize>();
+        let (cases, refused) = (sum(|outcomes| outcomes.cases), sum(|outcomes| outcomes.refused));
         println!("{change:<28} {:<19} {:<14} {cases:>5} {refused:>8}", "all", "");
         assert!(cases > 0);
     }
@@ -201,16 +201,16 @@ fn swapped_files(step: usize) {
     let mut counts = CorruptionCounts::default();
     for build in SmallBuild::all() {
         let files: Vec<(&PathBuf, &Vec<u8>)> = build.files().iter().collect();
-        for (number, (one, one_bytes)) in files.iter().enumerate() {
+        for (number, (path, one_bytes)) in files.iter().enumerate() {
             for (other, other_bytes) in files[number + 1..].iter().skip(number % step).step_by(step) {
                 if one_bytes == other_bytes {
                     continue;
                 }
                 let disk = build.disk();
-                disk.put(one, other_bytes);
+                disk.put(path, other_bytes);
                 disk.put(other, one_bytes);
-                let what = format!("{} and {}", one.display(), other.display());
-                settle(build, &disk, &[], counts.of(build, one), &what);
+                let what = format!("{} and {}", path.display(), other.display());
+                settle(build, &disk, &[], counts.of(build, path), &what);
             }
         }
     }

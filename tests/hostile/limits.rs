@@ -223,14 +223,14 @@ fn missing_outputs_and_environment() {
         "--version",
     ];
     for command in printing {
-        let of =
+        let shell =
             |script: &str| place.shell(&script.replace("AWARI", &format!("\"$AWARI\" {command}"))).checked(command);
-        of("AWARI > /dev/full").is(12).says(&["stdout"]);
-        of("AWARI 2> /dev/full > /dev/null").is(0);
-        of("AWARI >&-").is(0);
-        of("AWARI <&- 2>&- > /dev/null").is(0);
+        shell("AWARI > /dev/full").is(12).says(&["stdout"]);
+        shell("AWARI 2> /dev/full > /dev/null").is(0);
+        shell("AWARI >&-").is(0);
+        shell("AWARI <&- 2>&- > /dev/null").is(0);
         // The reader closes the pipe immediately.
-        of("{ AWARI; echo \"code $?\" >&2; } | true; sleep 0.01").says(&["code 0"]);
+        shell("{ AWARI; echo \"code $?\" >&2; } | true; sleep 0.01").says(&["code 0"]);
     }
     // A run continues when its events cannot be written, and reports that.
     let lost = place.shell("\"$AWARI\" run m.toml --progress json --force sweep:3 > /dev/full");

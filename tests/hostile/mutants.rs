@@ -45,13 +45,14 @@ fn inputs(property: &str) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> = listed.map(|entry| entry.expect("the corpus can be listed").path()).collect();
     paths.sort();
     let files = paths.iter().map(|path| fs::read(path).expect("the corpus can be read"));
-    let seeds = seeds().into_iter().filter(|(of, ..)| *of == property).map(|(.., bytes)| bytes);
+    let seeds = seeds().into_iter().filter(|(target, ..)| *target == property).map(|(.., bytes)| bytes);
     files.chain(seeds).collect()
 }
 
 fn hold(name: &str) {
-    let (_, property): (_, Property) = *PROPERTIES.iter().find(|(of, _)| *of == name).expect("a property of this name");
-    let (_, mutants) = *MUTANTS.iter().find(|(of, _)| *of == name).expect("a number for each property");
+    let (_, property): (_, Property) =
+        *PROPERTIES.iter().find(|(target, _)| *target == name).expect("a property of this name");
+    let (_, mutants) = *MUTANTS.iter().find(|(target, _)| *target == name).expect("a number for each property");
     let mut random = Random::new(1);
     let inputs = inputs(name);
     assert!(!inputs.is_empty());
@@ -63,8 +64,8 @@ fn hold(name: &str) {
     inputs.iter().for_each(|bytes| try_on(bytes));
     let mut any = |inputs: &[Vec<u8>]| random.below(inputs.len() as u64) as usize;
     let pairs: Vec<_> = (0..mutants).map(|_| (any(&inputs), any(&inputs))).collect();
-    for (one, other) in pairs {
-        try_on(&mutant(&inputs[one], &inputs[other], &mut random));
+    for (base, other) in pairs {
+        try_on(&mutant(&inputs[base], &inputs[other], &mut random));
     }
     println!("{name}: {} inputs, {mutants} mutants", inputs.len());
 }

@@ -29,7 +29,7 @@ fn the_page_shows_the_tree_of_the_book() {
             // The line of best moves names all of them and the end of the book.
             let line = browser.texts("#book-line a").await;
             let expected: Vec<&str> =
-                found["line"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+                found["line"].as_array().unwrap().iter().map(|pit| pit.as_str().unwrap()).collect();
             assert_eq!(line, expected);
             let said = browser.text("#book-line").await;
             assert!(said.ends_with("move") || said.ends_with("moves"), "{said}");

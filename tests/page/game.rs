@@ -94,7 +94,7 @@ fn a_game_goes_from_new_game_to_its_analysis_in_every_window() {
                 let answer = browser.served.json(&format!("/v1/probe?pos={}", before.now().text()));
                 let name = turn.text().to_string();
                 let moves = answer["moves"].as_array().unwrap();
-                match moves.iter().find(|one| one["pit"] == name).unwrap()["loss"].as_u64().unwrap() {
+                match moves.iter().find(|valued| valued["pit"] == name).unwrap()["loss"].as_u64().unwrap() {
                     5.. => marks[1] += 1,
                     2.. => marks[0] += 1,
                     _ => {}
@@ -222,10 +222,10 @@ fn what_describes_a_position_changes_when_it_is_sown() {
         let seen = browser.script("return window.seen").await;
         let seen = seen.as_array().unwrap();
         let sowing: Vec<_> =
-            seen.iter().filter(|one| one[0] == "1 20" || one[0] == "0 20" || one[0] == "0 22").collect();
+            seen.iter().filter(|frame| frame[0] == "1 20" || frame[0] == "0 20" || frame[0] == "0 22").collect();
         assert!(sowing.len() > 2, "{seen:?}");
-        for one in sowing {
-            assert!(one[1].as_str().unwrap().starts_with("South to move") && one[2] == 0, "{one}");
+        for frame in sowing {
+            assert!(frame[1].as_str().unwrap().starts_with("South to move") && frame[2] == 0, "{frame}");
         }
         assert!(browser.text("#banner").await.starts_with("North to move"));
     });

@@ -153,7 +153,7 @@ fn the_address_holds_the_whole_state() {
         // A key held down shows the last position.
         let line = browser.served.json(&format!("/v1/mainline?pos={NINE}"));
         let letters: String =
-            line["moves"].as_array().unwrap().iter().map(|one| one["pit"].as_str().unwrap()).collect();
+            line["moves"].as_array().unwrap().iter().map(|valued| valued["pit"].as_str().unwrap()).collect();
         browser.visit(&format!("/?pos={NINE}&moves={letters}")).await;
         let all = browser.snapshot().await;
         browser.press_key(Key::Home).await;
@@ -307,7 +307,7 @@ fn games_are_exported_and_imported_as_text() {
         let copied = browser.script_later("navigator.clipboard.readText().then(done)").await;
         assert_eq!(copied, browser.script("return location.href").await);
         // A click plays the line of best moves up to a move.
-        let third = browser.texts("#line a").await[..3].iter().map(|one| one[..1].to_owned()).collect::<String>();
+        let third = browser.texts("#line a").await[..3].iter().map(|label| label[..1].to_owned()).collect::<String>();
         browser.click("#line a:nth-of-type(3)").await;
         let moves = browser.field("moves").await.unwrap();
         assert!(moves.starts_with(&format!("C{third}")), "{moves} {third}");

@@ -109,9 +109,9 @@ fn check_page(rules: &Rules) {
         browser.visit(&format!("/?pos={WIDE}")).await;
         let answer = browser.served.json(&format!("/v1/probe?pos={WIDE}"));
         let shown = browser.pits().await;
-        for one in answer["moves"].as_array().unwrap() {
-            let place = "ABCDEF".find(one["pit"].as_str().unwrap()).unwrap();
-            assert_eq!(shown[place].1, worth(one), "{answer}");
+        for valued in answer["moves"].as_array().unwrap() {
+            let place = "ABCDEF".find(valued["pit"].as_str().unwrap()).unwrap();
+            assert_eq!(shown[place].1, worth(valued), "{answer}");
         }
         let is_wide = shown.iter().any(|(_, value)| value.contains(" to "));
         assert_eq!(is_wide, *rules == Rules::OWARE, "{shown:?}");

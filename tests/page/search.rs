@@ -102,10 +102,10 @@ fn moves_are_shown_as_they_happen_unless_motion_is_unwanted() {
             let seen = browser.script("return window.seen.map((one) => JSON.parse(one))").await;
             let seen: Vec<Value> = seen.as_array().unwrap().clone();
             let numbers: Vec<Vec<u64>> =
-                seen.iter().map(|one| serde_json::from_value(one[0].clone()).unwrap()).collect();
+                seen.iter().map(|frame| serde_json::from_value(frame[0].clone()).unwrap()).collect();
             assert_eq!(numbers[0], [0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 1, 20, 23]);
             assert_eq!(numbers.last().unwrap()[..], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 24, 23]);
-            let has = |pits: [u64; 14]| numbers.iter().any(|one| one[..] == pits);
+            let has = |pits: [u64; 14]| numbers.iter().any(|counts| counts[..] == pits);
             for (between, what) in [
                 ([0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 20, 23], "a seed on its way"),
                 ([0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 1, 20, 23], "one seed sown, another on its way"),
@@ -115,9 +115,9 @@ fn moves_are_shown_as_they_happen_unless_motion_is_unwanted() {
                 assert_eq!(has(between), moves, "{preference}: {what}: {numbers:?}");
             }
             // As many seeds are drawn as the numbers say.
-            for one in &seen {
-                let held: u64 = one[0].as_array().unwrap().iter().map(|pit| pit.as_u64().unwrap()).sum();
-                assert!(!moves || held.abs_diff(one[1].as_u64().unwrap()) <= 2, "{one}");
+            for frame in &seen {
+                let held: u64 = frame[0].as_array().unwrap().iter().map(|pit| pit.as_u64().unwrap()).sum();
+                assert!(!moves || held.abs_diff(frame[1].as_u64().unwrap()) <= 2, "{frame}");
             }
             let (last, held) = (&seen.last().unwrap()[1], numbers.last().unwrap().iter().sum::<u64>());
             assert_eq!(last, held);

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use tests::Random;
 
 /// The value shown in a pit.
-pub(crate) fn worth(one: &Value) -> String {
+pub(crate) fn worth(valued: &Value) -> String {
     let signed = |score: &Value| match score.as_i64().unwrap() {
         0 => "0".to_owned(),
         score if score > 0 => format!("+{score}"),
         score => format!("−{}", -score),
     };
-    if let Some(hundredths) = one["estimate"].as_i64() {
+    if let Some(hundredths) = valued["estimate"].as_i64() {
         let tenths = (hundredths.abs() as f64 / 10.0).round();
         let sign = match hundredths > 0 {
             _ if tenths == 0.0 => "",
@@ -22,8 +22,8 @@ pub(crate) fn worth(one: &Value) -> String {
         };
         return format!("≈ {sign}{:.1}", tenths / 10.0);
     }
-    match &one["value"] {
-        value if value.is_i64() => format!("{} {}", signed(value), one["category"].as_str().unwrap()),
+    match &valued["value"] {
+        value if value.is_i64() => format!("{} {}", signed(value), valued["category"].as_str().unwrap()),
         bounds => format!("{} to {}", signed(&bounds["lo"]), signed(&bounds["hi"])),
     }
 }
@@ -57,23 +57,25 @@ fn values_are_those_of_the_api() {
             let moves = api["moves"].as_array().unwrap_or(&none);
             for (at, (_, value)) in browser.pits().await.into_iter().enumerate() {
                 let name = &"ABCDEFabcdef"[at..=at];
-                let expected = moves.iter().find(|one| one["pit"] == name).map(worth);
+                let expected = moves.iter().find(|valued| valued["pit"] == name).map(worth);
                 assert_eq!(value, expected.unwrap_or_default(), "{position}, {name}: {api}");
             }
             let named = browser.playable().await;
-            let mut legal: Vec<u64> =
-                moves.iter().map(|one| "ABCDEFabcdef".find(one["pit"].as_str().unwrap()).unwrap() as u64).collect();
+            let mut legal: Vec<u64> = moves
+                .iter()
+                .map(|valued| "ABCDEFabcdef".find(valued["pit"].as_str().unwrap()).unwrap() as u64)
+                .collect();
             legal.sort_unstable();
             assert!(named == legal || api["error"].is_object(), "{position}: {named:?} {legal:?}");
             // The table, the line and the marked score are those of the API.
-            let names: Vec<String> = moves.iter().map(|one| one["pit"].as_str().unwrap().to_owned()).collect();
+            let names: Vec<String> = moves.iter().map(|valued| valued["pit"].as_str().unwrap().to_owned()).collect();
             assert_eq!(browser.texts("#moves tbody th").await, names, "{position}");
             if api["score"].is_i64() && !moves.is_empty() {
                 let line = browser.served.json(&format!("/v1/mainline?pos={position}&moves=40"));
                 let steps =
-                    line["moves"].as_array().unwrap().iter().map(|one| match one["captures"].as_u64().unwrap() {
-                        0 => one["pit"].as_str().unwrap().to_owned(),
-                        captures => format!("{}×{captures}", one["pit"].as_str().unwrap()),
+                    line["moves"].as_array().unwrap().iter().map(|valued| match valued["captures"].as_u64().unwrap() {
+                        0 => valued["pit"].as_str().unwrap().to_owned(),
+                        captures => format!("{}×{captures}", valued["pit"].as_str().unwrap()),
                     });
                 assert_eq!(browser.texts("#line a").await, steps.collect::<Vec<_>>(), "{position}");
                 let marked = browser.texts("#histogram rect.now title").await;
@@ -94,7 +96,7 @@ fn the_layout_has_no_faults_at_any_width() {
     browse(async |browser| {
         let long = browser.served.json("/v1/mainline?pos=0-0-2-0-2-1-1-0-1-0-1-1-19-20-S");
         let letters: String =
-            long["moves"].as_array().unwrap().iter().map(|one| one["pit"].as_str().unwrap()).collect();
+            long["moves"].as_array().unwrap().iter().map(|valued| valued["pit"].as_str().unwrap()).collect();
         for scheme in ["light", "dark"] {
             let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
             browser.devtools("Emulation.setEmulatedMedia", features).await;

@@ -185,9 +185,9 @@ fn databases_keep_their_codec_with_a_note() {
     assert!(!place.awari("run m.toml").is(0).err.contains("0..2"));
     place.awari("archive --dir run --out archives").is(0);
     place.awari("restore --from archives --dir new --codec raw").is(0);
-    let one =
+    let note =
         "database 3 (codec raw) stays as it is, because the codec packed applies to new databases only; to convert it:";
-    place.awari("run m.toml").is(0).says(&[one]);
+    place.awari("run m.toml").is(0).says(&[note]);
     let again = place.awari(&format!("run {raw} --dir new")).is(0);
     assert!(!again.err.contains("stay as they are"), "{again:?}");
 }
@@ -206,7 +206,7 @@ fn probes_agree_with_the_rules() {
         let (legal, illegal) = (answer["moves"].as_array().unwrap(), answer["illegal"].as_array().unwrap());
         assert_eq!(legal.len() + illegal.len(), 6);
         for (pit, played) in ["A", "B", "C", "D", "E", "F"].into_iter().zip(moves(board.0)) {
-            let find = |list: &[Value]| list.iter().find(|one| one["pit"] == pit).cloned();
+            let find = |list: &[Value]| list.iter().find(|listed| listed["pit"] == pit).cloned();
             match played {
                 ReferenceMove::Legal { captured, child } => {
                     let value = captured as i8 - solved[board.stones() as usize - usize::from(captured)][&child];
@@ -250,7 +250,7 @@ fn positions_are_read_in_every_notation() {
         far.shows(&["of 48 stones", "positions to depth ", "best, estimated", "\nline   "]);
         let far = place.awari(&format!("probe {dir} --depth 5 --json {opening}")).is(0).json();
         assert_eq!((&far["search"]["depth"], far["source"].as_str()), (&Value::from(5), Some("search")));
-        let estimates = far["moves"].as_array().unwrap().iter().map(|one| one["estimate"].as_f64().unwrap());
+        let estimates = far["moves"].as_array().unwrap().iter().map(|valued| valued["estimate"].as_f64().unwrap());
         assert_eq!(estimates.fold(f64::MIN, f64::max), far["estimate"].as_f64().unwrap(), "{far}");
     }
     place.awari("probe --dir run --time never '4 4 4 4 4 4 4 4 4 4 4 4'").is(2).says(&["expected a time such as"]);
@@ -282,8 +282,8 @@ fn reachable_databases_answer_for_all_positions() {
 fn statistics_are_the_published_ones() {
     let place = TestDirectory::built(6);
     let published = |stones: std::ops::RangeInclusive<u32>| {
-        let of = |line: &&str| stones.contains(&line.split(',').next().unwrap().parse().unwrap());
-        let lines: Vec<&str> = PUBLISHED.lines().skip(1).filter(of).collect();
+        let has_stones = |line: &&str| stones.contains(&line.split(',').next().unwrap().parse().unwrap());
+        let lines: Vec<&str> = PUBLISHED.lines().skip(1).filter(has_stones).collect();
         format!("stones,score,positions\n{}\n", lines.join("\n"))
     };
     let csv = |options: &str| place.awari(&format!("stats --dir run --format csv {options}")).is(0).out;
@@ -338,14 +338,15 @@ fn the_manual_lists_the_fields_of_json() {
         let found: Value = serde_json::from_str(&found).unwrap_or_else(|_| panic!("{command}: {found}"));
         let objects = match &found {
             Value::Array(all) => all.iter().take(1).collect::<Vec<_>>(),
-            one => {
-                let inside = one.as_object().unwrap().values().filter_map(|value| value.as_array()?.first());
-                std::iter::once(one).chain(inside).collect()
+            object => {
+                let inside = object.as_object().unwrap().values().filter_map(|value| value.as_array()?.first());
+                std::iter::once(object).chain(inside).collect()
             }
         };
         // Predictions and reasons are described where they are printed as text.
         let described = if ["plan", "explain"].contains(&name) { 1 } else { objects.len() };
-        for field in objects[..described].iter().filter_map(|one| one.as_object()).flat_map(|object| object.keys()) {
+        for field in objects[..described].iter().filter_map(|value| value.as_object()).flat_map(|object| object.keys())
+        {
             assert!(row.contains(&format!("`{field}`")), "{command}: {field} is not in the manual");
         }
     }
@@ -613,12 +614,12 @@ fn every_io_back_end_builds_the_same() {
     plain.awari("status --dir run").is(0).shows(&["mapped files not counted"]);
     let json = plain.awari("status --dir run --json").is(0).json();
     let stages = json["stages"].as_array().unwrap();
-    let of = |name: &str| &stages.iter().find(|stage| stage["stage"] == name).unwrap()["measured"];
+    let measured = |name: &str| &stages.iter().find(|stage| stage["stage"] == name).unwrap()["measured"];
     let database = fs::metadata(plain.path("run/databases/05.awari")).unwrap().len();
     let makers = stages.iter().filter(|stage| stage["stage"].as_str().unwrap().ends_with(":5"));
     let written: u64 = makers.filter_map(|stage| stage["measured"]["written_bytes"].as_u64()).sum();
     assert!(written >= database, "{written} bytes written, {database} in the database alone");
-    assert!(of("stats:5")["read_bytes"].is_u64());
+    assert!(measured("stats:5")["read_bytes"].is_u64());
 
     for io in ["auto", "uring"] {
         let other = TestDirectory::new(5);
@@ -664,14 +665,14 @@ fn shell_completion_offers_values() {
 #[test]
 fn a_variable_sets_the_directory() {
     let place = TestDirectory::new(2);
-    let of = |value: &str, line: &str| {
+    let with_variable = |value: &str, line: &str| {
         let mut command = place.command(line);
         command.env("AWARI_DIR", value);
         directory::ended(command)
     };
-    let awari = |line| of("elsewhere", line);
-    of("", "stats").is(2).says(&["--dir <DIR>"]);
-    of("", "status").is(12).says(&["no run directory in runs"]);
+    let awari = |line| with_variable("elsewhere", line);
+    with_variable("", "stats").is(2).says(&["--dir <DIR>"]);
+    with_variable("", "status").is(12).says(&["no run directory in runs"]);
     awari("run m.toml").is(0);
     assert!(place.path("elsewhere/databases/02.awari").exists() && !place.path("run").exists());
     for command in ["status", "stats", "gc"] {

@@ -21,9 +21,9 @@ fn an_evaluation_is_made_and_used() {
     assert_eq!((&errors["stones"], &errors["games"], &errors["rounds"]), (&8.into(), &300.into(), &8.into()));
     let all = errors["errors"].as_array().unwrap();
     let sum = |what: &str| -> f64 {
-        all.iter().map(|of| of[what].as_f64().unwrap() * of["positions"].as_f64().unwrap()).sum()
+        all.iter().map(|row| row[what].as_f64().unwrap() * row["positions"].as_f64().unwrap()).sum()
     };
-    assert!(all.iter().all(|of| (3..=8).contains(&of["stones"].as_u64().unwrap())), "{errors}");
+    assert!(all.iter().all(|row| (3..=8).contains(&row["stones"].as_u64().unwrap())), "{errors}");
     assert!(sum("network") < sum("zero"), "{errors}");
 
     // The same bytes by other threads and another method, and nothing to do afterwards.

@@ -25,9 +25,9 @@ fn plans_are_made_for_other_machines() {
     // Cores that wait for nothing take a time in inverse proportion to their speed.
     let seconds = |plan: &Value, method: &str| {
         let all = plan["methods"][18]["predictions"].as_array().unwrap();
-        let of = all.iter().find(|of| of["method"] == method).unwrap();
-        assert_eq!(of["limit"], "cores");
-        of["seconds"].as_f64().unwrap() - 0.01
+        let prediction = all.iter().find(|prediction| prediction["method"] == method).unwrap();
+        assert_eq!(prediction["limit"], "cores");
+        prediction["seconds"].as_f64().unwrap() - 0.01
     };
     let speeds = |text: &str| machine(&MACHINE.replace("200", text).replace(" GB", "00 GB"));
     speeds("200");
@@ -77,8 +77,8 @@ fn mistakes_in_a_hardware_file_are_reported_together() {
          read = \"fast\"\nwrite = \"0 B\"\noperations = 0\n",
     )
     .unwrap();
-    for of in ["m.toml", "--stones 0..9"] {
-        place.awari(&format!("plan {of} --hardware machine.toml")).is(11).says(&[
+    for planned in ["m.toml", "--stones 0..9"] {
+        place.awari(&format!("plan {planned} --hardware machine.toml")).is(11).says(&[
             "machine.toml:2:1: unknown key core in [machine] (did you mean cores?)",
             "machine.toml:3:10: machine.memory must be at least 48 MiB",
             "machine.toml:4:14: machine.core_speed must be an integer",
@@ -112,8 +112,8 @@ fn a_method_table_shows_what_a_job_takes() {
     assert_eq!((&four["ranks"], &four["hardware"]["network_bytes_a_second"]), (&4.into(), &5e9.into()));
     assert_eq!(four["databases"].as_array().unwrap().len(), 18);
     for (number, method) in ["counting", "sweep", "two-bit", "one-bit", "one-bit-dual"].into_iter().enumerate() {
-        let of = |plan: &Value| plan["databases"][17]["predictions"][number].clone();
-        let (alone, four) = (of(&alone), of(&four));
+        let prediction = |plan: &Value| plan["databases"][17]["predictions"][number].clone();
+        let (alone, four) = (prediction(&alone), prediction(&four));
         let number = |plan: &Value, what: &str| plan[what].as_f64().unwrap();
         assert_eq!((&four["method"], number(&alone, "sent_bytes")), (&method.into(), 0.0));
         assert!(number(&four, "sent_bytes") > 21_474_180.0, "{method}");
@@ -151,13 +151,16 @@ fn a_method_table_shows_every_database_and_method() {
     assert_eq!((&all[48]["stones"], &all[48]["positions"]), (&48.into(), &279_871_768_995u64.into()));
     for row in &all {
         let predictions = row["predictions"].as_array().unwrap();
-        let methods: Vec<&str> = predictions.iter().map(|of| of["method"].as_str().unwrap()).collect();
+        let methods: Vec<&str> = predictions.iter().map(|prediction| prediction["method"].as_str().unwrap()).collect();
         assert_eq!(methods, ["counting", "sweep", "two-bit", "one-bit", "one-bit-dual"]);
-        let chosen = predictions.iter().find(|of| of["method"] == row["method"]).unwrap();
+        let chosen = predictions.iter().find(|prediction| prediction["method"] == row["method"]).unwrap();
         assert_eq!(chosen["fits"], true, "{row}");
-        for of in predictions {
-            assert!(of["disk_bytes"].as_u64() > row["database_bytes"].as_u64(), "{of}");
-            assert!(of["seconds"].as_f64().unwrap() > 0.0 && of["memory_bytes"].as_u64() > Some(16 << 20), "{of}");
+        for prediction in predictions {
+            assert!(prediction["disk_bytes"].as_u64() > row["database_bytes"].as_u64(), "{prediction}");
+            assert!(
+                prediction["seconds"].as_f64().unwrap() > 0.0 && prediction["memory_bytes"].as_u64() > Some(16 << 20),
+                "{prediction}"
+            );
         }
     }
     // 240 GiB hold two bytes a position of 42 stones, and two bits of all.

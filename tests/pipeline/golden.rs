@@ -93,9 +93,10 @@ fn machines_have_the_recorded_predictions() {
             let options = format!("m.toml --stones 0..48 --hardware {hardware} --set build.method={asked}");
             let plan = plan(&place, &options);
             for database in plan["databases"].as_array().unwrap() {
-                for of in database["predictions"].as_array().unwrap() {
-                    let [stones, method, limit] = [&database["stones"], &of["method"], &of["limit"]];
-                    let [seconds, memory, disk] = [&of["seconds"], &of["memory_bytes"], &of["disk_bytes"]];
+                for prediction in database["predictions"].as_array().unwrap() {
+                    let [stones, method, limit] = [&database["stones"], &prediction["method"], &prediction["limit"]];
+                    let [seconds, memory, disk] =
+                        [&prediction["seconds"], &prediction["memory_bytes"], &prediction["disk_bytes"]];
                     let line = format!("{machine},{asked},{stones},{method},{seconds},{memory},{disk},{limit}");
                     writeln!(found, "{}", line.replace('"', "")).unwrap();
                 }

@@ -91,7 +91,7 @@ fn stages_are_listed_with_their_state() {
     assert!(words("capture:3").starts_with("capture:3 not needed"), "{list}");
     assert!(list.ends_with("\n20 stages: 4 to run, 12 up to date, 4 not needed\n"), "{list}");
     let json = place.awari("explain m.toml --json").is(0).json();
-    let names: Vec<&str> = json.as_array().unwrap().iter().map(|of| of["stage"].as_str().unwrap()).collect();
+    let names: Vec<&str> = json.as_array().unwrap().iter().map(|stage| stage["stage"].as_str().unwrap()).collect();
     assert_eq!(names[..5], ["capture:0", "sweep:0", "verify:0", "stats:0", "capture:1"]);
     assert_eq!(json[1]["standing"], "up-to-date");
 }

@@ -24,13 +24,13 @@ fn a_manifest_is_planned_for_ranks() {
         let steps: Vec<&Value> = four["steps"].as_array().unwrap().iter().map(|step| &step["stage"]).collect();
         let stages = four["job"]["stages"].as_array().unwrap();
         assert!(stages.iter().map(|stage| &stage["stage"]).eq(steps), "{method}");
-        let of = |plan: &Value, what: &str| plan["job"][what].as_f64().unwrap();
+        let number = |plan: &Value, what: &str| plan["job"][what].as_f64().unwrap();
         let sum = |what: &str| stages.iter().map(|stage| stage[what].as_f64().unwrap()).sum::<f64>();
-        assert!((of(&four, "seconds") / sum("seconds") - 1.0).abs() < 1e-9);
-        assert!(of(&sixteen, "sent_bytes") > of(&four, "sent_bytes"), "{method}");
-        assert!(of(&sixteen, "memory_bytes") <= of(&four, "memory_bytes"), "{method}");
+        assert!((number(&four, "seconds") / sum("seconds") - 1.0).abs() < 1e-9);
+        assert!(number(&sixteen, "sent_bytes") > number(&four, "sent_bytes"), "{method}");
+        assert!(number(&sixteen, "memory_bytes") <= number(&four, "memory_bytes"), "{method}");
         // Parts of files and wins so far, or snapshots.
-        assert!(of(&four, "scratch_bytes") > 0.0, "{method}");
+        assert!(number(&four, "scratch_bytes") > 0.0, "{method}");
         assert_eq!(four["job"]["fits_up_to"], 17);
         let text = place.awari(&format!("{options} --ranks 4")).is(0).out;
         let parts = [

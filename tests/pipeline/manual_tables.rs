@@ -116,9 +116,13 @@ fn options() -> String {
             commands.entry((spelling, meaning)).or_default().insert(name);
         }
     }
-    let rows = commands.into_iter().map(|((spelling, meaning), of)| {
-        let of = if of == names { "all".to_owned() } else { of.into_iter().collect::<Vec<_>>().join(", ") };
-        vec![spelling, of, meaning]
+    let rows = commands.into_iter().map(|((spelling, meaning), commands_with)| {
+        let commands_with = if commands_with == names {
+            "all".to_owned()
+        } else {
+            commands_with.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        vec![spelling, commands_with, meaning]
     });
     markdown(&["option", "commands", "meaning"], rows)
 }

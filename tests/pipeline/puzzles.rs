@@ -23,11 +23,11 @@ fn line(pits: Pits, scores: &[ReferenceScores]) -> Option<String> {
         .collect();
     let value = moves.iter().map(|&(.., value)| value).max()?;
     let most = moves.iter().map(|&(_, captured, _)| captured).max()?;
-    let best: Vec<_> = moves.iter().filter(|one| one.2 == value).collect();
+    let best: Vec<_> = moves.iter().filter(|legal| legal.2 == value).collect();
     let &[&(best, captured, _)] = &best[..] else { return None };
-    let second = moves.iter().filter(|one| one.0 != best).map(|&(.., value)| value).max()?;
+    let second = moves.iter().filter(|legal| legal.0 != best).map(|&(.., value)| value).max()?;
     let name = |pit: usize| char::from(b'A' + pit as u8).to_string();
-    let greedy: Vec<_> = moves.iter().filter(|one| one.1 == most).map(|one| name(one.0)).collect();
+    let greedy: Vec<_> = moves.iter().filter(|legal| legal.1 == most).map(|legal| name(legal.0)).collect();
     let pits = pits.map(|stones| stones.to_string()).join(" ");
     (captured < most).then(|| format!("{pits}; {}; {value}; {second}; {}", name(best), greedy.join(" ")))
 }

@@ -128,9 +128,11 @@ fn the_whole_game_is_planned() {
     assert!(!shown.out.contains("capture:47"));
     let json = place.awari(&format!("{plan} --json")).is(0).json();
     let steps = json["steps"].as_array().unwrap();
-    let of = |stage: &str| steps.iter().find(|step| step["stage"] == stage).unwrap();
-    let total: u64 =
-        (0..=46).chain([48]).map(|stones| of(&format!("stats:{stones}"))["cost"]["positions"].as_u64().unwrap()).sum();
+    let step_of = |stage: &str| steps.iter().find(|step| step["stage"] == stage).unwrap();
+    let total: u64 = (0..=46)
+        .chain([48])
+        .map(|stones| step_of(&format!("stats:{stones}"))["cost"]["positions"].as_u64().unwrap())
+        .sum();
     assert_eq!(total, POSITIONS);
     for step in steps {
         let [seconds, memory, disk] =

@@ -79,9 +79,9 @@ fn kernels_agree() {
 
 #[test]
 fn scores_do_not_depend_on_threads() {
-    let one = with_threads(1, || build(PositionSet::All, 11, Kernel::detect()));
+    let single = with_threads(1, || build(PositionSet::All, 11, Kernel::detect()));
     for threads in [2, 3] {
-        assert!(one == with_threads(threads, || build(PositionSet::All, 11, Kernel::detect())), "{threads} threads");
+        assert!(single == with_threads(threads, || build(PositionSet::All, 11, Kernel::detect())), "{threads} threads");
     }
 }
 
@@ -148,8 +148,8 @@ fn a_sweep_resumes_from_any_mixture_of_states() {
         }
         let mut mixture = ScoreRows::zeroed(&index).unwrap();
         let any = |range: Range<u64>, out: &mut [Score]| {
-            let mut of = |position: u64| states[random.below(2) as usize][position as usize];
-            out.iter_mut().zip(range).for_each(|(value, position)| *value = of(position));
+            let mut value_at = |position: u64| states[random.below(2) as usize][position as usize];
+            out.iter_mut().zip(range).for_each(|(value, position)| *value = value_at(position));
             Ok::<_, ()>(())
         };
         mixture.fill(any).unwrap();
@@ -285,15 +285,16 @@ fn captures_of_parts_are_the_same() {
                 let mut best = Vec::new();
                 for part in 0..parts {
                     let cut = |part: u64| index.slab_positions() * part / parts;
-                    let of = cut(part)..cut(part + 1);
+                    let range = cut(part)..cut(part + 1);
                     let mut stripe = vec![99; 30_000];
-                    let mut receive = |of: &[Score]| {
-                        best.extend_from_slice(of);
+                    let mut receive = |received: &[Score]| {
+                        best.extend_from_slice(received);
                         Ok(())
                     };
                     let runs = Runs::of(smaller);
-                    capture::capture_in_stripes(&tables, (&index, &of), &runs, &(), &mut stripe, &mut receive).unwrap();
-                    assert_eq!(best.len() as u64, of.end);
+                    capture::capture_in_stripes(&tables, (&index, &range), &runs, &(), &mut stripe, &mut receive)
+                        .unwrap();
+                    assert_eq!(best.len() as u64, range.end);
                 }
                 assert!(best == expected[..], "{} stones, {set}, {parts} parts", index.stones());
             }
@@ -314,13 +315,13 @@ fn captures_in_stripes_are_the_same() {
                 let runs = Runs::of(smaller);
                 let (mut best, mut all_read) = (Vec::new(), 0);
                 let mut stripe = vec![99; positions.min(index.positions() as usize)];
-                let mut receive = |of: &[Score]| {
-                    best.extend_from_slice(of);
+                let mut receive = |received: &[Score]| {
+                    best.extend_from_slice(received);
                     let mut read = std::mem::take(&mut *runs.read.lock().unwrap());
                     all_read += read.len();
                     // Slabs begin and end in the middle of a run.
                     read.sort_unstable();
-                    read.chunk_by(|one, other| one == other).for_each(|same| {
+                    read.chunk_by(|run, other| run == other).for_each(|same| {
                         let (number, run) = same[0];
                         let ends = |slab: &&Slab| (run * 1000 + 1..(run + 1) * 1000).contains(&slab.offset);
                         let slabs = index.set().slabs(number);

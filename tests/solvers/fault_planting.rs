@@ -313,7 +313,7 @@ fn other_solutions(ground: &RightDatabases, stones: u32, count_max: usize) -> BT
             let Some(&seed) = seeds.get(at) else { break };
             if let ClaimOutcome::Found(scores) = claims.search(seed, CONFLICTS_MAX) {
                 assert!(equations.hold(&scores) && scores != *right);
-                let changed = scores.iter().zip(right).filter(|(one, other)| one != other).count();
+                let changed = scores.iter().zip(right).filter(|(score, other)| score != other).count();
                 found.insert(scores, changed);
             }
         }

@@ -126,7 +126,7 @@ fn few_boards_are_exact() {
         let positions = all.low[stones].len() as f64;
         let exact = bounds.clone().filter(|(low, high)| low == high).count() as f64 / positions;
         let distance = bounds.map(|(low, high)| f64::from(high - low)).sum::<f64>() / positions;
-        if let Some((_, row)) = documented_shares().into_iter().find(|(of, _)| *of == stones) {
+        if let Some((_, row)) = documented_shares().into_iter().find(|(documented, _)| *documented == stones) {
             assert!(row.ends_with(&format!("| {:.1} % | {distance:.1} |", 100.0 * exact)), "{exact} {distance} {row}");
         }
     }
@@ -182,15 +182,15 @@ fn reply(oracle: &Oracle, game: &Game, by: OpponentPolicy, random: &mut Random) 
         OpponentPolicy::Random => None,
         OpponentPolicy::Best => {
             let answer = oracle.answer(&now).unwrap();
-            answer.moves.iter().max_by_key(|one| one.value.low()).map(|one| one.pit)
+            answer.moves.iter().max_by_key(|valued| valued.value.low()).map(|valued| valued.pit)
         }
         OpponentPolicy::Delaying => {
             let seen = game.positions_since_capture();
             let distance = |board: &Board| {
-                let one = |other: &Board| -> u32 {
+                let distance_to = |other: &Board| -> u32 {
                     board.0.iter().zip(other.0).map(|(&a, b)| u32::from(a.abs_diff(b))).sum()
                 };
-                seen.iter().map(one).min().unwrap_or(0)
+                seen.iter().map(distance_to).min().unwrap_or(0)
             };
             let quiet = moves.iter().filter(|(_, played)| played.captured == 0);
             quiet.min_by_key(|(_, played)| distance(&played.child)).map(|(pit, _)| *pit)
@@ -429,7 +429,7 @@ fn who_follows_the_lower_bound_gets_it() {
                     let keeps = |&&(_, high): &&(u32, Score)| played.captured as Score - high >= needed;
                     histories[smaller][child].iter().find(keeps).map(|&(round, _)| round)
                 };
-                let kept = moves.iter().filter_map(|one| Some((round(&one.1)?, one)));
+                let kept = moves.iter().filter_map(|legal| Some((round(&legal.1)?, legal)));
                 *kept.min_by_key(|(round, _)| *round).expect("a move keeps the guarantee").1
             } else {
                 *random.pick(&moves)

@@ -91,7 +91,8 @@ fn every_command_sees_the_opening() {
     let stats: Value = serde_json::from_slice(&fs::read(place.path("run/stats/12.json")).unwrap()).unwrap();
     let positions = Some(scores.len() as u64);
     assert_eq!((stats["positions"].as_u64(), stats["captures"]["positions"].as_u64()), (positions, positions));
-    let counted: u64 = stats["scores"].as_array().unwrap().iter().map(|of| of["positions"].as_u64().unwrap()).sum();
+    let counted: u64 =
+        stats["scores"].as_array().unwrap().iter().map(|count| count["positions"].as_u64().unwrap()).sum();
     assert_eq!(Some(counted), positions);
     let recounted = place.awari("stage m.toml stats:12").is(0);
     assert!(recounted.out.contains("identical") || recounted.err.contains("identical"), "{recounted:?}");
@@ -178,11 +179,11 @@ fn all_methods_solve_the_opening_alike() {
     place.awari("verify --dir sweep --against counting --stones 12").is(0).says(&["counting makes the same scores"]);
     for codec in ["raw", "zstd", "rans"] {
         place.awari(&format!("run m.toml --dir {codec} --set store.codec={codec} --set build.method=sweep")).is(0);
-        let [one, other] = ["sweep", codec].map(|run| {
+        let [digest, other] = ["sweep", codec].map(|run| {
             let path = place.path(&format!("{run}/databases/12.awari"));
             tests::stored_scores::accepted(store::Scores::open(&disk::RealDisk::default(), &path).unwrap()).digest()
         });
-        assert_eq!(one, other, "{codec}");
+        assert_eq!(digest, other, "{codec}");
     }
 }
 
@@ -244,11 +245,11 @@ fn solved_by_reference(stones: u8, smaller: &[HashMap<Pits, i8>]) -> HashMap<Pit
     }
     let mut scores = vec![0; boards.len()];
     loop {
-        let of = |(least, children): (&Option<i8>, &Vec<u32>)| {
+        let best_value = |(least, children): (&Option<i8>, &Vec<u32>)| {
             let children = children.iter().map(|&child: &u32| -scores[child as usize]);
             children.chain(*least).max().unwrap()
         };
-        let next: Vec<i8> = least.iter().zip(&quiet).map(of).collect();
+        let next: Vec<i8> = least.iter().zip(&quiet).map(best_value).collect();
         if next == scores {
             return boards.into_iter().zip(scores).collect();
         }

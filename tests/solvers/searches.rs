@@ -58,11 +58,11 @@ fn search_all(stones_max: u8, ends: impl Fn(u32, usize) -> Vec<u32>) -> Tally {
                 assert_eq!(report.contradiction, None, "{}", what());
                 assert!(report.low <= right && right <= report.high, "{}", what());
                 assert!(!report.is_exact() || report.estimate == 100 * i32::from(right), "{}", what());
-                for one in &report.moves {
-                    let played = board.play(&Rules::AWARI, one.pit).unwrap();
+                for searched in &report.moves {
+                    let played = board.play(&Rules::AWARI, searched.pit).unwrap();
                     let left = played.child.stones() as usize;
                     let value = played.captured as Score - solved[left][&played.child.0];
-                    assert!(one.low <= value && value <= one.high, "{}: {value}", what());
+                    assert!(searched.low <= value && value <= searched.high, "{}: {value}", what());
                 }
                 let widest = stones as Score;
                 tally.searches += 1;

@@ -232,13 +232,13 @@ impl<'a> Claims<'a> {
                 self.set(at, Mark { may_lose: false, ..mark });
                 for index in 0..self.parents[at as usize].len() {
                     let parent = self.parents[at as usize][index];
-                    let of = self.marks[parent as usize];
-                    if !of.may_win || self.wins_outright(parent as usize) {
+                    let parent_mark = self.marks[parent as usize];
+                    if !parent_mark.may_win || self.wins_outright(parent as usize) {
                         continue;
                     }
                     match self.support[parent as usize] {
                         0 => self.waiting.push((parent, ClaimChange::NotWon)),
-                        1 if of.must_win => self.rest_on_the_only_one(parent),
+                        1 if parent_mark.must_win => self.rest_on_the_only_one(parent),
                         _ => {}
                     }
                 }

@@ -120,12 +120,12 @@ pub fn walk(directory: &Path, visit: &mut dyn FnMut(&Path)) -> io::Result<()> {
 
 /// Copies a directory, without empty ones below it.
 pub fn copy(from: &Path, to: &Path) {
-    let mut one = |path: &Path| {
+    let mut copy_file = |path: &Path| {
         let copy = to.join(path.strip_prefix(from).unwrap());
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::copy(path, copy).unwrap();
     };
-    walk(from, &mut one).unwrap();
+    walk(from, &mut copy_file).unwrap();
 }
 
 /// Runs a command to its end.

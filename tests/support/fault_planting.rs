@@ -49,11 +49,11 @@ pub fn displaced(index: &Index, right: &[Score], random: &mut Random) -> Vec<Pla
     }
     let mirrored = |slab: &Slab| index.slab(slab.opponent_stones);
     for slab in index.slabs().iter().filter(|slab| slab.mover_stones < slab.opponent_stones) {
-        let (one, other) = (slab.offset as usize, mirrored(slab).offset as usize);
+        let (start, other) = (slab.offset as usize, mirrored(slab).offset as usize);
         let size = slab.positions().min(mirrored(slab).positions()) as usize;
         plant("two slabs exchanged", &mut |scores| {
-            scores[one..one + size].copy_from_slice(&right[other..other + size]);
-            scores[other..other + size].copy_from_slice(&right[one..one + size]);
+            scores[start..start + size].copy_from_slice(&right[other..other + size]);
+            scores[other..other + size].copy_from_slice(&right[start..start + size]);
         });
     }
     plant("all shifted by one", &mut |scores| scores.rotate_right(1));
@@ -71,11 +71,11 @@ pub fn displaced(index: &Index, right: &[Score], random: &mut Random) -> Vec<Pla
     }
     for _ in 0..5 {
         let blocks = (right.len() / 64).max(1) as u64;
-        let (one, other) = (random.below(blocks) as usize * 64, random.below(blocks) as usize * 64);
+        let (start, other) = (random.below(blocks) as usize * 64, random.below(blocks) as usize * 64);
         let size = 64.min(right.len());
-        plant("64 positions zero", &mut |scores| scores[one..one + size].fill(0));
+        plant("64 positions zero", &mut |scores| scores[start..start + size].fill(0));
         plant("64 positions from elsewhere", &mut |scores| {
-            scores[one..one + size].copy_from_slice(&right[other..other + size]);
+            scores[start..start + size].copy_from_slice(&right[other..other + size]);
         });
     }
     plants.retain(|(_, scores)| scores != right);

@@ -75,8 +75,8 @@ impl Random {
     ///
     /// # Panics
     /// When there are none.
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len() as u64) as usize]
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len() as u64) as usize]
     }
 
     /// The next 64 random bits.

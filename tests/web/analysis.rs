@@ -70,18 +70,18 @@ fn streams_end_with_a_result_and_hold_the_truth() {
                     assert!(low <= truth && truth <= high, "{path}: {truth}\n{data}");
                     let estimate = data["estimate"].as_i64().unwrap();
                     assert!(100 * low <= estimate && estimate <= 100 * high, "{path}: {data}");
-                    for one in data["moves"].as_array().unwrap() {
+                    for valued in data["moves"].as_array().unwrap() {
                         let next: Vec<u8> =
-                            one["next"].as_str().unwrap().split(' ').map(|pit| pit.parse().unwrap()).collect();
+                            valued["next"].as_str().unwrap().split(' ').map(|pit| pit.parse().unwrap()).collect();
                         let child: [u8; 12] = next.try_into().unwrap();
                         let left = usize::from(child.iter().sum::<u8>());
-                        let value = one["captures"].as_i64().unwrap() - i64::from(SOLVED[left][&child]);
-                        let bounds = &one["proved"];
+                        let value = valued["captures"].as_i64().unwrap() - i64::from(SOLVED[left][&child]);
+                        let bounds = &valued["proved"];
                         assert!(
                             bounds["lo"].as_i64().unwrap() <= value && value <= bounds["hi"].as_i64().unwrap(),
-                            "{path}: {value}\n{one}"
+                            "{path}: {value}\n{valued}"
                         );
-                        assert_eq!(one["line"][0], one["pit"]);
+                        assert_eq!(valued["line"][0], valued["pit"]);
                     }
                 }
                 let (_, last) = events.last().unwrap();
@@ -108,17 +108,24 @@ fn one_object_is_returned_on_request() {
         assert_eq!(analyzed["proved"], json!({ "lo": probed["score"], "hi": probed["score"] }));
         assert_eq!(analyzed["nodes"], 0);
         let values = |reply: &Value, value: fn(&Value) -> &Value| -> BTreeSet<String> {
-            reply["moves"].as_array().unwrap().iter().map(|one| format!("{} {}", one["pit"], value(one))).collect()
+            reply["moves"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|valued| format!("{} {}", valued["pit"], value(valued)))
+                .collect()
         };
-        assert_eq!(values(&probed, |one| &one["value"]), values(&analyzed, |one| &one["proved"]["lo"]));
-        assert_eq!(values(&probed, |one| &one["value"]), values(&analyzed, |one| &one["proved"]["hi"]));
+        assert_eq!(values(&probed, |valued| &valued["value"]), values(&analyzed, |valued| &valued["proved"]["lo"]));
+        assert_eq!(values(&probed, |valued| &valued["value"]), values(&analyzed, |valued| &valued["proved"]["hi"]));
         // A player without a move.
         let over = json_of(&site, "/v1/analysis?pos=0+0+0+0+0+0+4+4+4+4+4+4&format=json").await;
         assert_eq!((&over["estimate"], &over["moves"]), (&json!(-2400), &json!([])));
         // After moves, the position has the long form, and the pits are those of the player to move.
         let after = json_of(&site, &format!("/v1/analysis?pos={OPENING}&moves=F&depth=2&format=json")).await;
         assert_eq!(after["position"], "4-4-4-4-4-0-5-5-5-5-4-4-0-0-N");
-        assert!(after["moves"].as_array().unwrap().iter().all(|one| "abcdef".contains(one["pit"].as_str().unwrap())));
+        assert!(
+            after["moves"].as_array().unwrap().iter().all(|valued| "abcdef".contains(valued["pit"].as_str().unwrap()))
+        );
         let pits = after["moves"][0]["line"].as_array().unwrap();
         assert!(pits.len() > 1 && pits[1].as_str().unwrap().chars().all(char::is_uppercase), "{after}");
     });
@@ -130,9 +137,9 @@ fn an_analysis_keeps_its_limits() {
     run(async {
         let analyzed = async |limits: &str| {
             let reply = json_of(&site, &format!("/v1/analysis?pos={OPENING}&format=json&{limits}")).await;
-            let of = |name: &str| reply[name].as_u64().unwrap();
-            let at_most = reply["moves"].as_array().unwrap().iter().filter(|one| one["at_most"] == true).count();
-            (of("depth"), of("nodes"), of("milliseconds"), at_most)
+            let number = |name: &str| reply[name].as_u64().unwrap();
+            let at_most = reply["moves"].as_array().unwrap().iter().filter(|valued| valued["at_most"] == true).count();
+            (number("depth"), number("nodes"), number("milliseconds"), at_most)
         };
         assert_eq!(analyzed("depth=1").await.0, 1);
         assert_eq!(analyzed("depth=7&time=10000").await.0, 7);
@@ -172,10 +179,10 @@ fn a_full_queue_refuses_until_a_client_leaves() {
         let first = router(Arc::clone(&site)).oneshot(get(&endless)).await.unwrap();
         assert_eq!(first.status(), 200);
         let short = format!("/v1/analysis?pos={OPENING}&depth=3&format=json");
-        let (of, path) = (Arc::clone(&site), short.clone());
+        let (shared, path) = (Arc::clone(&site), short.clone());
         let second = tokio::spawn(async move {
             loop {
-                let (status, body) = text_of(&of, get(&path)).await;
+                let (status, body) = text_of(&shared, get(&path)).await;
                 if status == 200 {
                     return serde_json::from_str::<Value>(&body).unwrap();
                 }

@@ -417,9 +417,9 @@ fn scripts_are_executed_in_order() {
 fn long_scripts_lose_no_command() {
     let place = TestDirectory::new(1);
     // The only moves are A in the one, and F in the other.
-    let [one, other] = ["1-0-0-0-0-0-5-0-1-0-0-0-20-21-S", "0-0-0-0-0-1-5-0-1-0-0-0-20-21-S"];
+    let [first, other] = ["1-0-0-0-0-0-5-0-1-0-0-0-20-21-S", "0-0-0-0-0-1-5-0-1-0-0-0-20-21-S"];
     let script = format!(
-        "echo go movetime 50; for pair in $(seq 400); do printf 'position fen {one}\\ngo nodes 1\\nposition fen \
+        "echo go movetime 50; for pair in $(seq 400); do printf 'position fen {first}\\ngo nodes 1\\nposition fen \
          {other}\\ngo nodes 1\\n'; done; echo go infinite"
     );
     let found = place.shell(&format!("{{ {script}; }} | \"$AWARI\" engine")).is(0);

@@ -25,7 +25,7 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     let (mut text, mut losses) = (format!("[Event \"a game\"]\n[FEN \"{START}\"]\n\n"), Vec::new());
     for number in 0..12 {
         let moves = reference::moves(at);
-        let value = |one: &ReferenceMove| match one {
+        let value = |played: &ReferenceMove| match played {
             ReferenceMove::Legal { captured, child } => {
                 let left = child.iter().sum::<u8>();
                 Some((*captured as i8 - solved[usize::from(left)][child], *child))
@@ -33,7 +33,7 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
             _ => None,
         };
         let Some((pit, (value_played, child))) =
-            moves.iter().enumerate().find_map(|(pit, one)| Some((pit, value(one)?)))
+            moves.iter().enumerate().find_map(|(pit, played)| Some((pit, value(played)?)))
         else {
             break;
         };
@@ -46,7 +46,8 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     assert!(losses.len() > 6 && losses.iter().any(|&loss| loss > 0), "{losses:?}");
     fs::write(place.path("game.ogn"), &text).unwrap();
     let json = place.awari("analyze --dir run game.ogn --json").is(0).json();
-    let found: Vec<i64> = json["moves"].as_array().unwrap().iter().map(|one| one["loss"].as_i64().unwrap()).collect();
+    let found: Vec<i64> =
+        json["moves"].as_array().unwrap().iter().map(|judged| judged["loss"].as_i64().unwrap()).collect();
     assert_eq!(found, losses);
     let lost: i64 = losses.iter().step_by(2).sum();
     assert_eq!(json["south"]["lost"].as_i64().unwrap(), lost);
@@ -61,12 +62,12 @@ fn every_move_of_a_game_is_judged_by_the_rules() {
     let (moves, south) = (json["moves"].as_array().unwrap(), &json["south"]["estimated"]);
     let stones = |value: &serde_json::Value| value.as_f64().unwrap();
     let mut lost = 0.0;
-    for (number, one) in moves.iter().enumerate() {
-        let estimate = &one["estimate"];
-        assert_eq!((&one["loss"], one["best"]["lo"].as_i64()), (&serde_json::Value::Null, Some(-48)));
+    for (number, judged) in moves.iter().enumerate() {
+        let estimate = &judged["estimate"];
+        assert_eq!((&judged["loss"], judged["best"]["lo"].as_i64()), (&serde_json::Value::Null, Some(-48)));
         let loss = stones(&estimate["best"]) - stones(&estimate["value"]);
-        assert!((stones(&estimate["loss"]) - loss.max(0.0)).abs() < 1e-9, "{one}");
-        assert_eq!(loss > 0.0, one["better"].as_array().unwrap().len() == 1, "{one}");
+        assert!((stones(&estimate["loss"]) - loss.max(0.0)).abs() < 1e-9, "{judged}");
+        assert_eq!(loss > 0.0, judged["better"].as_array().unwrap().len() == 1, "{judged}");
         lost += if number % 2 == 0 { loss.max(0.0) } else { 0.0 };
     }
     assert!((stones(&south["lost"]) - lost).abs() < 1e-9 && south["judged"] == 2, "{json}");
@@ -104,7 +105,7 @@ fn games_are_annotated() {
     let json = analyze("--json").json();
     let moves = json["moves"].as_array().unwrap();
     for mark in ["??", "?", ""] {
-        let expected = moves.iter().filter(|one| match one["loss"].as_u64().unwrap() {
+        let expected = moves.iter().filter(|judged| match judged["loss"].as_u64().unwrap() {
             5.. => mark == "??",
             2.. => mark == "?",
             _ => mark.is_empty(),
@@ -123,10 +124,10 @@ fn games_are_annotated() {
     assert_eq!(place.awari("analyze --dir run --json again.ogn").is(0).json()["moves"], json["moves"]);
     // From South's point of view, values change their sign where North moves, and only there.
     let south = analyze("--json --view south").json();
-    for (number, one) in south["moves"].as_array().unwrap().iter().enumerate() {
+    for (number, judged) in south["moves"].as_array().unwrap().iter().enumerate() {
         let sign = if number % 2 == 0 { 1 } else { -1 };
-        assert_eq!(one["value"].as_i64().unwrap(), sign * moves[number]["value"].as_i64().unwrap(), "{one}");
-        assert_eq!(one["loss"], moves[number]["loss"]);
+        assert_eq!(judged["value"].as_i64().unwrap(), sign * moves[number]["value"].as_i64().unwrap(), "{judged}");
+        assert_eq!(judged["loss"], moves[number]["loss"]);
     }
     assert!(analyze("--view south").out.contains("values for South\n"));
     assert!(analyze("--ogn --view south").out.contains("values for South"));

@@ -90,24 +90,28 @@ fn answers_follow_the_rules() {
                 assert_eq!(reply["category"], category, "{reply}");
                 let mut last = i64::MAX;
                 let mut named = BTreeSet::new();
-                for one in reply["moves"].as_array().unwrap() {
-                    let pit = one["pit"].as_str().unwrap();
+                for valued in reply["moves"].as_array().unwrap() {
+                    let pit = valued["pit"].as_str().unwrap();
                     named.insert(pit.to_owned());
                     let at = usize::from(pit.as_bytes()[0] - b'A');
                     let reference::ReferenceMove::Legal { captured, child } = reference::moves(pits)[at] else {
-                        panic!("{one} is not legal")
+                        panic!("{valued} is not legal")
                     };
                     let left = usize::from(STONES_MAX - captured);
                     let value = i64::from(captured as i8 - solved[left][&child]);
-                    assert_eq!((&one["value"], &one["captures"]), (&json!(value), &json!(captured)));
-                    assert_eq!(one["loss"], i64::from(score) - value);
-                    assert_eq!(one["best"], value == i64::from(score));
-                    assert_eq!(one["next"], PositionText::of_board(Board(child)).to_string());
+                    assert_eq!((&valued["value"], &valued["captures"]), (&json!(value), &json!(captured)));
+                    assert_eq!(valued["loss"], i64::from(score) - value);
+                    assert_eq!(valued["best"], value == i64::from(score));
+                    assert_eq!(valued["next"], PositionText::of_board(Board(child)).to_string());
                     assert!(value <= last, "{reply}");
                     last = value;
                 }
                 named.extend(
-                    reply["illegal"].as_array().unwrap().iter().map(|one| one["pit"].as_str().unwrap().to_owned()),
+                    reply["illegal"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .map(|illegal| illegal["pit"].as_str().unwrap().to_owned()),
                 );
                 assert_eq!(named.len(), 6, "{reply}");
             }
@@ -590,16 +594,16 @@ fn fits_part(description: &Value, schema: &Value, value: &Value, is_all: bool) -
             return fail(format!("{name} is missing"));
         }
     }
-    for (name, one) in value.as_object().into_iter().flatten() {
+    for (name, property) in value.as_object().into_iter().flatten() {
         match schema["properties"].get(name) {
-            Some(of) => fits(description, of, one)?,
+            Some(property_schema) => fits(description, property_schema, property)?,
             None if is_all && schema["properties"].is_object() => return fail(format!("{name} is not described")),
             None => {}
         }
     }
-    for one in value.as_array().into_iter().flatten() {
+    for inner in value.as_array().into_iter().flatten() {
         if schema["items"].is_object() {
-            fits(description, &schema["items"], one)?;
+            fits(description, &schema["items"], inner)?;
         }
     }
     Ok(())

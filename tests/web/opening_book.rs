@@ -50,7 +50,7 @@ fn best_first_move(place: &TestDirectory) -> (usize, f64) {
     };
     (0..6)
         .map(|pit| (pit, value(pit)))
-        .max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)))
+        .max_by(|reply, other| reply.1.total_cmp(&other.1).then(other.0.cmp(&reply.0)))
         .unwrap()
 }
 
@@ -129,7 +129,7 @@ fn an_analysis_says_who_left_the_book() {
     assert_eq!(followed["moves"][0]["book"]["best"], true, "{followed}");
     assert_ne!(followed["book"]["left_with"], 1);
     // Moves beyond the end of the book have nothing to be compared with.
-    let held = followed["moves"].as_array().unwrap().iter().filter(|one| !one["book"].is_null()).count();
+    let held = followed["moves"].as_array().unwrap().iter().filter(|judged| !judged["book"].is_null()).count();
     assert_eq!(followed["book"]["moves"], held);
     let text = place.awari(&format!("analyze --dir run --nodes 10 '{}4 f4'", name(worse))).is(0).out;
     assert!(text.contains(&format!("South left the book with move 1, {}4", name(worse))), "{text}");
@@ -153,17 +153,17 @@ fn the_server_answers_from_the_book() {
     // Every move of the tree has the estimate of the position after it.
     let mut seen = 0;
     let mut stack: Vec<Value> = found["moves"].as_array().unwrap().clone();
-    while let Some(one) = stack.pop() {
-        let parts: Vec<&str> = one["next"].as_str().unwrap().split('-').collect();
+    while let Some(reply) = stack.pop() {
+        let parts: Vec<&str> = reply["next"].as_str().unwrap().split('-').collect();
         let pits: Vec<&str> = match parts[14] {
             "S" => parts[..12].to_vec(),
             _ => [&parts[6..12], &parts[..6]].concat(),
         };
         let (_, estimate, state) = positions.iter().find(|(text, ..)| *text == pits.join(" ")).unwrap();
-        let expected = one["captures"].as_f64().unwrap() * 100.0 - estimate * 100.0;
-        assert!((one["value"]["estimate"].as_f64().unwrap() - expected).abs() < 1e-6, "{one}");
-        assert_eq!(one["goes_on"] == true, state == "interior", "{one}");
-        stack.extend(one["moves"].as_array().unwrap().iter().cloned());
+        let expected = reply["captures"].as_f64().unwrap() * 100.0 - estimate * 100.0;
+        assert!((reply["value"]["estimate"].as_f64().unwrap() - expected).abs() < 1e-6, "{reply}");
+        assert_eq!(reply["goes_on"] == true, state == "interior", "{reply}");
+        stack.extend(reply["moves"].as_array().unwrap().iter().cloned());
         seen += 1;
     }
     assert!(seen > 40, "{seen} moves");

@@ -103,9 +103,9 @@ fn answers_agree_with_the_reference() {
 
 fn compare_moves(answer: &Answer, moves: &[reference::ReferenceMove]) {
     assert_eq!(answer.moves.len() + answer.illegal.len(), 6);
-    assert_eq!(answer.moves.is_empty(), !answer.moves.iter().any(|one| one.is_best));
+    assert_eq!(answer.moves.is_empty(), !answer.moves.iter().any(|valued| valued.is_best));
     for (pit, played) in Pit::ALL.into_iter().zip(moves) {
-        let ours = answer.moves.iter().find(|one| one.pit == pit);
+        let ours = answer.moves.iter().find(|valued| valued.pit == pit);
         match played {
             reference::ReferenceMove::Legal { captured, child } => {
                 let ours = ours.unwrap();
@@ -114,7 +114,7 @@ fn compare_moves(answer: &Answer, moves: &[reference::ReferenceMove]) {
                 assert_eq!((ours.captured, ours.value), (*captured, Bounds::exact(value)));
                 assert_eq!(ours.is_best, Some(value) == answer.score.score());
             }
-            _ => assert!(ours.is_none() && answer.illegal.iter().any(|one| one.pit == pit)),
+            _ => assert!(ours.is_none() && answer.illegal.iter().any(|illegal| illegal.pit == pit)),
         }
     }
 }
@@ -167,12 +167,12 @@ fn bounds_beyond_the_databases_are_correct() {
                     }
                 };
                 assert!(fits(answer.score, answer.estimate), "{answer:?}");
-                for one in &answer.moves {
-                    let left = usize::from(stones) - usize::from(one.captured);
-                    let value = one.captured as i8 - SOLVED[left][&one.child.0];
-                    assert!(holds(one.value, value), "{pits:?} {one:?}");
-                    assert!(answer.source != AnswerSource::Search || fits(one.value, one.estimate), "{one:?}");
-                    assert!(!one.is_best || value == right, "{pits:?} {one:?}");
+                for valued in &answer.moves {
+                    let left = usize::from(stones) - usize::from(valued.captured);
+                    let value = valued.captured as i8 - SOLVED[left][&valued.child.0];
+                    assert!(holds(valued.value, value), "{pits:?} {valued:?}");
+                    assert!(answer.source != AnswerSource::Search || fits(valued.value, valued.estimate), "{valued:?}");
+                    assert!(!valued.is_best || value == right, "{pits:?} {valued:?}");
                 }
                 match answer.score.score() {
                     Some(_) => exact += 1,
@@ -189,10 +189,12 @@ fn bounds_beyond_the_databases_are_correct() {
 fn replayed(pits: [u8; 12], line: &PrincipalLine) -> (Vec<[u8; 12]>, Score) {
     let (mut at, mut sign, mut gained) = (pits, 1, 0);
     let mut seen = vec![pits];
-    for one in &line.moves {
+    for valued in &line.moves {
         let moves = reference::moves(at);
-        let reference::ReferenceMove::Legal { captured, child } = moves[one.pit.number()] else { panic!("{one:?}") };
-        assert_eq!((captured, Board(child)), (one.captured, one.child));
+        let reference::ReferenceMove::Legal { captured, child } = moves[valued.pit.number()] else {
+            panic!("{valued:?}")
+        };
+        assert_eq!((captured, Board(child)), (valued.captured, valued.child));
         gained += sign * captured as i8;
         (at, sign) = (child, -sign);
         seen.push(at);
@@ -205,7 +207,7 @@ fn replayed(pits: [u8; 12], line: &PrincipalLine) -> (Vec<[u8; 12]>, Score) {
 }
 
 fn is_over(pits: [u8; 12]) -> bool {
-    !reference::moves(pits).iter().any(|one| matches!(one, reference::ReferenceMove::Legal { .. }))
+    !reference::moves(pits).iter().any(|played| matches!(played, reference::ReferenceMove::Legal { .. }))
 }
 
 /// Every principal line, replayed by the slow rules: only best moves, and no position twice while anything is
@@ -273,7 +275,7 @@ fn lines_without_databases_end_early() {
                     let answer = oracle.answer(&Board(at)).unwrap();
                     assert!(!answer.moves.is_empty());
                     assert!(
-                        answer.score.score().is_none() || !answer.moves.iter().any(|one| one.is_best),
+                        answer.score.score().is_none() || !answer.moves.iter().any(|valued| valued.is_best),
                         "{answer:?}"
                     );
                     3
@@ -303,7 +305,7 @@ fn damage_and_contradictions_are_refused() {
 /// Whether a score contradicts the slow rules and the scores of the children.
 fn contradicts(forged: &[ReferenceScores], pits: [u8; 12]) -> bool {
     let moves = reference::moves(pits);
-    let values = moves.iter().filter_map(|one| match one {
+    let values = moves.iter().filter_map(|played| match played {
         reference::ReferenceMove::Legal { captured, child } => {
             let left = child.iter().sum::<u8>();
             Some(*captured as i8 - forged[usize::from(left)][child])
@@ -342,7 +344,7 @@ fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
         let (mut refused, mut wrong) = (0, 0);
         for stones in 4..=6 {
             for pits in boards(stones).into_iter().step_by(step) {
-                let children = reference::moves(pits).into_iter().filter_map(|one| match one {
+                let children = reference::moves(pits).into_iter().filter_map(|played| match played {
                     reference::ReferenceMove::Legal { child, .. } => Some(child),
                     _ => None,
                 });
@@ -357,9 +359,9 @@ fn forged_scores_are_refused_with_the_moves_that_lead_to_them() {
                     }
                 };
                 assert!(!visible, "{pits:?}");
-                let is_wrong = answer.moves.iter().any(|one| {
-                    let left = usize::from(stones) - usize::from(one.captured);
-                    one.value != Bounds::exact(one.captured as i8 - SOLVED[left][&one.child.0])
+                let is_wrong = answer.moves.iter().any(|valued| {
+                    let left = usize::from(stones) - usize::from(valued.captured);
+                    valued.value != Bounds::exact(valued.captured as i8 - SOLVED[left][&valued.child.0])
                 });
                 wrong += u32::from(is_wrong || answer.score != Bounds::exact(SOLVED[usize::from(stones)][&pits]));
             }

@@ -72,15 +72,15 @@ fn site(rules: &Rules, stones: u32) -> Arc<Site> {
 /// The legal moves by the slow rules: pit, captured stones, child.
 fn legal(rules: &Rules, pits: [u8; 12]) -> Vec<(Pit, u8, [u8; 12])> {
     let moves = Pit::ALL.into_iter().zip(reference::moves_by(rules, pits));
-    let legal = moves.filter_map(|(pit, one)| match one {
+    let legal = moves.filter_map(|(pit, played)| match played {
         ReferenceMove::Legal { captured, child } => Some((pit, captured, child)),
         _ => None,
     });
     legal.collect()
 }
 
-fn pit_of(one: &Value) -> Pit {
-    Pit::new(one["pit"].as_str().unwrap().to_ascii_uppercase().as_bytes()[0] - b'A').unwrap()
+fn pit_of(valued: &Value) -> Pit {
+    Pit::new(valued["pit"].as_str().unwrap().to_ascii_uppercase().as_bytes()[0] - b'A').unwrap()
 }
 
 fn spaced(pits: &[u8; 12]) -> String {
@@ -108,10 +108,10 @@ fn lines_reach_the_score(step: usize) {
         for pits in (1..=6).flat_map(boards).step_by(step) {
             let line = oracle.line(&Board(pits), 1000).unwrap();
             let (mut at, mut sign, mut gained) = (pits, 1, 0);
-            for one in &line.moves {
-                let found = legal(&rules, at).into_iter().find(|(pit, ..)| *pit == one.pit);
+            for valued in &line.moves {
+                let found = legal(&rules, at).into_iter().find(|(pit, ..)| *pit == valued.pit);
                 let (_, captured, child) = found.unwrap_or_else(|| panic!("{} {pits:?} {line:?}", rules.name));
-                assert_eq!((captured, Board(child)), (one.captured, one.child));
+                assert_eq!((captured, Board(child)), (valued.captured, valued.child));
                 gained += sign * captured as Score;
                 (at, sign) = (child, -sign);
             }
@@ -150,9 +150,9 @@ fn answers_beyond_the_databases_hold_the_truth() {
             assert!(holds(answer.score, truth.of(&pits)), "{} {pits:?} {answer:?}", rules.name);
             let expected = legal(&rules, pits);
             assert_eq!(answer.moves.len(), expected.len(), "{} {pits:?}", rules.name);
-            for (one, (pit, captured, child)) in answer.moves.iter().zip(expected) {
-                assert_eq!((one.pit, one.captured, one.child.0), (pit, captured, child));
-                assert!(holds(one.value, truth.of_move(captured, &child)), "{} {pits:?} {one:?}", rules.name);
+            for (valued, (pit, captured, child)) in answer.moves.iter().zip(expected) {
+                assert_eq!((valued.pit, valued.captured, valued.child.0), (pit, captured, child));
+                assert!(holds(valued.value, truth.of_move(captured, &child)), "{} {pits:?} {valued:?}", rules.name);
             }
             narrowed += u32::from(answer.score != Bounds::anything(Board(pits).stones()));
         }
@@ -174,17 +174,22 @@ fn analyses_beyond_the_databases_follow_the_rules() {
             for pits in chosen {
                 let path = format!("/v1/analysis?pos={}&nodes=200&time=5000&lines=6&format=json", spaced(pits));
                 let found = json_of(&site, &path).await;
-                let bounds = |of: &Value| (of["lo"].as_i64().unwrap() as Score, of["hi"].as_i64().unwrap() as Score);
+                let bounds =
+                    |proved: &Value| (proved["lo"].as_i64().unwrap() as Score, proved["hi"].as_i64().unwrap() as Score);
                 let holds = |(lo, hi): (Score, Score), (low, high)| lo <= low && high <= hi;
                 assert!(holds(bounds(&found["proved"]), truth.of(pits)), "{} {found}", rules.name);
                 let expected = legal(&rules, *pits);
                 let moves = found["moves"].as_array().unwrap();
                 assert_eq!(moves.len(), expected.len(), "{} {found}", rules.name);
-                for one in moves {
-                    let (_, captured, child) = expected.iter().find(|(pit, ..)| *pit == pit_of(one)).unwrap();
-                    assert_eq!(one["captures"], *captured, "{} {found}", rules.name);
-                    assert_eq!(one["next"], spaced(child).replace('+', " "), "{} {found}", rules.name);
-                    assert!(holds(bounds(&one["proved"]), truth.of_move(*captured, child)), "{} {one}", rules.name);
+                for valued in moves {
+                    let (_, captured, child) = expected.iter().find(|(pit, ..)| *pit == pit_of(valued)).unwrap();
+                    assert_eq!(valued["captures"], *captured, "{} {found}", rules.name);
+                    assert_eq!(valued["next"], spaced(child).replace('+', " "), "{} {found}", rules.name);
+                    assert!(
+                        holds(bounds(&valued["proved"]), truth.of_move(*captured, child)),
+                        "{} {valued}",
+                        rules.name
+                    );
                 }
                 slams += u32::from(expected != legal(&Rules::AWARI, *pits));
                 narrowed += u32::from(

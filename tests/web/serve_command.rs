@@ -16,7 +16,7 @@ fn a_server_answers_until_stopped() {
         // The statistics of the run cover every position.
         let database = server.json("/v1/databases/5");
         let counts = database["histogram"].as_array().unwrap().iter();
-        let total: u64 = counts.map(|one| one["positions"].as_u64().unwrap()).sum();
+        let total: u64 = counts.map(|count| count["positions"].as_u64().unwrap()).sum();
         assert_eq!((Some(total), total), (database["positions"].as_u64(), 4368));
         assert!(server.get("/").contains("<title>Awari oracle</title>"));
 

@@ -184,8 +184,8 @@ fn room(directory: &Path, limit: &str, usage: &str, total: &str) -> Option<u64> 
     let usage = number(usage)?;
     let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
     let pages = |kind: &str| -> Option<u64> {
-        let of = |line: &str| line.strip_prefix(total)?.strip_prefix(kind)?.trim().parse().ok();
-        statistics.lines().find_map(of)
+        let value = |line: &str| line.strip_prefix(total)?.strip_prefix(kind)?.trim().parse().ok();
+        statistics.lines().find_map(value)
     };
     let cached = pages("inactive_file ").unwrap_or(0) + pages("active_file ").unwrap_or(0);
     Some(limit.saturating_sub(usage.saturating_sub(cached)))

@@ -403,10 +403,10 @@ mod tests {
 
     #[test]
     fn predicates_follow_the_kinds() {
-        let of = |kind: io::ErrorKind| DiskError::from_io(Operation::Create, Path::new("x"), kind.into());
-        assert!(of(io::ErrorKind::StorageFull).is_no_space());
-        assert!(of(io::ErrorKind::FileTooLarge).is_file_size_limit());
-        assert!(of(io::ErrorKind::NotFound).is_not_found());
-        assert!(!of(io::ErrorKind::Other).is_no_space());
+        let error = |kind: io::ErrorKind| DiskError::from_io(Operation::Create, Path::new("x"), kind.into());
+        assert!(error(io::ErrorKind::StorageFull).is_no_space());
+        assert!(error(io::ErrorKind::FileTooLarge).is_file_size_limit());
+        assert!(error(io::ErrorKind::NotFound).is_not_found());
+        assert!(!error(io::ErrorKind::Other).is_no_space());
     }
 }

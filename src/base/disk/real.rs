@@ -238,7 +238,7 @@ impl Disk for RealDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
         let failed = |source| DiskError::from_io(Operation::Rename, from, source);
-        let unsynced = |of: &Path, source| DiskError::from_io(Operation::Sync, parent(of), source);
+        let unsynced = |path: &Path, source| DiskError::from_io(Operation::Sync, parent(path), source);
         let (old_folder, old_name) = Folder::of(from).map_err(failed)?;
         let (folder, name) = Folder::of(to).map_err(failed)?;
         old_folder.rename(old_name, &folder, name).map_err(failed)?;

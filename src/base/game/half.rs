@@ -57,13 +57,13 @@ impl Halves {
     pub fn new(stones_max: u32) -> Halves {
         assert!(stones_max <= STONES_MAX, "a board holds at most {STONES_MAX} stones");
         let mut tails = Vec::with_capacity(Halves::count(stones_max) as usize);
-        for one in 0..=stones_max as u8 {
-            // `one` is the sum of the last five pits; within it the second pit descends, and so on.
-            for two in 0..=one {
+        for sum in 0..=stones_max as u8 {
+            // `sum` is that of the last five pits; within it the second pit descends, and so on.
+            for two in 0..=sum {
                 for three in 0..=two {
                     for four in 0..=three {
                         for five in 0..=four {
-                            tails.push([one - two, two - three, three - four, four - five, five]);
+                            tails.push([sum - two, two - three, three - four, four - five, five]);
                         }
                     }
                 }

@@ -201,7 +201,7 @@ impl Game {
     pub fn result_text(&self) -> Option<String> {
         let shares = self.final_shares()?;
         let [most, least] =
-            if shares[0] < shares[1] { [shares[1], shares[0]] } else { shares }.map(|one| one.to_string());
+            if shares[0] < shares[1] { [shares[1], shares[0]] } else { shares }.map(|share| share.to_string());
         let how = match shares[0].cmp(&shares[1]) {
             Ordering::Greater => "South wins",
             Ordering::Less => "North wins",

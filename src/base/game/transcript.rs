@@ -577,7 +577,7 @@ mod tests {
             let only = parse(text).map(|game| moves(&game));
             match expected {
                 [] => assert_eq!(only, Ok(String::new()), "{text}"),
-                [one] => assert_eq!(only, Ok((*one).to_owned()), "{text}"),
+                [game] => assert_eq!(only, Ok((*game).to_owned()), "{text}"),
                 _ => assert_eq!(only, Err(TranscriptError::Another), "{text}"),
             }
         }

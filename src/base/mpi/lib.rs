@@ -176,13 +176,13 @@ impl MpiCommunicator {
     }
 
     /// Checks that a rank has sent a message within the patience.
-    fn check_liveness(&mut self, of: usize) -> Result<()> {
-        let silence = self.others[of].silence;
+    fn check_liveness(&mut self, rank: usize) -> Result<()> {
+        let silence = self.others[rank].silence;
         if silence < self.patience {
             return Ok(());
         }
         self.broken = true;
-        Err(CommunicationError::Silent { rank: of, seconds: silence.as_secs_f64() })
+        Err(CommunicationError::Silent { rank, seconds: silence.as_secs_f64() })
     }
 
     fn wait(&mut self, from: usize) -> Result<Vec<u8>> {
@@ -232,8 +232,8 @@ impl MpiCommunicator {
             if self.broken || missing.is_empty() && self.sending.is_empty() {
                 return Ok(());
             }
-            for of in missing {
-                self.check_liveness(of)?;
+            for rank in missing {
+                self.check_liveness(rank)?;
             }
             pause.take(moved);
         }

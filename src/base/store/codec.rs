@@ -325,13 +325,13 @@ mod tests {
     #[test]
     fn each_codec_and_version_has_its_forms() {
         let forms = || (1..=8).map(|tag| Form::of_tag(tag).unwrap());
-        let of = |codec: Codec| forms().filter(|&form| codec.has_form(form)).map(Form::tag).collect::<Vec<_>>();
-        assert_eq!(of(Codec::Raw), [1]);
-        assert_eq!(of(Codec::Packed), [2]);
-        assert_eq!(of(Codec::Zstd), [2, 3, 4, 7]);
-        assert_eq!(of(Codec::Rans), [2, 5]);
-        assert_eq!(of(Codec::Floors), [2, 6]);
-        assert_eq!(of(Codec::SparseZstd), [2, 7, 8]);
+        let tags = |codec: Codec| forms().filter(|&form| codec.has_form(form)).map(Form::tag).collect::<Vec<_>>();
+        assert_eq!(tags(Codec::Raw), [1]);
+        assert_eq!(tags(Codec::Packed), [2]);
+        assert_eq!(tags(Codec::Zstd), [2, 3, 4, 7]);
+        assert_eq!(tags(Codec::Rans), [2, 5]);
+        assert_eq!(tags(Codec::Floors), [2, 6]);
+        assert_eq!(tags(Codec::SparseZstd), [2, 7, 8]);
         assert_eq!(forms().map(Form::version).collect::<Vec<_>>(), [1, 1, 1, 2, 2, 2, 3, 4]);
         let codecs = (1..=6).map(|tag| Codec::of_tag(tag).unwrap());
         let versions: Vec<_> = codecs.map(|codec| [codec.version(false), codec.version(true)]).collect();

@@ -339,7 +339,7 @@ mod tests {
         fn value(pieces: &[&[u8]]) -> [u8; 32] {
             let (left, right) = match pieces {
                 [] => return value(&[&[]]),
-                [one] => return *blake3::hash(&XxHash3_128::oneshot(one).to_le_bytes()).as_bytes(),
+                [piece] => return *blake3::hash(&XxHash3_128::oneshot(piece).to_le_bytes()).as_bytes(),
                 // All pieces that are a power of two, fewer than all.
                 more => more.split_at(more.len().next_power_of_two() / 2),
             };

@@ -175,12 +175,13 @@ impl PageTable {
             self.write_back(slot, page_words, words);
             slot
         };
-        let of = &mut self.slots[slot as usize];
+        let page_slot = &mut self.slots[slot as usize];
         let count = page_words.min(words - page * page_words);
-        let read = self.file.read_at(page as u64 * page_words as u64 * 8, bytes_of_words_mut(&mut of.words[..count]));
-        of.page = page as u32;
+        let read =
+            self.file.read_at(page as u64 * page_words as u64 * 8, bytes_of_words_mut(&mut page_slot.words[..count]));
+        page_slot.page = page as u32;
         if let Err(error) = read {
-            of.words.fill(0);
+            page_slot.words.fill(0);
             self.failure.get_or_insert(error);
         }
         self.slot_of[page] = slot;
@@ -216,8 +217,8 @@ impl PageTable {
 
     fn link(&mut self, slot: u32) {
         let newest = std::mem::replace(&mut self.newest, slot);
-        let of = &mut self.slots[slot as usize];
-        (of.newer, of.older) = (NONE, newest);
+        let page_slot = &mut self.slots[slot as usize];
+        (page_slot.newer, page_slot.older) = (NONE, newest);
         match newest {
             NONE => self.oldest = slot,
             newest => self.slots[newest as usize].newer = slot,

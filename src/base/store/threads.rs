@@ -38,8 +38,8 @@ mod pool {
         1
     }
 
-    pub(crate) fn join<A, B>(one: impl FnOnce() -> A, other: impl FnOnce() -> B) -> (A, B) {
-        (one(), other())
+    pub(crate) fn join<A, B>(first: impl FnOnce() -> A, second: impl FnOnce() -> B) -> (A, B) {
+        (first(), second())
     }
 
     pub(crate) fn on_each(work: impl Fn()) {

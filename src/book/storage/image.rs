@@ -155,12 +155,12 @@ impl LogChecksum {
     fn add(&mut self, bytes: &[u8]) {
         let number =
             |bytes: [u8; 4]| if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
-        let [mut one, mut other] = self.sums;
+        let [mut first, mut other] = self.sums;
         for &[a, b, c, d, e, f, g, h] in bytes.as_chunks().0 {
-            one = one.wrapping_add(number([a, b, c, d])).wrapping_add(other);
-            other = other.wrapping_add(number([e, f, g, h])).wrapping_add(one);
+            first = first.wrapping_add(number([a, b, c, d])).wrapping_add(other);
+            other = other.wrapping_add(number([e, f, g, h])).wrapping_add(first);
         }
-        self.sums = [one, other];
+        self.sums = [first, other];
     }
 
     fn is(&self, bytes: &[u8], at: usize) -> bool {

@@ -328,7 +328,7 @@ fn positions_are_expanded_on_request() {
                 let folder = tempfile::tempdir().unwrap();
                 build_on_request(folder.path(), strategy, look_ahead, part)
             });
-            assert!(built.iter().all(|one| *one == built[0]), "{strategy:?}, {look_ahead} ahead");
+            assert!(built.iter().all(|build| *build == built[0]), "{strategy:?}, {look_ahead} ahead");
         }
     }
 }

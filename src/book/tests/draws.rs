@@ -61,7 +61,7 @@ fn draw() -> (SolvedBelow, Board, Vec<Vec<KeptPosition>>) {
             other => panic!("{other:?}"),
         })
     };
-    let draws = last.iter().filter(|one| *one.1 == 0).step_by(11);
+    let draws = last.iter().filter(|(_, score)| **score == 0).step_by(11);
     let (board, sets) = draws
         .map(|(&pits, _)| (Board(pits), sets_of(pits).collect::<Vec<_>>()))
         .find(|(_, sets)| sets.iter().all(|set| set.len() > 20))

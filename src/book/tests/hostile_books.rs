@@ -38,8 +38,8 @@ impl BookAnswers {
 fn tree(book: &OpeningBook, board: &Board, depth: u32) -> Result<String, BookError> {
     let found = book.position(board)?;
     let mut text = format!("{found:?}");
-    for one in found.into_iter().flat_map(|found| found.moves).filter(|_| depth > 0) {
-        text += &tree(book, &one.child, depth - 1)?;
+    for reply in found.into_iter().flat_map(|found| found.moves).filter(|_| depth > 0) {
+        text += &tree(book, &reply.child, depth - 1)?;
     }
     Ok(text)
 }

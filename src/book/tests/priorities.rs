@@ -42,8 +42,15 @@ fn priorities_of_the_worked_example() {
         assert_eq!(book.graph().value(book.roots()[0]).estimate, 300);
     }
     let book = worked_example(50);
-    let of = |key| book.priorities(book.graph().find(key).unwrap()).unwrap();
-    let inner = [of(1).opponent, of(2).opponent, of(8).book, of(4).opponent, of(1).book, of(2).book];
+    let priorities_of = |key| book.priorities(book.graph().find(key).unwrap()).unwrap();
+    let inner = [
+        priorities_of(1).opponent,
+        priorities_of(2).opponent,
+        priorities_of(8).book,
+        priorities_of(4).opponent,
+        priorities_of(1).book,
+        priorities_of(2).book,
+    ];
     assert_eq!(inner.map(Priority::plies), [2.0, 1.5, 1.0, 2.0, 3.0, 2.0]);
     let ends = book_ends(book.graph(), book.roots()[0], true);
     let found: Vec<(u32, Hundredths)> = ends.iter().map(|end| (end.depth, end.price + 300)).collect();

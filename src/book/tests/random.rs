@@ -109,7 +109,8 @@ impl RandomGame {
                 let next = here.iter().map(|&at| {
                     moves.clear();
                     self.game.moves(at as u64, &mut moves);
-                    let best = moves.iter().map(|one| one.gain - values[one.successor as usize]).max();
+                    let best =
+                        moves.iter().map(|book_move| book_move.gain - values[book_move.successor as usize]).max();
                     best.unwrap_or(ends[at])
                 });
                 let next: Vec<Hundredths> = next.collect();

@@ -13,9 +13,9 @@ const OMEGA_1: DropOut = DropOut { omega: 100, forced: None, solves: false };
 fn whole_book(text: &str, ends: &[(u64, Hundredths)], exact: &[(u64, Hundredths)]) -> Book<TableGame> {
     let game = TableGame::parse(text, 1_000).unwrap();
     let assess = |key: u64| {
-        let of = |list: &[(u64, Hundredths)]| list.iter().find(|(end, _)| *end == key).map(|(_, value)| *value);
-        let known = of(exact).map(Assessment::exact);
-        Ok::<_, ()>(known.unwrap_or_else(|| game.unknown(of(ends).unwrap_or(0))))
+        let listed = |list: &[(u64, Hundredths)]| list.iter().find(|(end, _)| *end == key).map(|(_, value)| *value);
+        let known = listed(exact).map(Assessment::exact);
+        Ok::<_, ()>(known.unwrap_or_else(|| game.unknown(listed(ends).unwrap_or(0))))
     };
     let mut book = Book::new(game.clone(), Strategy::BreadthFirst, BookSides::Both);
     book.add_root(0, assess(0).unwrap());
@@ -174,14 +174,18 @@ fn priorities_do_not_count_to_infinity() {
         let leaf = book.graph().find(key).unwrap();
         book.expand(leaf, |_| Ok::<_, ()>(game.unknown(0))).unwrap();
     }
-    let of = |book: &Book<TableGame>, key| book.priorities(book.graph().find(key).unwrap()).unwrap();
-    assert_eq!(of(&book, 0).book, Priority(2 * Priority::PLY.0));
+    let priorities_of = |book: &Book<TableGame>, key| book.priorities(book.graph().find(key).unwrap()).unwrap();
+    assert_eq!(priorities_of(&book, 0).book, Priority(2 * Priority::PLY.0));
     let leaf = book.graph().find(2).unwrap();
     let begun = Instant::now();
     book.reassess(leaf, Assessment::exact(500));
     assert!(begun.elapsed() < Duration::from_millis(50));
     for key in 0..3 {
-        assert_eq!((of(&book, key).book, of(&book, key).opponent), (Priority::INFINITE, Priority::INFINITE), "{key}");
+        assert_eq!(
+            (priorities_of(&book, key).book, priorities_of(&book, key).opponent),
+            (Priority::INFINITE, Priority::INFINITE),
+            "{key}"
+        );
     }
 }
 
@@ -290,7 +294,7 @@ fn best_first_starves_where_drop_out_does_not() {
         }
         let depth_of = |first: u64| {
             let depths = book.graph().ids().map(|id: NodeId| book.graph().node(id).key).filter(|&key| key > 0);
-            depths.map(origin).filter(|(of, _)| *of == first).map(|(_, depth)| depth).max().unwrap()
+            depths.map(origin).filter(|(ancestor, _)| *ancestor == first).map(|(_, depth)| depth).max().unwrap()
         };
         (1..=ROOT_MOVES).map(depth_of).collect::<Vec<u32>>()
     };

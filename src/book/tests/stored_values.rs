@@ -41,12 +41,12 @@ fn stored_values_are_derived_values() {
         assert_eq!(Some(&found), derived.position(&board).unwrap().as_ref());
         assert_eq!(found.value, book.graph().value(id));
         assert_eq!(found.moves.len(), book.graph().moves(id).len());
-        assert!(found.moves.is_sorted_by_key(|one| -one.value.estimate));
-        for one in &found.moves {
-            let edge = book.graph().moves(id).iter().find(|edge| edge.number == one.pit.number() as u8).unwrap();
-            assert_eq!(one.value.estimate, book.graph().estimate(edge));
-            assert_eq!(one.is_best, Some(one.value.estimate) == book.graph().best(id));
-            assert_eq!(one.goes_on, book.graph().is_interior(edge.child));
+        assert!(found.moves.is_sorted_by_key(|reply| -reply.value.estimate));
+        for reply in &found.moves {
+            let edge = book.graph().moves(id).iter().find(|edge| edge.number == reply.pit.number() as u8).unwrap();
+            assert_eq!(reply.value.estimate, book.graph().estimate(edge));
+            assert_eq!(reply.is_best, Some(reply.value.estimate) == book.graph().best(id));
+            assert_eq!(reply.goes_on, book.graph().is_interior(edge.child));
             replies += 1;
         }
     }

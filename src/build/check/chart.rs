@@ -72,7 +72,7 @@ pub fn svg(databases: &[Statistics]) -> String {
 fn begin(databases: &[Statistics], all: &Histogram) -> Picture {
     let stones = match databases {
         [] => "no stones".to_owned(),
-        [one] => plural(one.stones().into(), "stone"),
+        [only] => plural(only.stones().into(), "stone"),
         [first, .., last] => format!("{} to {}", first.stones(), plural(last.stones().into(), "stone")),
     };
     let has_pairs = report::has_pairs(databases);
@@ -145,12 +145,12 @@ mod tests {
     fn no_databases_and_one_draw_too() {
         assert!(svg(&[]).ends_with("</svg>\n"));
         let databases = solved(0, PositionSet::All);
-        let one = Statistics::of(&databases, 0, Extent::Full).unwrap();
-        let picture = svg(&[one]);
+        let statistics = Statistics::of(&databases, 0, Extent::Full).unwrap();
+        let picture = svg(&[statistics]);
         assert!(picture.contains("0 stones, score +0: 1 position<"));
         assert!(picture.contains(">1 position, mean"), "{picture}");
-        let one = Statistics::of(&solved(1, PositionSet::All), 1, Extent::Full).unwrap();
-        let picture = svg(&[one]);
+        let statistics = Statistics::of(&solved(1, PositionSet::All), 1, Extent::Full).unwrap();
+        let picture = svg(&[statistics]);
         assert!(picture.contains("with 1 stone<") && picture.contains("1 stone, score -1: "), "{picture}");
         assert!(!picture.contains("NaN") && !picture.contains("inf"));
     }

@@ -145,10 +145,10 @@ mod tests {
         };
         let damaged =
             |blocks: Vec<usize>, first: Vec<StoreError>| CheckError::Damaged { path: "05.awari".into(), blocks, first };
-        let one = damaged(vec![3], vec![block("4")]).what();
-        assert!(one.contains("4") && !one.contains("blocks") && !one.contains("05.awari"), "{one}");
-        let two = damaged(vec![3, 7], vec![block("4"), block("6")]).what();
-        assert!(two.starts_with("2 blocks; ") && two.contains("4") && two.contains("6"), "{two}");
+        let single = damaged(vec![3], vec![block("4")]).what();
+        assert!(single.contains("4") && !single.contains("blocks") && !single.contains("05.awari"), "{single}");
+        let several = damaged(vec![3, 7], vec![block("4"), block("6")]).what();
+        assert!(several.starts_with("2 blocks; ") && several.contains("4") && several.contains("6"), "{several}");
         assert_eq!(CheckError::Missing { stones: 9 }.what(), CheckError::Missing { stones: 9 }.to_string());
     }
 }

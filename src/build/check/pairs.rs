@@ -22,11 +22,11 @@ pub struct PairStatistics {
 impl PairStatistics {
     /// Counts positions from their lower and upper bounds.
     pub fn of_bounds(low: &[Score], high: &[Score]) -> PairStatistics {
-        let one = |(&low, &high): (&Score, &Score)| PairStatistics {
+        let of_position = |(&low, &high): (&Score, &Score)| PairStatistics {
             exact: u64::from(low == high),
             distances: (i64::from(high) - i64::from(low)).unsigned_abs(),
         };
-        low.iter().zip(high).map(one).fold(PairStatistics::default(), PairStatistics::plus)
+        low.iter().zip(high).map(of_position).fold(PairStatistics::default(), PairStatistics::plus)
     }
 
     /// Adds the counts of other positions.

@@ -249,17 +249,17 @@ mod tests {
                 let histogram = Histogram::of(databases.get(7).unwrap()).unwrap();
                 for extent in [Extent::Full, SAMPLE, TILES] {
                     let expected = verify(&databases, 7, extent).map_err(|error| error.to_string());
-                    for of in [1, 2, 5, 100_000] {
+                    for parts in [1, 2, 5, 100_000] {
                         let mut all = PortionFindings::default();
-                        for number in 0..of {
+                        for number in 0..parts {
                             let watch = |_| ControlFlow::Continue(());
-                            let portion = DatabasePortion { number, of };
+                            let portion = DatabasePortion { number, of: parts };
                             let found = verify_portion(&databases, 7, extent, portion, &watch).unwrap();
                             let sent = serde_json::to_vec(&found).unwrap();
                             all.merge(serde_json::from_slice(&sent).unwrap());
                         }
                         let found = all.verified(7, histogram.clone()).map_err(|error| error.to_string());
-                        assert_eq!(found, expected, "{set}, {extent:?}, {of} parts");
+                        assert_eq!(found, expected, "{set}, {extent:?}, {parts} parts");
                     }
                 }
             }

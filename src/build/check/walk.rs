@@ -279,14 +279,14 @@ pub(crate) fn sample_tiles<L: ScoreSource>(database: &Database<L>, sample: Sampl
     let count = share.div_ceil(u128::from(positions)) as u64;
     let chosen = (0..count).map(|at| {
         let tile = sample.position(at, count, tiles);
-        let of = &slabs[slabs.partition_point(|slab| slab.first <= tile) - 1];
-        let (row, column) = ((tile - of.first) / of.in_row, (tile - of.first) % of.in_row);
+        let tiled = &slabs[slabs.partition_point(|slab| slab.first <= tile) - 1];
+        let (row, column) = ((tile - tiled.first) / tiled.in_row, (tile - tiled.first) % tiled.in_row);
         let halves = |at: u64, end: u32| {
             let first = at as u32 * SAMPLE_TILE;
             first..end.min(first + SAMPLE_TILE)
         };
-        let (movers, opponents) = (halves(column, of.slab.mover_halves), halves(row, of.slab.opponent_halves));
-        WalkTile { slab: of.slab, movers, opponents }
+        let (movers, opponents) = (halves(column, tiled.slab.mover_halves), halves(row, tiled.slab.opponent_halves));
+        WalkTile { slab: tiled.slab, movers, opponents }
     });
     chosen.collect()
 }

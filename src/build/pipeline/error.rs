@@ -184,12 +184,13 @@ fn suggestion(names: &[StageName]) -> String {
 
 fn replacing(directory: &Path, replaced: &[ReplacedArtifact]) -> String {
     let mut kinds: Vec<(&ReplacedArtifact, usize)> = Vec::new();
-    for one in replaced {
-        let same =
-            |(of, _): &&mut (&ReplacedArtifact, usize)| (&of.field, &of.was, &of.is) == (&one.field, &one.was, &one.is);
+    for artifact in replaced {
+        let same = |(kind, _): &&mut (&ReplacedArtifact, usize)| {
+            (&kind.field, &kind.was, &kind.is) == (&artifact.field, &artifact.was, &artifact.is)
+        };
         match kinds.iter_mut().find(same) {
             Some((_, count)) => *count += 1,
-            None => kinds.push((one, 1)),
+            None => kinds.push((artifact, 1)),
         }
     }
     let kinds = kinds.iter().map(|(ReplacedArtifact { artifact, field, was, is }, count)| match count {

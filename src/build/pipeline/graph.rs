@@ -55,7 +55,7 @@ impl Graph {
     pub fn new(stages: Vec<StageSpec>, artifacts: impl IntoIterator<Item = ArtifactSpec>) -> Result<Self, GraphError> {
         let broken = |what: String| Err(GraphError { what });
         let mut artifacts: Vec<_> = artifacts.into_iter().collect();
-        artifacts.sort_by(|one, other| one.name.cmp(&other.name));
+        artifacts.sort_by(|artifact, other| artifact.name.cmp(&other.name));
         if let Some(two) = artifacts.windows(2).find(|two| two[0].name == two[1].name) {
             return broken(format!("{} is declared twice", two[0].name));
         }

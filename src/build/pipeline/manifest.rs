@@ -182,10 +182,10 @@ impl Manifest {
             comment(&mut text, doc);
             text.push_str(&format!("[{table}]\n"));
             for entry in &self.entries {
-                let Some((of, name)) = entry.path.split_once('.') else {
+                let Some((prefix, name)) = entry.path.split_once('.') else {
                     continue;
                 };
-                if of == table {
+                if prefix == table {
                     comment(&mut text, &entry.doc);
                     text.push_str(&format!("{name} = {}\n", entry.value.to_toml()));
                 }

@@ -142,7 +142,7 @@ impl StageProgress {
             total: self.total.load(Ordering::Relaxed),
             unit: course.unit,
             bound: course.bound,
-            pass: course.passes.as_ref().map(|of| PassReading::new(&of.passes, seconds_since(of.begun))),
+            pass: course.passes.as_ref().map(|active| PassReading::new(&active.passes, seconds_since(active.begun))),
             writing_seconds: course.writing_since.map(seconds_since),
         }
     }

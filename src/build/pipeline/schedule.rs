@@ -95,8 +95,9 @@ pub(crate) fn next_stage(ready: &[ReadyStage], running: &TakenResources, limits:
         return None;
     }
     let mut sorted: Vec<&ReadyStage> = ready.iter().collect();
-    sorted
-        .sort_by(|one, other| other.path_seconds.total_cmp(&one.path_seconds).then(one.position.cmp(&other.position)));
+    sorted.sort_by(|stage, other| {
+        other.path_seconds.total_cmp(&stage.path_seconds).then(stage.position.cmp(&other.position))
+    });
     // The stages that would start one after the other if nothing ended meanwhile.
     let mut reserved = running.reserved;
     let mut starting = sorted.into_iter().filter(|stage| {

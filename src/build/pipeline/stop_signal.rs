@@ -16,8 +16,8 @@ impl<'a> StopSignal<'a> {
     }
 
     /// Makes the signal that either of two flags raises.
-    pub(crate) fn either(one: &'a AtomicBool, other: &'a AtomicBool) -> StopSignal<'a> {
-        StopSignal { flags: [one, other] }
+    pub(crate) fn either(first: &'a AtomicBool, second: &'a AtomicBool) -> StopSignal<'a> {
+        StopSignal { flags: [first, second] }
     }
 
     /// Whether a flag is raised. Costs two atomic loads.

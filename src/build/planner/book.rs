@@ -248,11 +248,11 @@ mod tests {
 
     #[test]
     fn milestones_stay_when_a_book_grows() {
-        let of = |positions: u32| read(&format!("positions = {positions}")).unwrap().unwrap().milestones();
-        assert_eq!(of(100), [100]);
-        assert_eq!(of(1_000), [1_000]);
-        assert_eq!(of(7_000), [1_000, 2_000, 5_000, 7_000]);
-        assert_eq!(of(20_000), [1_000, 2_000, 5_000, 10_000, 20_000]);
-        assert_eq!(of(100_000_000).len(), 16);
+        let milestones = |positions: u32| read(&format!("positions = {positions}")).unwrap().unwrap().milestones();
+        assert_eq!(milestones(100), [100]);
+        assert_eq!(milestones(1_000), [1_000]);
+        assert_eq!(milestones(7_000), [1_000, 2_000, 5_000, 7_000]);
+        assert_eq!(milestones(20_000), [1_000, 2_000, 5_000, 10_000, 20_000]);
+        assert_eq!(milestones(100_000_000).len(), 16);
     }
 }

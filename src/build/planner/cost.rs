@@ -202,18 +202,18 @@ impl CostModel {
 /// Returns the load that does not follow from [`Rates`]: files of known length, codecs, verified positions, cache
 /// misses.
 fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> Load {
-    let of = |stones| settings.set.positions(stones) as f64;
+    let positions_of = |stones| settings.set.positions(stones) as f64;
     let StageMemory { stones, method, .. } = *memory;
     let model = method.one_stage().map(OneStage::model);
-    let positions = of(stones);
+    let positions = positions_of(stones);
     let CodecRates { encode, decode, .. } = CodecRates::of(settings.codec);
     let captures = positions * captures_bits(settings, stones) / 8.0;
     let captures_codec = settings.intermediates.captures_codec();
     let CodecRates { encode: encode_captures, decode: decode_captures, .. } = CodecRates::of(captures_codec);
-    let scores = |stones| of(stones) * expected_bits(settings.codec, stones) / 8.0;
+    let scores = |stones| positions_of(stones) * expected_bits(settings.codec, stones) / 8.0;
     let (nanoseconds, read_bytes, written_bytes, misses) = match class {
         StageClass::Capture => {
-            let decoded = settings.smaller(stones).map(of).sum::<f64>();
+            let decoded = settings.smaller(stones).map(positions_of).sum::<f64>();
             let (reads, each) = smaller_reads(settings, memory, decoded);
             let read_bytes = reads * settings.smaller(stones).map(scores).sum::<f64>();
             (reads * each * decoded + encode_captures * positions, read_bytes, captures, 0.0)
@@ -261,7 +261,7 @@ fn fixed_load(settings: &Settings, memory: &StageMemory, class: StageClass) -> L
             let (games, rounds) = settings.evaluation.map_or((0.0, 0.0), |fit| (fit.games as f64, fit.rounds.into()));
             let samples = games * f64::from(stones) * SAMPLES_A_STONE;
             let nanoseconds = games * GAME_NANOSECONDS + samples * rounds * FIT_NANOSECONDS;
-            let all: f64 = settings.stones().map(of).sum();
+            let all: f64 = settings.stones().map(positions_of).sum();
             let share = (samples * SAMPLE_BLOCK / all).min(1.0);
             let read_bytes = share * settings.stones().map(scores).sum::<f64>();
             (nanoseconds + share * all * decode, read_bytes, 0.0, 0.0)
@@ -359,8 +359,9 @@ mod tests {
             let settings = settings(&format!("[game]\nrules = \"oware\"\n[store]\ncodec = \"{codec}\"\n"));
             let classes =
                 [StageClass::Capture, StageClass::OneStage(OneStage::Sweep), StageClass::Verify, StageClass::Stats];
-            let of = |stones| classes.map(|class| load(&CostModel::default(), &settings, class, stones, Method::Sweep));
-            let all: f64 = (0..=stones_max).flat_map(of).map(|load| load.cpu_seconds + load.memory_seconds).sum();
+            let loads =
+                |stones| classes.map(|class| load(&CostModel::default(), &settings, class, stones, Method::Sweep));
+            let all: f64 = (0..=stones_max).flat_map(loads).map(|load| load.cpu_seconds + load.memory_seconds).sum();
             assert!((0.8..1.25).contains(&(all / measured)), "0..{stones_max}: {all} s, measured {measured} s");
         }
     }
@@ -381,8 +382,8 @@ mod tests {
             let smaller = settings.smaller(stones).map(|stones| settings.set.positions(stones)).sum::<u64>();
             load(&model, &settings, StageClass::Capture, stones, method).read_bytes / smaller as f64
         };
-        let of = |method| [20, 30, 44].map(|stones| reads(method, stones));
-        let (bounds, sweep) = (of(Method::TwoBit), of(Method::Sweep));
+        let reads_by = |method| [20, 30, 44].map(|stones| reads(method, stones));
+        let (bounds, sweep) = (reads_by(Method::TwoBit), reads_by(Method::Sweep));
         assert!(bounds[0] < 0.9 && bounds[1] <= 1.0 && bounds[2] > 1.2, "{bounds:?}");
         assert!(sweep[0] == 0.0 && (0.3..1.0).contains(&sweep[1]), "{sweep:?}");
     }

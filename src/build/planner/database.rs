@@ -195,7 +195,7 @@ fn fastest(settings: &Settings, stones: u32) -> DatabasePlan {
     let plans = DatabasePlan::by_each_method(settings, stones).into_iter();
     let is_possible = |method: Method| method.is_chosen() && method.refusal(&settings.rules).is_none();
     let fitting = plans.filter(|plan| plan.solving.fits && is_possible(plan.method()));
-    let fastest = fitting.min_by(|one, other| one.solving.seconds.total_cmp(&other.solving.seconds));
+    let fastest = fitting.min_by(|plan, other| plan.solving.seconds.total_cmp(&other.solving.seconds));
     let smallest = if settings.rules.has_scores() { Method::OneBitDual } else { Method::Sweep };
     fastest.unwrap_or_else(|| DatabasePlan::by(settings, stones, smallest))
 }
@@ -316,7 +316,7 @@ impl Estimate<'_> {
     /// The stages of some classes together.
     fn prediction(&self, stages: &[(Load, Cost)]) -> MethodPrediction {
         let StageMemory { method, stones, budget_bytes, .. } = *self.memory;
-        let most = |of: fn(&Cost) -> u64| stages.iter().map(|(_, cost)| of(cost)).max().unwrap_or(0);
+        let most = |bytes: fn(&Cost) -> u64| stages.iter().map(|(_, cost)| bytes(cost)).max().unwrap_or(0);
         let memory_bytes = most(|cost| cost.memory_bytes);
         let bounds = if method.has_bounds() { 3 * stones } else { 0 };
         MethodPrediction {

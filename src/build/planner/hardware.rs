@@ -336,7 +336,7 @@ mod tests {
             let key = line.split(' ').next().unwrap();
             let text = FILE
                 .lines()
-                .map(|of| if of.split(" ").next() == Some(key) { line } else { of })
+                .map(|old| if old.split(" ").next() == Some(key) { line } else { old })
                 .collect::<Vec<_>>()
                 .join("\n");
             let mistakes = Manifest::parse(&text, "m.toml", &Hardware::schema(), &[]).unwrap_err();

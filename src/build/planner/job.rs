@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn the_busiest_resource_limits_a_job() {
-        let of = |bandwidth: f64, latency: f64, disk: f64, shared: f64| {
+        let limit = |bandwidth: f64, latency: f64, disk: f64, shared: f64| {
             let mut settings = settings(20, 8, "method = \"two-bit\"\n[cluster]\nscratch = \"scratch\"\n");
             let hardware = &mut settings.hardware;
             hardware.network = Network { bandwidth, latency };
@@ -457,11 +457,11 @@ mod tests {
             assert!(job.seconds() >= most + busy.latency, "{} {busy:?}", job.seconds());
             busy.limit()
         };
-        assert_eq!(of(1e13, 1e-9, 1e13, 1e13), JobLimit::Cores);
-        assert_eq!(of(1e5, 1e-9, 1e13, 1e13), JobLimit::Network);
-        assert_eq!(of(1e13, 1.0, 1e13, 1e13), JobLimit::Latency);
-        assert_eq!(of(1e13, 1e-9, 1e5, 1e13), JobLimit::LocalDisk);
-        assert_eq!(of(1e13, 1e-9, 1e13, 1e5), JobLimit::SharedDisk);
+        assert_eq!(limit(1e13, 1e-9, 1e13, 1e13), JobLimit::Cores);
+        assert_eq!(limit(1e5, 1e-9, 1e13, 1e13), JobLimit::Network);
+        assert_eq!(limit(1e13, 1.0, 1e13, 1e13), JobLimit::Latency);
+        assert_eq!(limit(1e13, 1e-9, 1e5, 1e13), JobLimit::LocalDisk);
+        assert_eq!(limit(1e13, 1e-9, 1e13, 1e5), JobLimit::SharedDisk);
     }
 
     #[test]

@@ -101,16 +101,16 @@ impl SweepJob {
         let supersteps = SUPERSTEPS[0] + SUPERSTEPS[1] * doublings;
         let messages = supersteps * (phases * others + 2.0 * doublings.ceil());
         let sent = |foreign: u64| foreign as f64 * BYTES_A_FOREIGN_POSITION;
-        let sent_bytes: f64 = layouts.iter().map(|of| sent(of.foreign)).sum();
-        let cpu_seconds = |of: &MemoryLayout| {
+        let sent_bytes: f64 = layouts.iter().map(|layout| sent(layout.foreign)).sum();
+        let cpu_seconds = |layout: &MemoryLayout| {
             // Half of the work for a byte is the sender's, which is about the same on all ranks.
-            let bytes = (sent(of.foreign) + sent_bytes / ranks as f64) / 2.0;
-            (nanoseconds * of.positions as f64 + BYTE_NANOSECONDS * bytes + MESSAGE_NANOSECONDS * messages) * 1e-9
+            let bytes = (sent(layout.foreign) + sent_bytes / ranks as f64) / 2.0;
+            (nanoseconds * layout.positions as f64 + BYTE_NANOSECONDS * bytes + MESSAGE_NANOSECONDS * messages) * 1e-9
         };
-        let most = |of: &dyn Fn(&MemoryLayout) -> f64| layouts.iter().map(of).fold(0.0, f64::max);
+        let most = |figure: &dyn Fn(&MemoryLayout) -> f64| layouts.iter().map(figure).fold(0.0, f64::max);
         let work_seconds = hardware.core_seconds(&Load { cpu_seconds: most(&cpu_seconds), ..Load::default() }, threads);
         let waiting = if ranks > 1 { 1.0 + WAITED } else { 1.0 };
-        let network_seconds = most(&|of| sent(of.foreign)) / hardware.network.bandwidth;
+        let network_seconds = most(&|layout| sent(layout.foreign)) / hardware.network.bandwidth;
         // A phase begins when the messages of all but the last phases have arrived; a superstep ends with a vote, up
         // the tree and down.
         let latency = if ranks > 1 { hardware.network.latency } else { 0.0 };
@@ -119,8 +119,9 @@ impl SweepJob {
         let latency_seconds = in_flight + supersteps * latency * (1.0 + 2.0 * doublings.ceil());
         // A rank sends the scores of other parts.
         let collected_bytes = positions as f64 * others / ranks as f64;
-        let buffers = |of: &MemoryLayout| (BUFFERED_PASSES * sent(of.foreign) * (SLACK + 1) as f64 / phases) as u64;
-        let memory = |of: &MemoryLayout| fixed_bytes(settings) + of.memory_bytes() + buffers(of);
+        let buffers =
+            |layout: &MemoryLayout| (BUFFERED_PASSES * sent(layout.foreign) * (SLACK + 1) as f64 / phases) as u64;
+        let memory = |layout: &MemoryLayout| fixed_bytes(settings) + layout.memory_bytes() + buffers(layout);
         let fullest = layouts.iter().map(memory).max().unwrap_or(0);
         SweepJob {
             ranks,
@@ -175,7 +176,7 @@ mod tests {
         assert!((all[0].cpu_seconds / alone - 1.0).abs() < 1e-9);
         // All ranks hold at least 1.7 times the database, and all captures.
         assert!(all[1].held_bytes > 2 * settings.set.positions(30));
-        assert!(all.iter().all(|of| of.all_bytes >= of.held_bytes && of.all_bytes >= of.memory_bytes));
+        assert!(all.iter().all(|job| job.all_bytes >= job.held_bytes && job.all_bytes >= job.memory_bytes));
     }
 
     #[test]
@@ -184,12 +185,12 @@ mod tests {
         let jobs = JobPlanner::new(&settings);
         let [some, more] = [32, 64].map(|ranks| jobs.sweep(48, ranks));
         let positions = settings.set.positions(48);
-        for (of, ranks) in [(some, 32), (more, 64)] {
+        for (job, ranks) in [(some, 32), (more, 64)] {
             // A score and a capture for each owned position, and less than twice the database.
-            assert!((2 * positions / ranks..2 * positions).contains(&of.memory_bytes), "{of:?}");
-            assert!(of.held_bytes > 2 * positions && of.sent_bytes > positions as f64, "{of:?}");
-            assert!(of.seconds >= of.work_seconds.max(of.network_seconds), "{of:?}");
-            assert!(of.collected_bytes_max < positions as f64 && of.collected_bytes < positions as f64, "{of:?}");
+            assert!((2 * positions / ranks..2 * positions).contains(&job.memory_bytes), "{job:?}");
+            assert!(job.held_bytes > 2 * positions && job.sent_bytes > positions as f64, "{job:?}");
+            assert!(job.seconds >= job.work_seconds.max(job.network_seconds), "{job:?}");
+            assert!(job.collected_bytes_max < positions as f64 && job.collected_bytes < positions as f64, "{job:?}");
         }
         assert!(more.memory_bytes < some.memory_bytes && more.work_seconds < some.work_seconds);
         assert!(more.sent_bytes > some.sent_bytes && more.messages > some.messages);
@@ -197,16 +198,16 @@ mod tests {
 
     #[test]
     fn slow_networks_limit_a_job() {
-        let of = |bandwidth: f64, latency: f64| {
+        let job = |bandwidth: f64, latency: f64| {
             let mut settings = settings(22, "");
             settings.hardware.network = crate::Network { bandwidth, latency };
             JobPlanner::new(&settings).sweep(22, 8)
         };
-        let fast = of(1e12, 1e-6);
+        let fast = job(1e12, 1e-6);
         assert!(fast.busy_seconds > fast.network_seconds.max(fast.latency_seconds), "{fast:?}");
-        let narrow = of(1e6, 1e-6);
+        let narrow = job(1e6, 1e-6);
         assert!(narrow.network_seconds > narrow.busy_seconds && narrow.seconds > 10.0 * fast.seconds, "{narrow:?}");
-        let far = of(1e12, 1e-1).seconds;
+        let far = job(1e12, 1e-1).seconds;
         // Some 26 supersteps of 64 phases, two of which may be under way.
         assert!((70.0..120.0).contains(&far), "{far}");
     }

@@ -117,7 +117,8 @@ fn with_remedy(program: &clap::Command, words: &[OsString], mut error: clap::Err
         return error;
     }
     let command = words.iter().skip(1).find_map(|word| program.find_subcommand(word));
-    let has = |option: &str| command.is_some_and(|command| command.get_opts().any(|of| of.get_long() == Some(option)));
+    let has =
+        |option: &str| command.is_some_and(|command| command.get_opts().any(|known| known.get_long() == Some(option)));
     let name = command.map_or("", clap::Command::get_name);
     let tip = match word.as_str() {
         "-n" | "--dry-run" if name == "run" => "'awari plan' shows what 'awari run' would do, and changes nothing",
@@ -348,12 +349,12 @@ mod tests {
         let mut program = CommandLine::command().term_width(width);
         program.build();
         let names: Vec<String> = program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-        let of = |name: &String| {
+        let help = |name: &String| {
             let mut program = program.clone();
             let command = program.find_subcommand_mut(name).unwrap();
             (name.clone(), command.render_long_help().to_string())
         };
-        let commands: Vec<_> = names.iter().filter(|name| *name != "help").map(of).collect();
+        let commands: Vec<_> = names.iter().filter(|name| *name != "help").map(help).collect();
         [("awari".to_owned(), program.clone().render_long_help().to_string())].into_iter().chain(commands).collect()
     }
 

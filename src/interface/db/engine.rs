@@ -150,7 +150,7 @@ impl Engine {
     /// databases contradict each other. A search goes on without another database that it cannot read.
     pub fn search(&self, request: &EngineRequest<'_>, stop: &SearchStop) -> Result<EngineReport, Error> {
         let &EngineRequest { position, before, limits, lines, threads } = request;
-        let before: Vec<Board> = before.iter().map(|one| one.0).collect();
+        let before: Vec<Board> = before.iter().map(|earlier| earlier.0).collect();
         let request = SearchRequest { board: position.0, before: &before, limits, lines, threads };
         let report = match &self.databases {
             Some(databases) => databases.oracle().analyze(&self.searcher, &request, stop, &mut |_| {})?,
@@ -180,13 +180,13 @@ fn fitted_evaluation(directory: &Path) -> Result<Option<(PathBuf, Evaluation)>, 
 
 impl From<SearchReport> for EngineReport {
     fn from(report: SearchReport) -> EngineReport {
-        let moves = report.moves.iter().map(|one| EngineMove {
-            pit: pit_letter(one.pit),
-            captured: one.captured,
-            bounds: Bounds::new(one.low, one.high),
-            estimate: one.estimated_hundredths(),
-            is_at_most: matches!(one.estimate, MoveEstimate::AtMost(_)) && one.low < one.high,
-            line: one.line.iter().map(|&pit| pit_letter(pit)).collect(),
+        let moves = report.moves.iter().map(|candidate| EngineMove {
+            pit: pit_letter(candidate.pit),
+            captured: candidate.captured,
+            bounds: Bounds::new(candidate.low, candidate.high),
+            estimate: candidate.estimated_hundredths(),
+            is_at_most: matches!(candidate.estimate, MoveEstimate::AtMost(_)) && candidate.low < candidate.high,
+            line: candidate.line.iter().map(|&pit| pit_letter(pit)).collect(),
         });
         EngineReport {
             bounds: Bounds::new(report.low, report.high),

@@ -177,8 +177,8 @@ pub(super) async fn analyze(
     let rules = *site.oracle.rules();
     let mut stream =
         EventStream { rules, position, first: None, events, left: Some(left), stop: StopOnDrop::default() };
-    let (of, stop) = (Arc::clone(&site), Arc::clone(&stream.stop.0));
-    site.engine.start(permit?, move || run(&of, &root, limits, lines, &stop, &sender))?;
+    let (shared_site, stop) = (Arc::clone(&site), Arc::clone(&stream.stop.0));
+    site.engine.start(permit?, move || run(&shared_site, &root, limits, lines, &stop, &sender))?;
     let response = match format {
         // The head is sent with the first event: an error that comes earlier has a status.
         AnalysisFormat::Events => match stream.next().await? {
@@ -292,7 +292,7 @@ impl Analyzed {
             proved: ProvedBounds { lo: report.low, hi: report.high },
             category: certain(report.low, report.high),
             estimate: report.estimate,
-            moves: report.moves.iter().map(|one| AnalysisMove::new(rules, position, one)).collect(),
+            moves: report.moves.iter().map(|candidate| AnalysisMove::new(rules, position, candidate)).collect(),
             nodes: report.nodes,
             probes: report.probes,
             milliseconds: u64::try_from(report.time.as_millis()).unwrap_or(u64::MAX),
@@ -301,22 +301,22 @@ impl Analyzed {
 }
 
 impl AnalysisMove {
-    fn new(rules: &Rules, position: &PositionText, one: &SearchedMove) -> AnalysisMove {
+    fn new(rules: &Rules, position: &PositionText, candidate: &SearchedMove) -> AnalysisMove {
         let mut side = position.side();
         let name = |&pit: &Pit| {
             let name = MoveText { pit, side }.to_string();
             side = side.other();
             name
         };
-        let line: Vec<String> = one.line.iter().map(name).collect();
-        let child = position.board().play_unchecked(rules, one.pit);
+        let line: Vec<String> = candidate.line.iter().map(name).collect();
+        let child = position.board().play_unchecked(rules, candidate.pit);
         AnalysisMove {
-            pit: MoveText { pit: one.pit, side: position.side() }.to_string(),
-            captures: one.captured,
-            proved: ProvedBounds { lo: one.low, hi: one.high },
-            category: certain(one.low, one.high),
-            estimate: one.estimated_hundredths(),
-            at_most: one.low < one.high && matches!(one.estimate, MoveEstimate::AtMost(_)),
+            pit: MoveText { pit: candidate.pit, side: position.side() }.to_string(),
+            captures: candidate.captured,
+            proved: ProvedBounds { lo: candidate.low, hi: candidate.high },
+            category: certain(candidate.low, candidate.high),
+            estimate: candidate.estimated_hundredths(),
+            at_most: candidate.low < candidate.high && matches!(candidate.estimate, MoveEstimate::AtMost(_)),
             line,
             next: after(position, child.child, child.captured).to_string(),
         }

@@ -68,6 +68,6 @@ fn answers(site: &Site, batch: &ProbeBatch) -> Answers {
         let position: PositionText = text.parse()?;
         Ok(Probed::new(&position, &site.oracle.answer(&position.board())?))
     };
-    let one = |text| answer(text).map_or_else(|error| BatchAnswer::Refused { error }, BatchAnswer::Known);
-    Answers { answers: batch.positions.iter().map(one).collect() }
+    let batch_answer = |text| answer(text).map_or_else(|error| BatchAnswer::Refused { error }, BatchAnswer::Known);
+    Answers { answers: batch.positions.iter().map(batch_answer).collect() }
 }

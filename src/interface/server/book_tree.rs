@@ -114,15 +114,15 @@ fn moves(
     depth: u32,
 ) -> Result<Vec<BookTreeMove>, BookError> {
     let side = position.side();
-    let tree = |one: &book::BookReply| {
-        let next = after(position, one.child, one.captured);
-        let below = if depth > 1 && one.goes_on { book.position(&one.child)? } else { None };
+    let tree = |reply: &book::BookReply| {
+        let next = after(position, reply.child, reply.captured);
+        let below = if depth > 1 && reply.goes_on { book.position(&reply.child)? } else { None };
         Ok(BookTreeMove {
-            pit: MoveText { pit: one.pit, side }.to_string(),
-            captures: one.captured,
-            value: one.value.into(),
-            best: one.is_best,
-            goes_on: one.goes_on,
+            pit: MoveText { pit: reply.pit, side }.to_string(),
+            captures: reply.captured,
+            value: reply.value.into(),
+            best: reply.is_best,
+            goes_on: reply.goes_on,
             next: next.to_string(),
             moves: below.map_or_else(|| Ok(Vec::new()), |below| moves(book, &next, &below, depth - 1))?,
         })

@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn only_the_proxy_names_clients() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
-        let of = |peer: &str, proxy: Option<&str>, values: &[&'static str]| {
+        let client_of = |peer: &str, proxy: Option<&str>, values: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(FORWARDED, value.parse().unwrap());
@@ -52,15 +52,15 @@ mod tests {
         };
         let client = |text: &str| ClientAddress::new(address(text));
         let proxy = Some("127.0.0.1");
-        assert_eq!(of("127.0.0.1", None, &["10.0.0.7"]), client("127.0.0.1"));
-        assert_eq!(of("10.0.0.9", proxy, &["10.0.0.7"]), client("10.0.0.9"));
-        assert_eq!(of("127.0.0.1", proxy, &["10.0.0.7"]), client("10.0.0.7"));
-        assert_eq!(of("::ffff:127.0.0.1", proxy, &["10.0.0.7"]), client("10.0.0.7"));
-        assert_eq!(of("127.0.0.1", proxy, &["1.2.3.4, 10.0.0.7"]), client("10.0.0.7"));
-        assert_eq!(of("127.0.0.1", proxy, &["1.2.3.4", "10.0.0.7:4711"]), client("10.0.0.7"));
-        assert_eq!(of("127.0.0.1", proxy, &["[2001:db8::1]:80"]), client("2001:db8::ffff"));
-        assert_eq!(of("127.0.0.1", proxy, &["unknown"]), client("127.0.0.1"));
-        assert_eq!(of("127.0.0.1", proxy, &[]), client("127.0.0.1"));
+        assert_eq!(client_of("127.0.0.1", None, &["10.0.0.7"]), client("127.0.0.1"));
+        assert_eq!(client_of("10.0.0.9", proxy, &["10.0.0.7"]), client("10.0.0.9"));
+        assert_eq!(client_of("127.0.0.1", proxy, &["10.0.0.7"]), client("10.0.0.7"));
+        assert_eq!(client_of("::ffff:127.0.0.1", proxy, &["10.0.0.7"]), client("10.0.0.7"));
+        assert_eq!(client_of("127.0.0.1", proxy, &["1.2.3.4, 10.0.0.7"]), client("10.0.0.7"));
+        assert_eq!(client_of("127.0.0.1", proxy, &["1.2.3.4", "10.0.0.7:4711"]), client("10.0.0.7"));
+        assert_eq!(client_of("127.0.0.1", proxy, &["[2001:db8::1]:80"]), client("2001:db8::ffff"));
+        assert_eq!(client_of("127.0.0.1", proxy, &["unknown"]), client("127.0.0.1"));
+        assert_eq!(client_of("127.0.0.1", proxy, &[]), client("127.0.0.1"));
         assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
     }
 }

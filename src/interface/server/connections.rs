@@ -107,7 +107,8 @@ impl ConnectionTable {
 
 /// Returns the index of the connection that has waited longest for its client, and the start of the wait.
 fn longest_waiting(connections: &[Arc<OpenConnection>]) -> Option<(usize, Instant)> {
-    let waiting = connections.iter().enumerate().filter_map(|(index, one)| Some((index, one.state().waits_since?)));
+    let waiting =
+        connections.iter().enumerate().filter_map(|(index, connection)| Some((index, connection.state().waits_since?)));
     waiting.min_by_key(|(_, since)| *since)
 }
 
@@ -131,7 +132,7 @@ impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut open = self.table.open();
         if let Some(own) = open.get_mut(&self.client) {
-            own.retain(|one| !Arc::ptr_eq(one, &self.connection));
+            own.retain(|connection| !Arc::ptr_eq(connection, &self.connection));
             if own.is_empty() {
                 open.remove(&self.client);
             }

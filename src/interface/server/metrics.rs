@@ -46,8 +46,8 @@ pub(super) struct Metrics {
 impl Metrics {
     /// Counts a request.
     pub(super) fn count(&self, route: Option<&str>, status: u16, took: Duration) {
-        let route = ROUTES.iter().position(|one| Some(*one) == route).unwrap_or(ROUTES.len() - 1);
-        let status = STATUSES.iter().position(|one| *one == status).unwrap_or(STATUSES.len() - 1);
+        let route = ROUTES.iter().position(|known| Some(*known) == route).unwrap_or(ROUTES.len() - 1);
+        let status = STATUSES.iter().position(|known| *known == status).unwrap_or(STATUSES.len() - 1);
         let microseconds = took.as_micros() as u64;
         let class = CLASSES.iter().position(|&end| microseconds <= end).unwrap_or(CLASSES.len());
         self.requests[route][status].fetch_add(1, Ordering::Relaxed);
@@ -109,7 +109,7 @@ mod tests {
             "awari_request_seconds_count 3",
             "awari_blocks_decoded_total 7",
         ] {
-            assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
     }
 }

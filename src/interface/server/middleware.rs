@@ -116,5 +116,5 @@ fn finished(mut response: Response, method: &Method, asked: &HeaderMap, tag: &He
 /// Whether the header, a list of entity tags, contains the tag.
 fn names(known: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(known), Ok(tag)) = (known.to_str(), tag.to_str()) else { return false };
-    known.split(',').map(str::trim).any(|one| one.trim_start_matches("W/") == tag)
+    known.split(',').map(str::trim).any(|listed| listed.trim_start_matches("W/") == tag)
 }

@@ -300,8 +300,8 @@ fn worth(value: Bounds) -> String {
 }
 
 /// Formats a value, proved or not: an estimate is marked.
-fn worth_or_estimate(one: &ValuedMove) -> String {
-    one.estimate.map_or_else(|| worth(one.value), |hundredths| format!("≈ {}", estimated(hundredths)))
+fn worth_or_estimate(valued: &ValuedMove) -> String {
+    valued.estimate.map_or_else(|| worth(valued.value), |hundredths| format!("≈ {}", estimated(hundredths)))
 }
 
 /// Whether bounds say more than that no player can win more than all stones on the board.

@@ -83,9 +83,9 @@ pub(super) async fn mainline(
         .await??;
     let PrincipalLine { moves, end } = line;
     let mut at = from;
-    let step = |one: &ValuedMove| {
-        let step = LineStep::new(&at, one.pit, one.captured, one.child);
-        at = after(&at, one.child, one.captured);
+    let step = |valued: &ValuedMove| {
+        let step = LineStep::new(&at, valued.pit, valued.captured, valued.child);
+        at = after(&at, valued.child, valued.captured);
         step
     };
     let (end, repeats_from) = match end {
@@ -187,8 +187,8 @@ type PlayedMove = (Pit, u8, Board);
 fn known(site: &Site, board: &Board, level: Level, random: f64) -> Result<Option<Option<PlayedMove>>, OracleError> {
     let answer = site.oracle.answer(board)?;
     let pit = site.oracle.choose(&answer, level, random)?;
-    let chosen = answer.moves.into_iter().find(|one| Some(one.pit) == pit);
-    Ok(Some(chosen.map(|one| (one.pit, one.captured, one.child))))
+    let chosen = answer.moves.into_iter().find(|valued| Some(valued.pit) == pit);
+    Ok(Some(chosen.map(|valued| (valued.pit, valued.captured, valued.child))))
 }
 
 /// The move that a search chose.
@@ -207,9 +207,9 @@ async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f6
     let permit = site.moves.enter().await?;
     let stop = StopOnDrop::default();
     let (sender, chosen) = oneshot::channel();
-    let (of, flag) = (Arc::clone(site), Arc::clone(&stop.0));
+    let (shared_site, flag) = (Arc::clone(site), Arc::clone(&stop.0));
     let search = move || -> Result<SearchedChoice, Refusal> {
-        let searcher = of.engine.searcher(TABLE_BYTES).map_err(|_| Refusal::busy())?;
+        let searcher = shared_site.engine.searcher(TABLE_BYTES).map_err(|_| Refusal::busy())?;
         let board = root.position.board();
         let request = SearchRequest {
             board,
@@ -221,8 +221,8 @@ async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f6
         };
         let mut is_complete = true;
         let mut analyze = |stones_max: u32| {
-            let probes = SearchProbes::new(&of.oracle, stones_max).repeatable();
-            let result = of.oracle.analyze_through(&probes, &searcher, &request, &flag, &mut |_| {});
+            let probes = SearchProbes::new(&shared_site.oracle, stones_max).repeatable();
+            let result = shared_site.oracle.analyze_through(&probes, &searcher, &request, &flag, &mut |_| {});
             is_complete &= result.is_ok() && !probes.has_error();
             if result.is_err() {
                 // Bounds of the table may rest on wrong scores.
@@ -231,7 +231,7 @@ async fn searched(site: &Arc<Site>, root: AnalysisRoot, level: Level, random: f6
             result
         };
         // Without the database of the position, and without any.
-        let report = analyze(of.oracle.stones_max().unwrap_or(0))
+        let report = analyze(shared_site.oracle.stones_max().unwrap_or(0))
             .or_else(|_| analyze(board.stones().saturating_sub(1)))
             .or_else(|_| analyze(0))?;
         Ok(SearchedChoice { pit: level.choose(&report, random), is_searched: report.nodes > 0, is_complete })

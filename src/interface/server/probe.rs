@@ -61,15 +61,15 @@ struct ProbedIllegalMove {
 impl Probed {
     pub(super) fn new(position: &PositionText, answer: &Answer) -> Probed {
         let side = position.side();
-        let legal = |one: &ValuedMove| ProbedMove {
-            pit: MoveText { pit: one.pit, side }.to_string(),
-            value: one.value.into(),
-            category: category(one.value),
-            estimate: one.estimate,
-            captures: one.captured,
-            loss: loss(answer.score, one),
-            best: one.is_best,
-            next: after(position, one.child, one.captured).to_string(),
+        let legal = |valued: &ValuedMove| ProbedMove {
+            pit: MoveText { pit: valued.pit, side }.to_string(),
+            value: valued.value.into(),
+            category: category(valued.value),
+            estimate: valued.estimate,
+            captures: valued.captured,
+            loss: loss(answer.score, valued),
+            best: valued.is_best,
+            next: after(position, valued.child, valued.captured).to_string(),
         };
         Probed {
             position: position.to_string(),
@@ -87,13 +87,13 @@ impl Probed {
             illegal: answer
                 .illegal
                 .iter()
-                .map(|one| {
-                    let (code, reason) = match one.reason {
+                .map(|illegal| {
+                    let (code, reason) = match illegal.reason {
                         Illegal::Empty(_) => ("empty", "the pit is empty"),
                         Illegal::Starves(_) => ("starves", STARVES),
                         Illegal::Slam(_) => ("slam", SLAM),
                     };
-                    ProbedIllegalMove { pit: MoveText { pit: one.pit, side }.to_string(), code, reason }
+                    ProbedIllegalMove { pit: MoveText { pit: illegal.pit, side }.to_string(), code, reason }
                 })
                 .collect(),
         }
@@ -105,8 +105,8 @@ pub(crate) fn best_first(answer: &Answer) -> Vec<&ValuedMove> {
     let mut moves: Vec<&ValuedMove> = answer.moves.iter().collect();
     // The estimate, or else the middle of the bounds, in hundredths of a stone; the sort keeps A before F.
     let middle = |value: Bounds| 50 * (i32::from(value.low()) + i32::from(value.high()));
-    let worth = |one: &ValuedMove| one.estimate.unwrap_or_else(|| middle(one.value));
-    moves.sort_by_key(|one| std::cmp::Reverse((one.is_best, worth(one), one.captured)));
+    let worth = |valued: &ValuedMove| valued.estimate.unwrap_or_else(|| middle(valued.value));
+    moves.sort_by_key(|valued| std::cmp::Reverse((valued.is_best, worth(valued), valued.captured)));
     moves
 }
 
@@ -133,11 +133,11 @@ pub(crate) fn category(score: Bounds) -> &'static str {
 }
 
 /// Returns the stones that a move loses compared with the best move.
-pub(crate) fn loss(score: Bounds, one: &ValuedMove) -> ScoreValue {
-    if one.is_best {
+pub(crate) fn loss(score: Bounds, valued: &ValuedMove) -> ScoreValue {
+    if valued.is_best {
         return ScoreValue::Exact(0);
     }
-    let (low, high) = (i16::from(one.value.low()), i16::from(one.value.high()));
+    let (low, high) = (i16::from(valued.value.low()), i16::from(valued.value.high()));
     let lo = (i16::from(score.low()) - high).max(0);
     let hi = (i16::from(score.high()) - low).max(0);
     if lo == hi { ScoreValue::Exact(lo) } else { ScoreValue::Between { lo, hi } }

@@ -64,10 +64,10 @@ impl<'a> SearchProbes<'a> {
             self.oracle.note_failed(board.stones(), position);
             self.error.set(error.into())
         };
-        let one = |scores| read(scores, position)?.map_err(note).ok();
-        let low = one(scores)?;
+        let score = |scores| read(scores, position)?.map_err(note).ok();
+        let low = score(scores)?;
         match self.oracle.upper(board.stones()) {
-            Some(high) => Some((low, one(high)?)),
+            Some(high) => Some((low, score(high)?)),
             None => Some((low, low)),
         }
     }
@@ -230,8 +230,9 @@ impl Oracle {
         let start = Instant::now();
         let before = request.before;
         let mut values = Vec::with_capacity(answer.moves.len());
-        for one in &answer.moves {
-            values.push((one, self.value_in_game(&Played { child: one.child, captured: one.captured }, before)?));
+        for valued in &answer.moves {
+            let played = Played { child: valued.child, captured: valued.captured };
+            values.push((valued, self.value_in_game(&played, before)?));
         }
         values.sort_by_key(|(_, value)| -value.low());
         let best = values.iter().map(|&(_, value)| value).reduce(Bounds::max).unwrap_or(answer.score);
@@ -240,7 +241,7 @@ impl Oracle {
                 low: best.low(),
                 high: best.high(),
                 estimate: i32::from(best.low()) * 100,
-                moves: values.iter().map(|(one, value)| known_move(one, *value)).collect(),
+                moves: values.iter().map(|(valued, value)| known_move(valued, *value)).collect(),
                 depth: 1,
                 nodes: 0,
                 probes: 1,
@@ -256,9 +257,9 @@ impl Oracle {
         if let Some(board) = report.contradiction {
             return Err(OracleError::Contradiction { board });
         }
-        for one in &mut report.moves {
-            let Some((_, value)) = values.iter().find(|(known, _)| known.pit == one.pit) else { continue };
-            (one.low, one.high) = (one.low.max(value.low()), one.high.min(value.high()));
+        for candidate in &mut report.moves {
+            let Some((_, value)) = values.iter().find(|(known, _)| known.pit == candidate.pit) else { continue };
+            (candidate.low, candidate.high) = (candidate.low.max(value.low()), candidate.high.min(value.high()));
         }
         (report.low, report.high) = (report.low.max(best.low()), report.high.min(best.high()));
         let expected = report.moves.first().map_or(0, SearchedMove::estimated_hundredths);
@@ -267,7 +268,7 @@ impl Oracle {
             let is_late = || request.limits.time.is_some_and(|time| start.elapsed() >= time);
             let is_over = || stop.is_set() || is_late();
             let guaranteed = self.guaranteed_move_until(&answer.board, before, best.low(), &is_over)?;
-            report.moves.sort_by_key(|one| guaranteed != Some(one.pit));
+            report.moves.sort_by_key(|candidate| guaranteed != Some(candidate.pit));
         }
         if let Some(first) = report.moves.first() {
             report.estimate =
@@ -279,21 +280,21 @@ impl Oracle {
     /// Makes the report of a position whose score is known, from its answer. The line is shorter if `is_over` says so.
     fn report(&self, answer: Answer, is_over: &dyn Fn() -> bool) -> Result<SearchReport, OracleError> {
         let line = self.line_until(&answer.board, LINE_MOVES_MAX, is_over)?.moves;
-        let pits: Vec<Pit> = line.iter().map(|one| one.pit).collect();
-        let searched = |one: &ValuedMove| SearchedMove {
-            pit: one.pit,
-            captured: one.captured,
-            low: one.value.low(),
-            high: one.value.high(),
-            estimate: match one.value.score() {
+        let pits: Vec<Pit> = line.iter().map(|valued| valued.pit).collect();
+        let searched = |valued: &ValuedMove| SearchedMove {
+            pit: valued.pit,
+            captured: valued.captured,
+            low: valued.value.low(),
+            high: valued.value.high(),
+            estimate: match valued.value.score() {
                 Some(value) => MoveEstimate::About(i32::from(value) * 100),
-                None => MoveEstimate::AtMost(i32::from(one.value.high()) * 100),
+                None => MoveEstimate::AtMost(i32::from(valued.value.high()) * 100),
             },
-            line: if pits.first() == Some(&one.pit) { pits.clone() } else { vec![one.pit] },
+            line: if pits.first() == Some(&valued.pit) { pits.clone() } else { vec![valued.pit] },
         };
         let mut moves: Vec<SearchedMove> = answer.moves.iter().map(searched).collect();
         // The move of the line comes first among equals: best moves alone may repeat positions for ever.
-        moves.sort_by_key(|one| (-one.high, pits.first() != Some(&one.pit)));
+        moves.sort_by_key(|candidate| (-candidate.high, pits.first() != Some(&candidate.pit)));
         Ok(SearchReport {
             low: answer.score.low(),
             high: answer.score.high(),
@@ -310,14 +311,14 @@ impl Oracle {
 }
 
 /// Returns a move whose value is known.
-fn known_move(one: &ValuedMove, value: Bounds) -> SearchedMove {
+fn known_move(valued: &ValuedMove, value: Bounds) -> SearchedMove {
     SearchedMove {
-        pit: one.pit,
-        captured: one.captured,
+        pit: valued.pit,
+        captured: valued.captured,
         low: value.low(),
         high: value.high(),
         estimate: MoveEstimate::About(i32::from(value.low()) * 100),
-        line: vec![one.pit],
+        line: vec![valued.pit],
     }
 }
 
@@ -327,8 +328,10 @@ impl Level {
     /// The level `perfect` plays the best move that the search found. Other levels need estimates of all moves: the
     /// request must ask for as many lines as there are moves.
     pub fn choose(self, report: &SearchReport, random: f64) -> Option<Pit> {
-        let Some(stones_halving) = self.stones_halving() else { return report.moves.first().map(|one| one.pit) };
-        let stones = |one: &SearchedMove| f64::from(one.estimated_hundredths()) / 100.0;
-        choose_weighted(report.moves.iter().map(|one| (one.pit, stones(one))), stones_halving, random)
+        let Some(stones_halving) = self.stones_halving() else {
+            return report.moves.first().map(|candidate| candidate.pit);
+        };
+        let stones = |candidate: &SearchedMove| f64::from(candidate.estimated_hundredths()) / 100.0;
+        choose_weighted(report.moves.iter().map(|candidate| (candidate.pit, stones(candidate))), stones_halving, random)
     }
 }

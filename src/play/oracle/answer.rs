@@ -348,7 +348,7 @@ impl Oracle {
     ) -> Result<Answer, OracleError> {
         let stored = if moves.is_empty() { None } else { self.stored(board, read)? };
         let moves = self.valued_moves(moves, read)?;
-        let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
+        let best = moves.iter().map(|valued| valued.value).reduce(Bounds::max);
         let (score, source) = match (best, stored) {
             (None, _) => (Bounds::exact(self.rules.terminal_score(board)), AnswerSource::Rules),
             (Some(best), None) => (best, AnswerSource::Children),

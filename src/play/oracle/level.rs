@@ -85,9 +85,9 @@ impl Oracle {
             // Without a line, the first of the best moves.
             let line = if answer.score.score().is_some() { self.line(&answer.board, 1)?.moves } else { Vec::new() };
             let best = answer.moves.iter().max_by(|a, b| worth(a).total_cmp(&worth(b)));
-            return Ok(line.first().or(best).map(|one| one.pit));
+            return Ok(line.first().or(best).map(|valued| valued.pit));
         };
-        let worths = answer.moves.iter().map(|one| (one.pit, worth(one)));
+        let worths = answer.moves.iter().map(|valued| (valued.pit, worth(valued)));
         Ok(choose_weighted(worths, stones_halving, random))
     }
 }
@@ -110,9 +110,9 @@ pub(crate) fn choose_weighted(
 }
 
 /// Returns the estimate in stones, or else the middle of the bounds.
-fn worth(one: &ValuedMove) -> f64 {
-    let middle = (f64::from(one.value.low()) + f64::from(one.value.high())) / 2.0;
-    one.estimate.map_or(middle, |hundredths| f64::from(hundredths) / 100.0)
+fn worth(valued: &ValuedMove) -> f64 {
+    let middle = (f64::from(valued.value.low()) + f64::from(valued.value.high())) / 2.0;
+    valued.estimate.map_or(middle, |hundredths| f64::from(hundredths) / 100.0)
 }
 
 impl FromStr for Level {

@@ -74,11 +74,13 @@ impl Library {
                     (library.rules, library.set) = kind_of(&path, &found)?;
                     first = Some((path.clone(), found.clone()));
                 }
-                Some((first_path, of)) if (&of.rules, &of.positions) != (&found.rules, &found.positions) => {
+                Some((first_path, identity))
+                    if (&identity.rules, &identity.positions) != (&found.rules, &found.positions) =>
+                {
                     return Err(OracleError::Mixed(Box::new(Mixed {
                         first_path: first_path.clone(),
-                        first_rules: of.rules.clone(),
-                        first_positions: of.positions.clone(),
+                        first_rules: identity.rules.clone(),
+                        first_positions: identity.positions.clone(),
                         path,
                         rules: found.rules,
                         positions: found.positions,

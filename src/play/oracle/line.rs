@@ -121,9 +121,9 @@ impl LineSearch<'_> {
         self.searches += match answer.source {
             AnswerSource::Search => 1,
             // A database may be missing for what captures lead to.
-            _ => answer.moves.iter().filter(|one| is_searched(&one.child)).count(),
+            _ => answer.moves.iter().filter(|valued| is_searched(&valued.child)).count(),
         };
-        let is_known = answer.score.score().is_some() && answer.moves.iter().any(|one| one.is_best);
+        let is_known = answer.score.score().is_some() && answer.moves.iter().any(|valued| valued.is_best);
         Ok(match (answer.moves.is_empty(), is_known) {
             (true, _) => LinePosition::Over,
             (false, true) => LinePosition::Known(answer),
@@ -154,33 +154,34 @@ impl LineSearch<'_> {
         let mut unknown = None;
         let mut next = 0;
         while next < queue.len() {
-            let best = || queue[next].moves.iter().filter(|one| one.is_best);
-            let leaves = |one: &&ValuedMove| one.captured > 0 || one.child.moves(rules).next().is_none();
-            if let Some(last) = best().filter(leaves).max_by_key(|one| one.captured) {
+            let best = || queue[next].moves.iter().filter(|valued| valued.is_best);
+            let leaves = |valued: &&ValuedMove| valued.captured > 0 || valued.child.moves(rules).next().is_none();
+            if let Some(last) = best().filter(leaves).max_by_key(|valued| valued.captured) {
                 return Ok(WayOut::Found(way(&queue, &seen, next, *last)));
             }
             if queue.len() >= POSITIONS_MAX || (self.is_over)() {
                 return Ok(WayOut::TooFar);
             }
-            for one in best().copied().collect::<Vec<ValuedMove>>() {
-                if seen.contains_key(&one.child) {
+            for valued in best().copied().collect::<Vec<ValuedMove>>() {
+                if seen.contains_key(&valued.child) {
                     continue;
                 }
-                match self.position(&one.child)? {
+                match self.position(&valued.child)? {
                     LinePosition::Known(answer) => {
-                        seen.insert(one.child, Some((next, one)));
+                        seen.insert(valued.child, Some((next, valued)));
                         queue.push(answer);
                     }
                     LinePosition::Over | LinePosition::Unknown => {
-                        unknown.get_or_insert_with(|| way(&queue, &seen, next, one));
-                        seen.insert(one.child, Some((next, one)));
+                        unknown.get_or_insert_with(|| way(&queue, &seen, next, valued));
+                        seen.insert(valued.child, Some((next, valued)));
                     }
                     LinePosition::NotSearched => return Ok(WayOut::TooFar),
                 }
             }
             next += 1;
         }
-        let first = |answer: &Answer| answer.moves.iter().find(|one| one.is_best).map(|best| (answer.board, *best));
+        let first =
+            |answer: &Answer| answer.moves.iter().find(|valued| valued.is_best).map(|best| (answer.board, *best));
         Ok(unknown.map_or_else(|| WayOut::None(queue.iter().filter_map(first).collect()), WayOut::Unknown))
     }
 }
@@ -210,8 +211,8 @@ fn way(
 ) -> Vec<ValuedMove> {
     let mut way = vec![last];
     let mut board = queue[at].board;
-    while let Some(Some((from, one))) = seen.get(&board) {
-        way.push(*one);
+    while let Some(Some((from, valued))) = seen.get(&board) {
+        way.push(*valued);
         board = queue[*from].board;
     }
     way.reverse();

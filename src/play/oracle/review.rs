@@ -81,14 +81,14 @@ impl Oracle {
         let mut judged = JudgedMove { turn, before, value: None, best: None, loss: None, better: Vec::new() };
         let answer = self.answer(&before.board)?;
         judged.best = Some(answer.score);
-        judged.value = answer.moves.iter().find(|one| one.pit == turn.pit).map(|one| one.value);
+        judged.value = answer.moves.iter().find(|valued| valued.pit == turn.pit).map(|valued| valued.value);
         if let (Some(best), Some(value)) = (answer.score.score(), judged.value.and_then(Bounds::score)) {
             judged.loss = Some(best.saturating_sub(value).unsigned_abs());
         }
         // A move may be known to lose stones, but not how many.
         let is_best = judged.value.is_some_and(|value| value.high() >= answer.score.high());
         if !is_best {
-            judged.better = answer.moves.iter().filter(|one| one.is_best).map(|one| one.pit).collect();
+            judged.better = answer.moves.iter().filter(|valued| valued.is_best).map(|valued| valued.pit).collect();
         }
         Ok(judged)
     }

@@ -79,7 +79,8 @@ impl Oracle {
         let mut score = Bounds::new(report.low, report.high);
         let mut valued = Vec::with_capacity(moves.len());
         for (pit, played) in moves {
-            let found = report.moves.iter().find(|one| one.pit == pit).expect("a report has all legal moves");
+            let found =
+                report.moves.iter().find(|candidate| candidate.pit == pit).expect("a report has all legal moves");
             let mut value = Bounds::new(found.low, found.high);
             if self.has(played.child.stones()) && !played.child.mover_starves() {
                 let known = self.checked(&played.child, read)?.after_capture(played.captured);
@@ -91,7 +92,7 @@ impl Oracle {
             };
             valued.push(ValuedMove::new(pit, &played, value, expected));
         }
-        if let Some(best) = valued.iter().map(|one| one.value).reduce(Bounds::max) {
+        if let Some(best) = valued.iter().map(|candidate| candidate.value).reduce(Bounds::max) {
             score = joined(score, best, board)?;
         }
         let estimate = score.estimate(report.estimate);
@@ -114,7 +115,7 @@ impl Oracle {
 }
 
 /// Returns the intersection of proved bounds of a position.
-fn joined(one: Bounds, other: Bounds, board: &Board) -> Result<Bounds, OracleError> {
-    let (low, high) = (one.low().max(other.low()), one.high().min(other.high()));
+fn joined(bounds: Bounds, other: Bounds, board: &Board) -> Result<Bounds, OracleError> {
+    let (low, high) = (bounds.low().max(other.low()), bounds.high().min(other.high()));
     if low > high { Err(OracleError::Contradiction { board: *board }) } else { Ok(Bounds::new(low, high)) }
 }

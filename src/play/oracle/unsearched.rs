@@ -19,7 +19,7 @@ impl Oracle {
         read: &ReadEditions,
     ) -> Result<Answer, OracleError> {
         let moves = self.valued_moves(moves, read)?;
-        let best = moves.iter().map(|one| one.value).reduce(Bounds::max);
+        let best = moves.iter().map(|valued| valued.value).reduce(Bounds::max);
         let score = best.unwrap_or_else(|| Bounds::anything(board.stones()));
         Ok(Answer { board: *board, score, estimate: None, source: AnswerSource::Search, moves, illegal })
     }

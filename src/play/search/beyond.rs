@@ -157,15 +157,15 @@ mod tests {
         let (mut longest, mut kept) = (0, 0);
         for number in 0..6 {
             let game = |score| sampler.game(number, 46, |_| score);
-            let (one, other) = (game(0), game(8));
-            assert_eq!(one.len(), other.len());
-            let changes: Vec<f32> = one
+            let (drawn, other) = (game(0), game(8));
+            assert_eq!(drawn.len(), other.len());
+            let changes: Vec<f32> = drawn
                 .iter()
                 .zip(&other)
-                .map(|((board, one), (same, other))| {
+                .map(|((board, label), (same, other))| {
                     assert!(board == same && (47..=48).contains(&board.stones()));
-                    assert!(one.abs() <= board.stones() as f32);
-                    other - one
+                    assert!(label.abs() <= board.stones() as f32);
+                    other - label
                 })
                 .collect();
             let beside = changes.iter().take_while(|&&change| change == 0.0).count();

@@ -118,8 +118,8 @@ impl SearchMoves {
     }
 
     #[inline]
-    fn push(&mut self, one: SearchMove) {
-        self.moves[self.len] = one;
+    fn push(&mut self, candidate: SearchMove) {
+        self.moves[self.len] = candidate;
         self.len += 1;
     }
 
@@ -235,7 +235,7 @@ impl PackedBoard {
     /// Returns the legal moves that capture.
     #[inline]
     pub(crate) fn captures(self, rules: &Rules) -> SearchMoves {
-        let is_capture = |one: &SearchMove| one.captured > 0;
+        let is_capture = |candidate: &SearchMove| candidate.captured > 0;
         if !has_moves_of_awari(rules) {
             return self.moves(rules).filtered(is_capture);
         }
@@ -279,7 +279,7 @@ impl PackedBoard {
             moves.len += has_stones;
         }
         if starving > 0 && starving < moves.len {
-            return moves.filtered(|one| one.child.mover != 0);
+            return moves.filtered(|candidate| candidate.child.mover != 0);
         }
         moves
     }
@@ -324,17 +324,22 @@ mod tests {
             for rules in Rules::KNOWN.iter().chain(&others) {
                 let expected: Vec<_> = (0u8..)
                     .zip(reference::moves_by(rules, pits))
-                    .filter_map(|(pit, one)| match one {
+                    .filter_map(|(pit, played)| match played {
                         ReferenceMove::Legal { captured, child } => Some((pit, captured, Board(child))),
                         _ => None,
                     })
                     .collect();
-                let found: Vec<_> =
-                    packed.moves(rules).iter().map(|one| (one.pit, one.captured, one.child.board())).collect();
+                let found: Vec<_> = packed
+                    .moves(rules)
+                    .iter()
+                    .map(|candidate| (candidate.pit, candidate.captured, candidate.child.board()))
+                    .collect();
                 assert_eq!(found, expected, "{pits:?} {}", rules.name);
-                let captures: Vec<_> = packed.captures(rules).iter().map(|one| (one.pit, one.captured)).collect();
+                let captures: Vec<_> =
+                    packed.captures(rules).iter().map(|candidate| (candidate.pit, candidate.captured)).collect();
                 let expected = expected.iter().map(|&(pit, captured, _)| (pit, captured));
-                assert_eq!(captures, expected.filter(|one| one.1 > 0).collect::<Vec<_>>(), "{pits:?} {}", rules.name);
+                let expected = expected.filter(|&(_, captured)| captured > 0);
+                assert_eq!(captures, expected.collect::<Vec<_>>(), "{pits:?} {}", rules.name);
             }
         }
     }

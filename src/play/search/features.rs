@@ -105,7 +105,7 @@ mod tests {
         for side in [pits, turned] {
             let mut captures: Vec<usize> = reference::moves(side)
                 .into_iter()
-                .filter_map(|one| match one {
+                .filter_map(|played| match played {
                     ReferenceMove::Legal { captured, child } if child[..6].iter().any(|&stones| stones > 0) => {
                         Some(usize::from(captured))
                     }

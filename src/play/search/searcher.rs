@@ -163,15 +163,15 @@ struct Deepening<'a> {
 impl<'a> Deepening<'a> {
     fn new(shared: &'a SharedSearch<'a>, before: &[u64], board: PackedBoard) -> Deepening<'a> {
         let stones = board.stones() as i32;
-        let root_move = |one: &crate::board::SearchMove| RootMove {
-            pit: one.pit,
-            captured: one.captured,
-            child: one.child,
-            low: 2 * i32::from(one.captured) - stones,
+        let root_move = |legal: &crate::board::SearchMove| RootMove {
+            pit: legal.pit,
+            captured: legal.captured,
+            child: legal.child,
+            low: 2 * i32::from(legal.captured) - stones,
             high: stones,
             assumed_high: stones,
             estimate: MoveEstimate::AtMost(stones * 100),
-            line: vec![one.pit],
+            line: vec![legal.pit],
         };
         let moves = board.moves(shared.rules).iter().map(root_move).collect();
         Deepening { worker: Worker::new(shared, before), shared, board, moves, depth: 0 }
@@ -224,12 +224,12 @@ impl<'a> Deepening<'a> {
 
     /// Returns the proved lower bound of the root.
     fn low(&self) -> i32 {
-        self.moves.iter().map(|one| one.low).max().unwrap_or(self.terminal())
+        self.moves.iter().map(|candidate| candidate.low).max().unwrap_or(self.terminal())
     }
 
     /// Returns the proved upper bound of the root.
     fn high(&self) -> i32 {
-        self.moves.iter().map(|one| one.assumed_high).max().unwrap_or(self.terminal())
+        self.moves.iter().map(|candidate| candidate.assumed_high).max().unwrap_or(self.terminal())
     }
 
     /// Searches the root to a depth: the estimates of the best `lines` moves, and bounds of those of the others.
@@ -267,7 +267,7 @@ impl<'a> Deepening<'a> {
 
     /// Sorts the best moves. The sort is stable: moves of equal estimates stay in their order.
     fn sort(&mut self, lines: usize) {
-        self.moves[..lines].sort_by_key(|one| Reverse(one.estimate.hundredths()));
+        self.moves[..lines].sort_by_key(|candidate| Reverse(candidate.estimate.hundredths()));
     }
 
     /// Goes back to the moves of the previous iteration after one that was stopped, since estimates of different depths
@@ -278,10 +278,10 @@ impl<'a> Deepening<'a> {
             return;
         }
         let stopped = std::mem::replace(&mut self.moves, earlier);
-        for one in &mut self.moves {
-            if let Some(found) = stopped.iter().find(|found| found.pit == one.pit) {
-                (one.low, one.high, one.assumed_high) = (found.low, found.high, found.assumed_high);
-                one.estimate = one.estimate.within(one.low * 100, one.high * 100);
+        for candidate in &mut self.moves {
+            if let Some(found) = stopped.iter().find(|found| found.pit == candidate.pit) {
+                (candidate.low, candidate.high, candidate.assumed_high) = (found.low, found.high, found.assumed_high);
+                candidate.estimate = candidate.estimate.within(candidate.low * 100, candidate.high * 100);
             }
         }
         self.sort(lines);
@@ -292,8 +292,8 @@ impl<'a> Deepening<'a> {
         let place = self.worker.root(self.board);
         let (mut alpha, mut best) = (window.alpha, i32::MIN);
         for index in first..self.moves.len() {
-            let one = &self.moves[index];
-            let (child, captured, pit) = (one.child, one.captured, one.pit);
+            let candidate = &self.moves[index];
+            let (child, captured, pit) = (candidate.child, candidate.captured, candidate.pit);
             let stones = i32::from(captured);
             let next = place.next(captured);
             let shifted = |estimate: i32| stones * STONE - estimate;
@@ -316,26 +316,27 @@ impl<'a> Deepening<'a> {
                 return best;
             }
             let estimate = shifted(found.estimate);
-            let one = &mut self.moves[index];
+            let candidate = &mut self.moves[index];
             let bounds = self.worker.root_bounds(&found);
             let (low, high) = (stones - bounds.high, stones - bounds.low);
-            if one.low > high || low > one.high {
+            if candidate.low > high || low > candidate.high {
                 self.worker.contradicted(child);
                 return best;
             }
-            (one.low, one.high) = (one.low.max(low), one.high.min(high));
-            one.assumed_high = one.assumed_high.min(stones - bounds.assumed_low).min(one.high);
+            (candidate.low, candidate.high) = (candidate.low.max(low), candidate.high.min(high));
+            candidate.assumed_high = candidate.assumed_high.min(stones - bounds.assumed_low).min(candidate.high);
             let hundredths = estimate * 100 / STONE;
-            let is_full = estimate > alpha && estimate < window.beta || one.is_exact();
-            one.estimate = if is_full { MoveEstimate::About(hundredths) } else { MoveEstimate::AtMost(hundredths) };
+            let is_full = estimate > alpha && estimate < window.beta || candidate.is_exact();
+            candidate.estimate =
+                if is_full { MoveEstimate::About(hundredths) } else { MoveEstimate::AtMost(hundredths) };
             if estimate >= window.beta {
                 // A lower bound; the window will be widened.
-                one.estimate = MoveEstimate::About(hundredths);
+                candidate.estimate = MoveEstimate::About(hundredths);
             }
             if estimate > alpha {
-                one.line.clear();
-                one.line.push(pit);
-                one.line.extend_from_slice(self.worker.line().pits());
+                candidate.line.clear();
+                candidate.line.push(pit);
+                candidate.line.extend_from_slice(self.worker.line().pits());
             }
             if estimate > best {
                 best = estimate;
@@ -354,13 +355,13 @@ impl<'a> Deepening<'a> {
     /// Returns what is known so far.
     fn report(&self, start: Instant) -> SearchReport {
         let pit = |pit: u8| Pit::new(pit).unwrap_or(Pit::ALL[0]);
-        let moves = self.moves.iter().map(|one| SearchedMove {
-            pit: pit(one.pit),
-            captured: one.captured,
-            low: one.low as i8,
-            high: one.high as i8,
-            estimate: one.estimate,
-            line: one.line.iter().map(|&at| pit(at)).collect(),
+        let moves = self.moves.iter().map(|candidate| SearchedMove {
+            pit: pit(candidate.pit),
+            captured: candidate.captured,
+            low: candidate.low as i8,
+            high: candidate.high as i8,
+            estimate: candidate.estimate,
+            line: candidate.line.iter().map(|&at| pit(at)).collect(),
         });
         let moves: Vec<SearchedMove> = moves.collect();
         let (low, high) = (self.low(), self.high());

@@ -33,7 +33,9 @@ fn signature_of(searcher: &Searcher) -> u32 {
         let Some(best) = report.moves.first() else { break };
         found.extend([u64::from(report.depth), report.nodes]);
         let moves = report.moves.iter();
-        found.extend(moves.flat_map(|one| [one.pit.number() as u64, one.estimated_hundredths() as u64]));
+        found.extend(
+            moves.flat_map(|candidate| [candidate.pit.number() as u64, candidate.estimated_hundredths() as u64]),
+        );
         board = board.play_unchecked(searcher.rules(), best.pit).child;
     }
     let bytes: Vec<u8> = found.into_iter().flat_map(u64::to_le_bytes).collect();
@@ -53,14 +55,14 @@ mod tests {
 
     #[test]
     fn signatures_differ_as_searches_do() {
-        let of = |rules, evaluation| signature_of(&Searcher::by(rules, 0, evaluation).unwrap());
+        let signature_by = |rules, evaluation| signature_of(&Searcher::by(rules, 0, evaluation).unwrap());
         let signatures = [
-            of(Rules::AWARI, Evaluation::default()),
-            of(Rules::AWARI, Evaluation::MATERIAL),
-            of(Rules::OWARE, Evaluation::default()),
+            signature_by(Rules::AWARI, Evaluation::default()),
+            signature_by(Rules::AWARI, Evaluation::MATERIAL),
+            signature_by(Rules::OWARE, Evaluation::default()),
         ];
-        for (at, one) in signatures.iter().enumerate() {
-            assert!(!signatures[..at].contains(one), "{signatures:x?}");
+        for (at, found) in signatures.iter().enumerate() {
+            assert!(!signatures[..at].contains(found), "{signatures:x?}");
         }
     }
 }

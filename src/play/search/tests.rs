@@ -53,7 +53,7 @@ fn assert_sound(board: &Board, report: &SearchReport) {
     let legal: Vec<_> = board.moves(&Rules::AWARI).collect();
     assert_eq!(report.moves.len(), legal.len());
     for (pit, played) in legal {
-        let found = report.moves.iter().find(|one| one.pit == pit).unwrap();
+        let found = report.moves.iter().find(|candidate| candidate.pit == pit).unwrap();
         let value = played.captured as i8 - score(&played.child);
         assert!(found.low <= value && value <= found.high, "{board:?} {pit}: {value} is not in {found:?}");
         assert_eq!(found.captured, played.captured);
@@ -195,7 +195,7 @@ fn repetitions_at_oware_give_each_player_a_side() {
             let found = |before: &[Board]| {
                 let request = SearchRequest { before, lines: 6, ..SearchRequest::new(board, nodes(200)) };
                 let report = search(&searcher, &request, &NoScores);
-                report.moves.into_iter().find(|one| one.pit == pit).unwrap()
+                report.moves.into_iter().find(|candidate| candidate.pit == pit).unwrap()
             };
             let repeated = found(&[played.child]);
             assert_eq!((repeated.low, repeated.high), (-rest, -rest), "{board:?} {pit}");
@@ -218,10 +218,11 @@ fn a_stopped_iteration_leaves_no_estimates() {
         let stop = SearchStop::new();
         let last = searcher.search(&request(limit), &NoScores, &stop, &mut |report| completed = Some(report.clone()));
         let completed = completed.unwrap();
-        let estimates =
-            |report: &SearchReport| -> Vec<_> { report.moves.iter().map(|one| (one.pit, one.estimate)).collect() };
+        let estimates = |report: &SearchReport| -> Vec<_> {
+            report.moves.iter().map(|candidate| (candidate.pit, candidate.estimate)).collect()
+        };
         assert_eq!(estimates(&last), estimates(&completed), "{limit}");
-        assert!(last.moves.is_sorted_by_key(|one| -one.estimate.hundredths()), "{last:?}");
+        assert!(last.moves.is_sorted_by_key(|candidate| -candidate.estimate.hundredths()), "{last:?}");
     }
 }
 
@@ -311,7 +312,7 @@ fn repetitions_of_the_game_are_worth_nothing() {
             let mut request = SearchRequest::new(board, nodes(2_000));
             (request.before, request.lines) = (&before[..1], 6);
             let report = search(&searcher_of(&mut count), &request, &UpTo(3));
-            let found = report.moves.iter().find(|one| one.pit == pit).unwrap();
+            let found = report.moves.iter().find(|candidate| candidate.pit == pit).unwrap();
             assert_eq!((found.low, found.high), (-4, 4), "{board:?} {pit}");
             assert_eq!(found.estimate, MoveEstimate::About(0), "{board:?} {pit}");
         }

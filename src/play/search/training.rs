@@ -96,7 +96,7 @@ impl Training {
             _ => thread::scope(|scope| {
                 let work = |parts| scope.spawn(move || Vec::from_iter(<[&[u32]]>::iter(parts).map(of_part)));
                 let running: Vec<_> = parts.chunks(share).map(work).collect();
-                running.into_iter().flat_map(|one| one.join().expect("the gradient does not panic")).collect()
+                running.into_iter().flat_map(|handle| handle.join().expect("the gradient does not panic")).collect()
             }),
         };
         gradients
@@ -228,7 +228,7 @@ impl Weights {
 
     /// Rounds the weights to integers.
     fn evaluation(&self) -> Evaluation {
-        let word = |value: f32, one: i32| (value * one as f32).round().clamp(-32_767.0, 32_767.0) as i16;
+        let word = |value: f32, unit: i32| (value * unit as f32).round().clamp(-32_767.0, 32_767.0) as i16;
         let long = |value: f32| (value * (ONE * ONE) as f32).round().clamp(-(2f32.powi(28)), 2f32.powi(28)) as i32;
         let row = |from: usize| Row(std::array::from_fn(|at| word(self.values[from + at], ONE)));
         Evaluation::new(EvaluationNetwork {

@@ -210,15 +210,15 @@ impl FoundMoves {
 
     /// Adds a move, and returns whether it is better than all before and than the start of the window.
     #[inline]
-    fn add(&mut self, one: &SearchMove, found: &Outcome) -> bool {
-        let (captured, estimate) = (i32::from(one.captured), one.estimate(found));
+    fn add(&mut self, candidate: &SearchMove, found: &Outcome) -> bool {
+        let (captured, estimate) = (i32::from(candidate.captured), candidate.estimate(found));
         self.repeats = self.repeats.min(found.repeats);
         self.low = self.low.max(captured - i32::from(found.high));
         self.high = self.high.max(captured - i32::from(found.low));
         self.assumed_low = self.assumed_low.max(captured - i32::from(found.assumed_high));
         self.assumed_high = self.assumed_high.max(captured - i32::from(found.assumed_low));
         if estimate > self.estimate {
-            (self.estimate, self.pit) = (estimate, Some(one.pit));
+            (self.estimate, self.pit) = (estimate, Some(candidate.pit));
         }
         let is_better = estimate > self.alpha;
         self.alpha = self.alpha.max(estimate);
@@ -480,9 +480,9 @@ impl<'a> Worker<'a> {
         let (mut begun, mut end) = (0, count);
         while begun < end {
             let index = if begun < count { begun } else { deferred[begun - count] };
-            let one = moves[index];
+            let candidate = moves[index];
             begun += 1;
-            let busy = busy.map(|busy| (busy, BusyKey::new(one.child, depth)));
+            let busy = busy.map(|busy| (busy, BusyKey::new(candidate.child, depth)));
             if let Some((busy, key)) = busy {
                 if index > 0 && begun <= count && busy.contains(key) {
                     deferred[end - count] = index;
@@ -491,24 +491,24 @@ impl<'a> Worker<'a> {
                 }
                 busy.begin(key);
             }
-            let found = self.search_move(&one, index, window, all.alpha, depth, place);
+            let found = self.search_move(&candidate, index, window, all.alpha, depth, place);
             if let Some((busy, key)) = busy {
                 busy.end(key);
             }
             if self.is_stopped {
                 return None;
             }
-            if !all.add(&one, &found) {
+            if !all.add(&candidate, &found) {
                 continue;
             }
             if window.is_open() {
-                self.extend_line(ply, one.pit);
+                self.extend_line(ply, candidate.pit);
             }
             if all.alpha >= window.beta {
                 if begun < end {
                     (all.high, all.assumed_high) = (stones, stones);
                 }
-                self.reward(board, one.pit, depth);
+                self.reward(board, candidate.pit, depth);
                 break;
             }
         }
@@ -520,31 +520,31 @@ impl<'a> Worker<'a> {
     #[inline]
     fn search_move(
         &mut self,
-        one: &SearchMove,
+        candidate: &SearchMove,
         index: usize,
         window: AlphaBeta,
         alpha: i32,
         depth: i32,
         place: PathPlace,
     ) -> Outcome {
-        let next = place.next(one.captured);
-        let full = AlphaBeta { alpha, ..window }.after(one.captured);
+        let next = place.next(candidate.captured);
+        let full = AlphaBeta { alpha, ..window }.after(candidate.captured);
         if index == 0 {
-            return self.search(one.child, full, depth - 1, next);
+            return self.search(candidate.child, full, depth - 1, next);
         }
-        let closed = AlphaBeta { alpha, beta: alpha + 1 }.after(one.captured);
-        let reduced = if index >= REDUCED_FROM && depth >= REDUCED_DEPTH && one.captured == 0 {
+        let closed = AlphaBeta { alpha, beta: alpha + 1 }.after(candidate.captured);
+        let reduced = if index >= REDUCED_FROM && depth >= REDUCED_DEPTH && candidate.captured == 0 {
             i32::from(index >= REDUCED_MORE_FROM) + depth / 8 + i32::from(!window.is_open())
         } else {
             0
         };
-        let mut found = self.search(one.child, closed, depth - 1 - reduced, next);
-        if reduced > 0 && one.estimate(&found) > alpha && !self.is_stopped {
-            found = self.search(one.child, closed, depth - 1, next);
+        let mut found = self.search(candidate.child, closed, depth - 1 - reduced, next);
+        if reduced > 0 && candidate.estimate(&found) > alpha && !self.is_stopped {
+            found = self.search(candidate.child, closed, depth - 1, next);
         }
-        let estimate = one.estimate(&found);
+        let estimate = candidate.estimate(&found);
         if estimate > alpha && window.is_open() && estimate < window.beta && !self.is_stopped {
-            found = self.search(one.child, full, depth - 1, next);
+            found = self.search(candidate.child, full, depth - 1, next);
         }
         found
     }
@@ -626,10 +626,10 @@ impl<'a> Worker<'a> {
         let mut best = if known.is_some() { open_estimate(estimate, low, high) } else { estimate };
         if best < window.beta && place.at - self.root + 1 < PLY_MAX {
             let mut alpha = window.alpha.max(best);
-            for one in board.captures(self.shared.rules).iter() {
-                let captured = i32::from(one.captured);
-                let next = AlphaBeta { alpha, beta: window.beta }.after(one.captured);
-                let found = self.search(one.child, next, 0, place.next(one.captured));
+            for candidate in board.captures(self.shared.rules).iter() {
+                let captured = i32::from(candidate.captured);
+                let next = AlphaBeta { alpha, beta: window.beta }.after(candidate.captured);
+                let found = self.search(candidate.child, next, 0, place.next(candidate.captured));
                 low = low.max(captured - i32::from(found.high));
                 best = best.max(captured * STONE - found.estimate);
                 alpha = alpha.max(best);
@@ -659,11 +659,14 @@ impl<'a> Worker<'a> {
     /// Sorts moves by how likely they end the search of the position.
     #[inline]
     fn order(&self, board: PackedBoard, moves: &mut SearchMoves, first: Option<u8>) {
-        for one in moves.iter_mut() {
-            let stones = (board.mover >> (8 * one.pit)) & 63;
-            one.priority = match first {
-                Some(pit) if pit == one.pit => i32::MAX,
-                _ => i32::from(one.captured) * HISTORY_MAX + self.history[usize::from(one.pit)][stones as usize],
+        for candidate in moves.iter_mut() {
+            let stones = (board.mover >> (8 * candidate.pit)) & 63;
+            candidate.priority = match first {
+                Some(pit) if pit == candidate.pit => i32::MAX,
+                _ => {
+                    i32::from(candidate.captured) * HISTORY_MAX
+                        + self.history[usize::from(candidate.pit)][stones as usize]
+                }
             };
         }
         for end in 1..moves.len() {

@@ -65,7 +65,7 @@ fn archives(mapped: Unverified, windowed: Unverified) {
         let count = (mapped.band(band).end - mapped.band(band).start) as usize;
         let any = (0..count).map(|at| (at % 7) as i8).collect();
         for floors in [vec![mapped.range().high(); count], vec![i8::MIN; count], any] {
-            let [one, other] = [&mapped, &windowed.1].map(|archive| {
+            let [read, other] = [&mapped, &windowed.1].map(|archive| {
                 let mut scores = vec![0; count];
                 match archive.read_band(band, &floors, &mut scores) {
                     Ok(()) => Some(scores),
@@ -75,8 +75,8 @@ fn archives(mapped: Unverified, windowed: Unverified) {
                     }
                 }
             });
-            assert!(one == other, "both ways read alike");
-            assert!(one.is_none_or(|scores| scores.iter().all(|&score| mapped.range().contains(score))));
+            assert!(read == other, "both ways read alike");
+            assert!(read.is_none_or(|scores| scores.iter().all(|&score| mapped.range().contains(score))));
         }
     }
 }

@@ -74,9 +74,13 @@ pub fn oracle(bytes: &[u8]) {
             continue;
         };
         assert_eq!(answer.score.score(), Some(score), "{board:?}");
-        for one in &answer.moves {
-            assert_eq!(one.value.score(), Some(one.captured as Score - truth.scores[&one.child.0]), "{board:?}");
-            assert_eq!(one.is_best, one.value.score() == Some(score), "{board:?}");
+        for valued in &answer.moves {
+            assert_eq!(
+                valued.value.score(),
+                Some(valued.captured as Score - truth.scores[&valued.child.0]),
+                "{board:?}"
+            );
+            assert_eq!(valued.is_best, valued.value.score() == Some(score), "{board:?}");
         }
     }
 }

@@ -21,7 +21,7 @@ struct SnapshotCase {
 fn snapshots() -> &'static [SnapshotCase] {
     static SNAPSHOTS: OnceLock<Vec<SnapshotCase>> = OnceLock::new();
     SNAPSHOTS.get_or_init(|| {
-        let of = |build: &'static SmallBuild| {
+        let snapshots_of = |build: &'static SmallBuild| {
             let disk = build.disk();
             let is_saved = |path: &&PathBuf| path.starts_with(SmallBuild::path("snapshots")) && !is_temporary(path);
             let paths = build.files().keys().filter(is_saved);
@@ -31,7 +31,7 @@ fn snapshots() -> &'static [SnapshotCase] {
             });
             found.collect::<Vec<_>>()
         };
-        SmallBuild::all().into_iter().flat_map(of).collect()
+        SmallBuild::all().into_iter().flat_map(snapshots_of).collect()
     })
 }
 

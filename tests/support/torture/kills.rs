@@ -81,22 +81,22 @@ impl Kills {
         let numbers: Vec<u64> = self.only.map_or_else(|| (0..rounds).collect(), |only| vec![only]);
         each(numbers.iter(), self.builds, |&number| {
             let mut random = Random::of(&[self.seed, number]);
-            let of = &undisturbed[number as usize % undisturbed.len()];
+            let build = &undisturbed[number as usize % undisturbed.len()];
             let wanted = match self.only {
                 None => KILLS_A_BUILD.min(self.kills - number * KILLS_A_BUILD),
                 Some(_) => KILLS_A_BUILD,
             };
-            let outcome = self.one(of, wanted, &mut random);
+            let outcome = self.one(build, wanted, &mut random);
             let mut report = report.lock().expect("a panic while counting ends the harness");
             report.builds += 1;
             match outcome {
                 Ok(lost) => {
-                    *report.kills.entry(of.method.to_string()).or_default() += lost.len() as u64;
+                    *report.kills.entry(build.method.to_string()).or_default() += lost.len() as u64;
                     report.lost.extend(lost);
                 }
                 Err(wrong) => {
                     let again = format!("torture --faults 0 --seed {} --kill {number}", self.seed);
-                    report.wrong.push(format!("{again}: {}, {wrong}", of.method));
+                    report.wrong.push(format!("{again}: {}, {wrong}", build.method));
                 }
             }
         });
@@ -126,11 +126,11 @@ impl Kills {
     }
 
     /// Kills a build `wanted` times, then lets it finish. Returns the time that each kill lost.
-    fn one(&self, of: &Undisturbed, kills: u64, random: &mut Random) -> Result<Vec<Duration>, String> {
+    fn one(&self, build: &Undisturbed, kills: u64, random: &mut Random) -> Result<Vec<Duration>, String> {
         let failed = |error: io::Error| error.to_string();
-        let mut place = KillDirectory::new(&self.awari, &of.manifest).map_err(failed)?;
+        let mut place = KillDirectory::new(&self.awari, &build.manifest).map_err(failed)?;
         let mut lost = Vec::new();
-        let mut time = of.time;
+        let mut time = build.time;
         while (lost.len() as u64) < kills {
             let mut child = place.start().map_err(failed)?;
             // Uniform over the time of a build; a resumed one is shorter.
@@ -141,19 +141,19 @@ impl Kills {
             if child.wait().map_err(failed)?.success() {
                 // The build was done before the kill: start again, and kill earlier.
                 time /= 2;
-                place.check(&of.kept)?;
-                place = KillDirectory::new(&self.awari, &of.manifest).map_err(failed)?;
+                place.check(&build.kept)?;
+                place = KillDirectory::new(&self.awari, &build.manifest).map_err(failed)?;
                 continue;
             }
             lost.push(place.last_change().and_then(|at| killed.duration_since(at).ok()).unwrap_or_default());
             for (path, bytes) in place.files().map_err(failed)? {
-                if of.made.get(&path) != Some(&bytes) {
+                if build.made.get(&path) != Some(&bytes) {
                     return Err(format!("after kill {}, {} is not what it should be", lost.len(), path.display()));
                 }
             }
         }
         place.finish()?;
-        place.check(&of.kept)?;
+        place.check(&build.kept)?;
         Ok(lost)
     }
 }

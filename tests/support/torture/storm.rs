@@ -109,13 +109,13 @@ impl Storms {
             if start.elapsed() >= self.time_max {
                 return;
             }
-            let mut one = StormReport { storms: 1, ..StormReport::default() };
+            let mut storm_report = StormReport { storms: 1, ..StormReport::default() };
             let calm = &calms[number as usize % calms.len()];
-            if let Err(wrong) = self.one(calm, &mut Random::of(&[self.seed, number]), &mut one) {
+            if let Err(wrong) = self.one(calm, &mut Random::of(&[self.seed, number]), &mut storm_report) {
                 let again = format!("torture --seed {} --storm {number}", self.seed);
-                one.wrong.push(format!("{again}: {}, {wrong}", calm.method));
+                storm_report.wrong.push(format!("{again}: {}, {wrong}", calm.method));
             }
-            report.lock().expect("a panic while counting ends the harness").add(one);
+            report.lock().expect("a panic while counting ends the harness").add(storm_report);
         });
         Ok(report.into_inner().expect("all threads have ended"))
     }

@@ -158,14 +158,14 @@ fn leftovers_are_distinguished_from_artifacts() {
 /// The content after a loss of power, of a file with `synced` and `appended` bytes, by seed.
 fn left(seeds: u64, synced: &[u8], appended: &[u8]) -> Vec<Vec<u8>> {
     let path = Path::new("x");
-    let of = |seed| {
+    let after_crash = |seed| {
         let disk = MemoryDisk::new();
         disk.put(path, synced);
         disk.append(path).unwrap().write(appended).unwrap();
         disk.crash_anyhow(seed);
         disk.peek(path).unwrap()
     };
-    (0..seeds).map(of).collect()
+    (0..seeds).map(after_crash).collect()
 }
 
 #[test]

@@ -55,15 +55,15 @@ fn scratch_files_take_space() {
     let directory = tempfile::tempdir().unwrap();
     let disk = RealDisk::default();
     let taken = || disk.clone().scratch_bytes(directory.path());
-    let one = disk.scratch(&directory.path().join("one"), BYTES).unwrap();
-    let two = disk.scratch(&directory.path().join("two"), BYTES).unwrap();
+    let first = disk.scratch(&directory.path().join("one"), BYTES).unwrap();
+    let second = disk.scratch(&directory.path().join("two"), BYTES).unwrap();
     let both = taken();
     assert!((2 * BYTES..2 * BYTES + (1 << 20)).contains(&both), "{both}");
-    drop(one);
+    drop(first);
     assert_eq!(taken(), both / 2);
     assert_eq!(disk.scratch_bytes(Path::new("/proc")), 0);
     assert_eq!(disk.scratch_bytes(&directory.path().join("absent")), 0);
-    drop(two);
+    drop(second);
     assert_eq!(taken(), 0);
     assert_eq!(RealDisk::default().scratch_bytes(directory.path()), 0);
 }

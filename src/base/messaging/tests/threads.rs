@@ -103,7 +103,7 @@ proptest! {
             }
             communicator.traffic()
         });
-        let total = |of: fn(&MessageTraffic) -> u64| traffic.iter().map(of).sum::<u64>();
+        let total = |figure: fn(&MessageTraffic) -> u64| traffic.iter().map(figure).sum::<u64>();
         prop_assert_eq!(total(|traffic| traffic.messages_sent), total(|traffic| traffic.messages_received));
         prop_assert_eq!(total(|traffic| traffic.bytes_sent), total(|traffic| traffic.bytes_received));
         let pairs = size * (size - 1);

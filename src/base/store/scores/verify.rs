@@ -150,10 +150,11 @@ impl Scores {
     }
 
     /// The positions of a part: whole pieces of the hasher, except at the end.
-    fn part(&self, number: u64, of: u64) -> Range<u64> {
+    fn part(&self, number: u64, parts: u64) -> Range<u64> {
         let positions = self.shape().positions();
         let pieces = positions.div_ceil(PIECE_BYTES as u64);
-        let cut = |number: u64| (u128::from(pieces) * u128::from(number) / u128::from(of)) as u64 * PIECE_BYTES as u64;
+        let cut =
+            |number: u64| (u128::from(pieces) * u128::from(number) / u128::from(parts)) as u64 * PIECE_BYTES as u64;
         cut(number).min(positions)..cut(number + 1).min(positions)
     }
 }

@@ -123,7 +123,8 @@ pub(crate) fn is_leftover_of(directory: &Path, path: &Path, work: &dyn Work) -> 
 /// Collects the entries of a directory that no run could have left before its lock was durable. A directory counts if
 /// anything in it does.
 fn others(disk: &dyn Disk, directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), DiskError> {
-    let of_the_system = |path: &Path| path.file_name().is_some_and(|name| OF_THE_SYSTEM.iter().any(|of| name == *of));
+    let of_the_system =
+        |path: &Path| path.file_name().is_some_and(|name| OF_THE_SYSTEM.iter().any(|known| name == *known));
     let own = [lock_path(directory), journal_path(directory)];
     for path in disk.list(directory)? {
         let is_blank_own =

@@ -69,7 +69,7 @@ fn mistakes_are_reported_up_to_a_number() {
     for text in texts {
         let found = parse(&text, &[]).unwrap_err();
         assert_eq!(found.len(), DIAGNOSTICS_MAX, "{}", &text[..40]);
-        assert!(found.is_sorted_by_key(|one| one.span.start));
+        assert!(found.is_sorted_by_key(|diagnostic| diagnostic.span.start));
     }
     let overrides: Vec<String> = (0..5000).map(|at| format!("build.k{at}=1")).collect();
     let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
@@ -199,23 +199,23 @@ fn missing_keys() {
 
 #[test]
 fn ranges() {
-    let of = |value: &str| format!("[build]\nstones = {value}\n");
+    let text = |value: &str| format!("[build]\nstones = {value}\n");
     let help = "(write \"A..B\", both ends included, or one number, within 0..48)";
-    check(&of("\"\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"\" {help}"));
-    check(&of("\"1..\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"1..\" {help}"));
-    check(&of("\"1..2..3\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"1..2..3\" {help}"));
-    check(&of("-1"), &[], &format!("m.toml:2:10: build.stones must be a range, not \"-1\" {help}"));
-    check(&of("\"0..49\""), &[], "m.toml:2:10: build.stones must be within 0..48, not 0..49");
-    check(&of("99999999999"), &[], "m.toml:2:10: build.stones must be within 0..48, not 99999999999");
-    check(&of("1.5"), &[], "m.toml:2:10: build.stones must be a range such as \"0..12\", not the number 1.5");
-    check(&of("[1, 2]"), &[], "m.toml:2:10: build.stones must be a range such as \"0..12\", not an array");
+    check(&text("\"\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"\" {help}"));
+    check(&text("\"1..\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"1..\" {help}"));
+    check(&text("\"1..2..3\""), &[], &format!("m.toml:2:10: build.stones must be a range, not \"1..2..3\" {help}"));
+    check(&text("-1"), &[], &format!("m.toml:2:10: build.stones must be a range, not \"-1\" {help}"));
+    check(&text("\"0..49\""), &[], "m.toml:2:10: build.stones must be within 0..48, not 0..49");
+    check(&text("99999999999"), &[], "m.toml:2:10: build.stones must be within 0..48, not 99999999999");
+    check(&text("1.5"), &[], "m.toml:2:10: build.stones must be a range such as \"0..12\", not the number 1.5");
+    check(&text("[1, 2]"), &[], "m.toml:2:10: build.stones must be a range such as \"0..12\", not an array");
 }
 
 #[test]
 fn tables_by_range() {
-    let of = |value: &str| format!("[build]\nstones = 1\n[build.methods]\n{value}\n");
+    let text = |value: &str| format!("[build]\nstones = 1\n[build.methods]\n{value}\n");
     check(
-        &of("\"3..x\" = \"swep\"\n\"50\" = 1\n\"5..4\" = \"sweep\""),
+        &text("\"3..x\" = \"swep\"\n\"50\" = 1\n\"5..4\" = \"sweep\""),
         &[],
         "m.toml:4:1: build.methods must be a range, not \"3..x\" (write \"A..B\", both ends included, \
          or one number, within 0..48)
@@ -225,7 +225,7 @@ fn tables_by_range() {
          m.toml:6:1: build.methods is an empty range: 5..4 (did you mean \"4..5\"?)",
     );
     check(
-        &of("\"3..5\" = \"sweep\"\n\"5\" = \"counting\""),
+        &text("\"3..5\" = \"sweep\"\n\"5\" = \"counting\""),
         &[],
         "m.toml:5:1: build.methods has overlapping ranges 3..5 and 5 (give each number a single value)",
     );

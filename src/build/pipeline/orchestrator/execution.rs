@@ -77,7 +77,8 @@ impl Fingerprints {
     /// Returns the fingerprint of snapshots: the same results from the same sources, none of which was found
     /// wrong since.
     pub(crate) fn snapshots(&self, state: &JournalState) -> Digest {
-        let inputs: BTreeSet<&ArtifactName> = self.0.values().flat_map(|of| of.inputs.keys()).collect();
+        let inputs: BTreeSet<&ArtifactName> =
+            self.0.values().flat_map(|fingerprint| fingerprint.inputs.keys()).collect();
         let wrong = inputs.iter().flat_map(|name| state.silent_damage(name).iter().map(move |found| (name, found)));
         let wrong: String = wrong.map(|(name, found)| format!("{name} {}\n", found.sequence)).collect();
         if wrong.is_empty() { self.digest() } else { Digest::of(format!("{}\n{wrong}", self.digest()).as_bytes()) }

@@ -124,17 +124,17 @@ fn explained(
         let agrees = matches!(found, Some(Inspection::Header { .. }));
         fields.push(ComparedField { field: "file".into(), recorded: None, on_disk: Some(there), asked: None, agrees });
     }
-    let recorded_content = recorded.map(|of| of.content.clone());
+    let recorded_content = recorded.map(|fingerprint| fingerprint.content.clone());
     fields.push(ComparedField::new("content", recorded_content, None, Some(spec.content.clone())));
     fields.push(ComparedField::new(
         "version",
-        recorded.map(|of| of.version.to_string()),
+        recorded.map(|fingerprint| fingerprint.version.to_string()),
         None,
         Some(spec.version.to_string()),
     ));
     for (key, asked) in &spec.identity {
-        let was = recorded.and_then(|of| of.identity.get(key));
-        let is = header.and_then(|of| of.get(key));
+        let was = recorded.and_then(|fingerprint| fingerprint.identity.get(key));
+        let is = header.and_then(|identity| identity.get(key));
         let satisfied = |value: &String| spec.is_satisfied(key, value);
         let agrees = was.is_none_or(satisfied) && is.is_none_or(satisfied);
         fields.push(ComparedField {
@@ -146,7 +146,7 @@ fn explained(
         });
     }
     for (name, source) in sources {
-        let was = recorded.and_then(|of| of.inputs.get(*name)).map(short);
+        let was = recorded.and_then(|fingerprint| fingerprint.inputs.get(*name)).map(short);
         let is = source.digest().as_ref().map(short);
         let agrees = recorded.is_none() || is.is_some() && was == is;
         let asked = is.or_else(|| Some("unknown until it is made".to_owned()));

@@ -136,7 +136,8 @@ impl Orchestrator<'_> {
     fn collect_snapshots(&self, plan: &Plan, garbage: &mut Garbage) -> Result<()> {
         let unusable = |source| unusable(&self.directory, source);
         let is_settled = |settled: &&SettledStage| settled.why != SettledReason::NotRequested;
-        let settled: BTreeSet<_> = plan.fresh.iter().filter(is_settled).map(|of| of.stage.file_name()).collect();
+        let settled: BTreeSet<_> =
+            plan.fresh.iter().filter(is_settled).map(|settled| settled.stage.file_name()).collect();
         let stages: BTreeSet<_> = self.work.graph().stages().iter().map(|stage| stage.name.file_name()).collect();
         for path in self.disk.list_directories(&snapshots_path(&self.directory)).map_err(unusable)? {
             let files = files_below(self.disk, &path, DEPTH_MAX).map_err(unusable)?;

@@ -393,21 +393,21 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         let orchestrator = self.orchestrator;
         let mut names = Vec::new();
         let mut synced = BTreeSet::new();
-        for one in adopted {
-            let path = one.artifact.below(&orchestrator.directory);
+        for adopted in adopted {
+            let path = adopted.artifact.below(&orchestrator.directory);
             // A run that was killed may have renamed it without a sync of its directory, which this does. What it was
             // made from is removed afterwards.
             if synced.insert(path.parent().map(Path::to_path_buf)) {
                 orchestrator.disk.rename(&path, &path)?;
             }
             let artifact = ArtifactRecord {
-                name: one.artifact.clone(),
-                digest: one.digest,
+                name: adopted.artifact.clone(),
+                digest: adopted.digest,
                 bytes: orchestrator.disk.bytes(&path)?.unwrap_or(0),
-                fingerprint: one.fingerprint.clone(),
+                fingerprint: adopted.fingerprint.clone(),
             };
-            self.append(Record::Adopted { artifact }, [&one.artifact])?;
-            names.push(one.artifact.clone());
+            self.append(Record::Adopted { artifact }, [&adopted.artifact])?;
+            names.push(adopted.artifact.clone());
         }
         orchestrator.observer.notice(&Event::Adopted { artifacts: names });
         Ok(())

@@ -96,10 +96,10 @@ impl Passes {
     }
 
     /// Returns the geometric mean of the last ratios of successive passes, among the last `known` passes.
-    fn ratio(&self, known: usize, of: impl Fn(&PassSample) -> f64) -> Option<f64> {
+    fn ratio(&self, known: usize, value: impl Fn(&PassSample) -> f64) -> Option<f64> {
         let ratios = known.checked_sub(1)?.min(RATIOS_MAX);
         let last = self.ended.len() - 1;
-        let (first, last) = (of(&self.ended[last - ratios]), of(&self.ended[last]));
+        let (first, last) = (value(&self.ended[last - ratios]), value(&self.ended[last]));
         (ratios > 0 && first > 0.0).then(|| (last / first).powf(1.0 / ratios as f64))
     }
 }

@@ -79,11 +79,12 @@ pub fn capture_in_stripes<S: Sequential>(
     assert!(positions.end <= index.slab_positions());
     tables.prepare_captures(index.stones());
     tables.prepare_rows(index.stones());
-    for of in stripes(tables, index, positions, stripe.len() as u64) {
-        let best = &mut stripe[..(of.end - of.first) as usize];
-        of.capture(smaller, progress, best)?;
+    for capture_stripe in stripes(tables, index, positions, stripe.len() as u64) {
+        let best = &mut stripe[..(capture_stripe.end - capture_stripe.first) as usize];
+        capture_stripe.capture(smaller, progress, best)?;
         // Rows at either end may have other positions too.
-        let within = |position: u64| (position.clamp(of.first, of.end) - of.first) as usize;
+        let within =
+            |position: u64| (position.clamp(capture_stripe.first, capture_stripe.end) - capture_stripe.first) as usize;
         let wanted = within(positions.start)..within(positions.end);
         receive(&best[wanted]).map_err(CaptureError::Failed)?;
     }
@@ -109,16 +110,16 @@ pub fn capture_parts(slabs: &[Slab], parts: usize) -> Vec<u64> {
     starts
 }
 
-/// Cuts the rows that have some of the positions `of` into stripes of at most `positions` positions, but at
+/// Cuts the rows that have some of the positions `wanted` into stripes of at most `positions` positions, but at
 /// least a row.
-fn stripes<'a>(tables: &'a Tables, index: &'a Index, of: &Range<u64>, positions: u64) -> Vec<CaptureStripe<'a>> {
+fn stripes<'a>(tables: &'a Tables, index: &'a Index, wanted: &Range<u64>, positions: u64) -> Vec<CaptureStripe<'a>> {
     let mut stripes = Vec::new();
     let mut stripe = CaptureStripe { tables, index, pieces: Vec::new(), first: 0, end: 0 };
-    for slab in index.slabs().iter().filter(|_| !of.is_empty()) {
+    for slab in index.slabs().iter().filter(|_| !wanted.is_empty()) {
         let columns = u64::from(slab.opponent_halves);
         let within = |position: u64| position.clamp(slab.offset, slab.offset + slab.positions()) - slab.offset;
-        let mut first = (within(of.start) / columns) as u32;
-        let end = within(of.end).div_ceil(columns) as u32;
+        let mut first = (within(wanted.start) / columns) as u32;
+        let end = within(wanted.end).div_ceil(columns) as u32;
         while first < end {
             if stripes.is_empty() && stripe.pieces.is_empty() {
                 stripe.first = slab.offset + u64::from(first) * columns;
@@ -448,7 +449,7 @@ impl<'a> StripeRows<'a> {
     /// Takes the whole rows of a batch into account. Threads that are done with that call `then`.
     fn improve_rows(&mut self, batch: &RunBatch, then: impl Fn() + Sync) {
         // The runs of each child slab, and its targets.
-        let of_slabs = batch.runs.chunk_by(|one, other| one.run.child.is_of_slab(&other.run.child));
+        let of_slabs = batch.runs.chunk_by(|placed, next| placed.run.child.is_of_slab(&next.run.child));
         let of_slabs: Vec<_> = of_slabs.map(|runs| (runs, self.stripe.targets(&runs[0].run.child))).collect();
         let mask = self.owners.len() - 1;
         self.owners.par_iter_mut().enumerate().with_max_len(1).for_each(|(owner, owned)| {
@@ -540,15 +541,15 @@ mod tests {
     fn stripes_of_some_positions_have_just_their_rows() {
         let (tables, index) = (Tables::new(Rules::AWARI, PositionSet::All, 20), Index::new(20, PositionSet::All));
         let all = index.slab_positions();
-        for of in [0..0, 5..5, 0..1, all - 1..all, all / 3..all / 2, 12_345_678..12_345_679, 0..all] {
+        for wanted in [0..0, 5..5, 0..1, all - 1..all, all / 3..all / 2, 12_345_678..12_345_679, 0..all] {
             for positions in [300_000, u64::MAX / 2] {
-                let stripes = stripes(&tables, &index, &of, positions);
-                assert_eq!(stripes.is_empty(), of.is_empty());
+                let stripes = stripes(&tables, &index, &wanted, positions);
+                assert_eq!(stripes.is_empty(), wanted.is_empty());
                 let (Some(first), Some(last)) = (stripes.first(), stripes.last()) else { continue };
                 assert!(stripes.windows(2).all(|two| two[0].end == two[1].first));
                 let columns = |piece: Option<&(&Slab, Range<u32>)>| u64::from(piece.unwrap().0.opponent_halves);
-                assert!(first.first <= of.start && of.start - first.first < columns(first.pieces.first()));
-                assert!(last.end >= of.end && last.end - of.end < columns(last.pieces.last()));
+                assert!(first.first <= wanted.start && wanted.start - first.first < columns(first.pieces.first()));
+                assert!(last.end >= wanted.end && last.end - wanted.end < columns(last.pieces.last()));
                 let (slab, rows) = &first.pieces[0];
                 assert_eq!(first.first, slab.offset + u64::from(rows.start) * u64::from(slab.opponent_halves));
             }

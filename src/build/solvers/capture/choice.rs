@@ -374,14 +374,14 @@ mod tests {
             };
             let cuts: Vec<u64> = index.slabs().iter().flat_map(cuts_of).collect();
             for (stripe, unit) in [(1, 1), (100, 1), (10_000, 300), (40_000, 2_000), (40_000, 1 << 20)] {
-                for of in [1, 2, 5] {
+                for parts in [1, 2, 5] {
                     let part = |number| {
-                        let (workspace, part) = (ChoiceBuffers { stripe, unit }, DatabasePart { number, of });
+                        let (workspace, part) = (ChoiceBuffers { stripe, unit }, DatabasePart { number, of: parts });
                         let cuts = if number % 2 == 0 { &cuts[..] } else { &[] };
                         count_choices_within(workspace, part, &tables, &index, cuts, &captures, &scores).unwrap()
                     };
-                    let found = (0..of).map(part).reduce(ChoiceCounts::plus).unwrap();
-                    assert_eq!(found, expected, "{stripe}, {unit}, {of} parts");
+                    let found = (0..parts).map(part).reduce(ChoiceCounts::plus).unwrap();
+                    assert_eq!(found, expected, "{stripe}, {unit}, {parts} parts");
                 }
             }
             let mut best = vec![0; index.slab_positions() as usize];

@@ -149,7 +149,7 @@ impl Push {
                 let inside = left.iter().take_while(|(column, _)| *column as usize / WORD == word).count();
                 let (moves, rest) = left.split_at(inside);
                 *left = rest;
-                for moves in moves.chunk_by(|(_, one), (_, next)| one / WORD as u32 == next / WORD as u32) {
+                for moves in moves.chunk_by(|(_, rank), (_, next)| rank / WORD as u32 == next / WORD as u32) {
                     let bits = |bits: u64, number: u32| bits | 1 << (number % WORD as u32);
                     push.from.push(moves.iter().fold(0, |from, &(column, _)| bits(from, column)));
                     let mask = moves.iter().fold(0, |to, &(_, rank)| bits(to, rank));

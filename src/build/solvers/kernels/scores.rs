@@ -523,8 +523,8 @@ mod tests {
                             // Lanes behind the last column are unspecified.
                             let columns = (slab.opponent_halves as usize - chunk * CHUNK).min(chunks * CHUNK);
                             let row_chunk = RowChunk { row: row as u32, chunk: chunk as u32, lanes: u64::MAX };
-                            let one = kernel.recompute_row_chunk(&work, row_chunk, scores.bytes().padded());
-                            assert!(one[..columns.min(CHUNK)] == staged[..columns.min(CHUNK)], "{kernel:?}, spot");
+                            let spot = kernel.recompute_row_chunk(&work, row_chunk, scores.bytes().padded());
+                            assert!(spot[..columns.min(CHUNK)] == staged[..columns.min(CHUNK)], "{kernel:?}, spot");
                             for row in staged.chunks(unit.stride()) {
                                 staged_all.extend_from_slice(&row[..columns]);
                             }

@@ -321,13 +321,13 @@ impl Tables {
             })
             .collect();
         self.each_move(|half, to, _| parents[half].first[to.rank() as usize + 1] += 1);
-        for of in &mut parents {
-            for at in 1..of.first.len() {
-                of.first[at] += of.first[at - 1];
+        for parents in &mut parents {
+            for at in 1..parents.first.len() {
+                parents.first[at] += parents.first[at - 1];
             }
-            of.entries = vec![PackedMove::NONE; of.first.last().map_or(0, |&end| end as usize)];
+            parents.entries = vec![PackedMove::NONE; parents.first.last().map_or(0, |&end| end as usize)];
         }
-        let mut next: Vec<Vec<u32>> = parents.iter().map(|of| of.first.clone()).collect();
+        let mut next: Vec<Vec<u32>> = parents.iter().map(|parents| parents.first.clone()).collect();
         self.each_move(|half, to, row| {
             let next = &mut next[half][to.rank() as usize];
             parents[half].entries[*next as usize] = PackedMove::new(row, SowClass::from_number(to.class()), to.slot());

@@ -68,13 +68,13 @@ pub fn row_bytes(slabs: &[Slab]) -> u64 {
 
 fn slab_rows(slabs: &[Slab]) -> Vec<SlabRows> {
     let mut end = 0usize;
-    let one = |slab: &Slab| {
+    let place = |slab: &Slab| {
         let rows = SlabRows::of(slab, end.next_multiple_of(CHUNK));
         // Reads behind the end of a slab do not touch the next one.
         end = rows.offset + rows.bytes() + PAD;
         rows
     };
-    slabs.iter().map(one).collect()
+    slabs.iter().map(place).collect()
 }
 
 /// Locations of the kept columns of each slab, then of the slabs `more` as a whole; and the bytes of all.
@@ -204,8 +204,8 @@ impl ScoreRows {
         let mut rest = self.bytes.padded_mut();
         let mut slabs = Vec::with_capacity(self.slabs.len());
         for slab in &self.slabs {
-            let (one, others) = rest[slab.offset - end..].split_at_mut(slab.bytes() + PAD);
-            slabs.push(one);
+            let (padded, others) = rest[slab.offset - end..].split_at_mut(slab.bytes() + PAD);
+            slabs.push(padded);
             rest = others;
             end = slab.offset + slab.bytes() + PAD;
         }

@@ -106,12 +106,12 @@ fn pass(tables: &Tables, index: &Index, captures: &Bytes, from: &ScoreRows, to: 
         let work: SlabWork = work(tables, slab, alone, from.slabs(), best);
         let mut staged = vec![0; UNIT_BYTES_MAX];
         let (rows, columns) = (0..chunks(slab.mover_halves), 0..chunks(slab.opponent_halves));
-        let one = |unit| {
+        let recompute = |unit| {
             let (values, moves, floor) = (from.bytes().padded(), Moves::all_but(0..0), work.floor(&unit));
             kernel.recompute(&RowTask { work: &work, unit: &unit, values, moves, floor }, &mut staged);
             apply(kernel, &work, &unit, &staged, array, 0, |_| {})
         };
-        units(&work, &rows, columns).map(one).sum::<u64>()
+        units(&work, &rows, columns).map(recompute).sum::<u64>()
     };
     slabs.into_par_iter().map(slab).sum()
 }

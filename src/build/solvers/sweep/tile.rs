@@ -284,12 +284,12 @@ impl<'a> Tiles<'a> {
     }
 }
 
-fn pop<T: Default>(of: &Mutex<Vec<T>>) -> T {
-    of.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+fn pop<T: Default>(from: &Mutex<Vec<T>>) -> T {
+    from.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
 }
 
-fn push<T>(to: &Mutex<Vec<T>>, one: T) {
-    to.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+fn push<T>(to: &Mutex<Vec<T>>, value: T) {
+    to.lock().unwrap_or_else(PoisonError::into_inner).push(value);
 }
 
 /// One turn of a side of a tile.
@@ -374,14 +374,14 @@ impl<'a, 'b> TileSide<'a, 'b> {
     ) -> TileSide<'a, 'b> {
         let rows_end = (rows.end * CHUNK).min(work.slab.mover_halves as usize);
         assert!(columns.len() <= u64::BITS as usize, "a word has a bit for each chunk");
-        let of = |columns: Range<usize>| units(work, rows, columns).map(|unit| (unit, Default::default()));
+        let units_of = |columns: Range<usize>| units(work, rows, columns).map(|unit| (unit, Default::default()));
         TileSide {
             work,
             straight,
             rows: rows.start * CHUNK..rows_end.max(rows.start * CHUNK),
             columns: columns.clone(),
             inside: (inside.start * CHUNK) as u32..(inside.end * CHUNK) as u32,
-            units: cut(columns, columns.len().div_ceil(UNIT_CHUNKS)).flat_map(of).collect(),
+            units: cut(columns, columns.len().div_ceil(UNIT_CHUNKS)).flat_map(units_of).collect(),
         }
     }
 
@@ -417,7 +417,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
         let to = self.straight.to;
         let (mut slab, mut changed) = (slab, changed);
         let mut first = 0;
-        let one = |columns: Range<usize>| {
+        let share = |columns: Range<usize>| {
             let place = |column: usize| if column > 0 { column * to.stride + to.lead } else { 0 };
             let begin = place(columns.start * CHUNK);
             let end = place((columns.end * CHUNK).min(to.rows));
@@ -429,7 +429,7 @@ impl<'a, 'b> TileSide<'a, 'b> {
             changed = rest;
             ColumnShare { columns, write, changed: marks, done: PassCounts::default() }
         };
-        cut(&self.columns, shares.min(self.columns.len() / SHARED_CHUNKS_MIN).max(1)).map(one).collect()
+        cut(&self.columns, shares.min(self.columns.len() / SHARED_CHUNKS_MIN).max(1)).map(share).collect()
     }
 
     /// Returns, by row, the chunks of columns with a move in the tile to changed positions of the other slab.

@@ -84,8 +84,8 @@ pub(crate) fn run(args: &BookExpandArgs) -> Result<Exit> {
     };
     builder.store_values()?;
     if !games.is_empty() {
-        let of = plural(games.len() as u64, "game");
-        say(format_args!("{} of {of} expanded", plural(followed, "position")));
+        let game_count = plural(games.len() as u64, "game");
+        say(format_args!("{} of {game_count} expanded", plural(followed, "position")));
     }
     say(line(builder.book()));
     Ok(exit)

@@ -45,9 +45,10 @@ pub(crate) fn run(args: &BookVerifyArgs) -> Result<Exit> {
         } else {
             format!("is within {}..{}", stones(low), stones(high))
         };
-        let (closed, of) = (grouped(found.closed), grouped(book.totals().closed as u64));
+        let (closed, total) = (grouped(found.closed), grouped(book.totals().closed as u64));
         print(&format!(
-            "the value of {position} {value}, by databases and rules alone, which give {closed} of {of} closed positions\n"
+            "the value of {position} {value}, by databases and rules alone, which give {closed} of {total} closed \
+             positions\n"
         ))?;
     }
     match args.searches {
@@ -67,7 +68,7 @@ fn refuse(wrong: &[String]) -> Result<()> {
 /// Repeats searches, at most a number of them, and looks up again what no search found.
 fn repeat(file: &BookFile, book: &Book<AwariGame>, databases: &BookDatabases, wanted: u64) -> Result<Exit> {
     let results = file.results()?;
-    let all: u64 = results.iter().map(|one| searches(&one.results)).sum();
+    let all: u64 = results.iter().map(|EngineResults { results, .. }| searches(results)).sum();
     let wanted = wanted.min(all);
     let stop = signals::stop_flag()?;
     let version = engine_version(book.game().rules()).map_err(BuildError::Memory)?;
@@ -82,7 +83,8 @@ fn repeat(file: &BookFile, book: &Book<AwariGame>, databases: &BookDatabases, wa
             number += 1;
             number * wanted / all > (number - 1) * wanted / all
         };
-        let chosen: Vec<(u64, Assessed)> = results.iter().copied().filter(|(_, one)| is_chosen(one)).collect();
+        let chosen: Vec<(u64, Assessed)> =
+            results.iter().copied().filter(|(_, assessed)| is_chosen(assessed)).collect();
         if !progress.repeat(book, databases, engine, &chosen, &stop)? {
             say(progress.line("stopped: "));
             return Ok(Exit::Stopped);

@@ -24,8 +24,9 @@ pub(crate) fn kept(disk: &dyn Disk, settings: &Settings, dir: &Path, plan: &Plan
         }
     }
     let asked = settings.codec;
-    let of = |(codec, stones): (&String, &Vec<u32>)| format!("{} (codec {codec})", quantity::ranges(stones, |n| n + 1));
-    let kept: Vec<String> = others.iter().map(of).collect();
+    let describe =
+        |(codec, stones): (&String, &Vec<u32>)| format!("{} (codec {codec})", quantity::ranges(stones, |n| n + 1));
+    let kept: Vec<String> = others.iter().map(describe).collect();
     (!kept.is_empty()).then(|| {
         let dir = command_line([path_argument(dir)]);
         let is_one = others.values().map(Vec::len).sum::<usize>() == 1;

@@ -309,8 +309,10 @@ impl MachineReport<'_> {
                 "sync_seconds": speed.sync_seconds,
             })
         });
-        let findings =
-            self.findings.iter().map(|of| json!({ "line": of.line, "problem": of.is_problem, "what": of.what }));
+        let findings = self
+            .findings
+            .iter()
+            .map(|finding| json!({ "line": finding.line, "problem": finding.is_problem, "what": finding.what }));
         json!({
             "processor": machine.processor,
             "cores": clock::cores(),

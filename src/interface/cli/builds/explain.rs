@@ -51,8 +51,9 @@ struct ListedStage {
 /// Lists all stages in the order in which they run.
 fn listed(plan: &Plan, work: &dyn Work) -> Vec<ListedStage> {
     let to_run = plan.steps.iter().map(|step| (&step.stage, step.reason.to_string()));
-    let why: HashMap<_, _> = to_run.chain(plan.fresh.iter().map(|of| (&of.stage, of.why.to_string()))).collect();
-    let stages = work.graph().stages().iter().map(|of| &of.name);
+    let why: HashMap<_, _> =
+        to_run.chain(plan.fresh.iter().map(|fresh| (&fresh.stage, fresh.why.to_string()))).collect();
+    let stages = work.graph().stages().iter().map(|stage| &stage.name);
     let state = |stage: &StageName| {
         let why = why.get(stage).cloned().unwrap_or_default();
         ListedStage { stage: stage.clone(), standing: plan.standing(stage), why }

@@ -42,7 +42,7 @@ pub(crate) fn core_speed() -> Result<f64> {
         // Processor time: other programs may use the core meanwhile.
         (predicted >= SECONDS_MIN).then_some((predicted, ran.measured.cpu_seconds))
     });
-    let (predicted, measured) = seconds.fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let (predicted, measured) = seconds.fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
     Ok(predicted / f64::max(measured, 1e-6))
 }
 

@@ -151,26 +151,26 @@ impl<'a> JobPlan<'a> {
         let mut table = TextTable::new(&headings).numbers(1..headings.len() - 1).optional(&optional);
         let (mut seconds, mut busy, mut sent) = (0.0, BusySeconds::default(), 0.0);
         for line in lines {
-            let of = line.groups.iter().map(|group| self.predicted(group));
-            let Some(of) = of.reduce(PredictedStages::followed_by) else { continue };
+            let predictions = line.groups.iter().map(|group| self.predicted(group));
+            let Some(predicted) = predictions.reduce(PredictedStages::followed_by) else { continue };
             let positions = match line.folded() {
                 Some(_) => String::new(),
                 None => quantity::grouped(line.first().cost.positions),
             };
-            (seconds, busy, sent) = (seconds + of.seconds, busy + of.busy, sent + of.sent_bytes);
+            (seconds, busy, sent) = (seconds + predicted.seconds, busy + predicted.busy, sent + predicted.sent_bytes);
             table.add_row([
                 line.name(),
                 positions,
-                quantity::time(of.seconds),
-                quantity::time(of.busy.cores),
-                quantity::time(of.busy.network),
-                quantity::time(of.busy.local_disk),
-                quantity::time(of.busy.shared_disk),
-                Budget::show(of.memory_bytes),
-                Budget::show(of.scratch_bytes),
-                Budget::show(of.disk_bytes),
-                Budget::show(of.sent_bytes as u64),
-                of.busy.limit().to_string(),
+                quantity::time(predicted.seconds),
+                quantity::time(predicted.busy.cores),
+                quantity::time(predicted.busy.network),
+                quantity::time(predicted.busy.local_disk),
+                quantity::time(predicted.busy.shared_disk),
+                Budget::show(predicted.memory_bytes),
+                Budget::show(predicted.scratch_bytes),
+                Budget::show(predicted.disk_bytes),
+                Budget::show(predicted.sent_bytes as u64),
+                predicted.busy.limit().to_string(),
             ]);
         }
         format!(
@@ -191,26 +191,26 @@ impl<'a> JobPlan<'a> {
     pub(crate) fn json(&self, steps: &[PlannedStage]) -> JsonJobPlan {
         let all: Vec<_> = steps.iter().map(|step| (step, self.predicted(&[step]))).collect();
         let fitting = self.jobs.iter().take_while(|job| job.fits);
-        let stage = |(step, of): &(&PlannedStage, PredictedStages)| JsonStageJob {
+        let stage = |(step, predicted): &(&PlannedStage, PredictedStages)| JsonStageJob {
             stage: step.stage.to_string(),
-            seconds: of.seconds,
-            busy: JsonBusy::new(&of.busy),
-            cpu_seconds: of.cpu_seconds,
-            memory_bytes: of.memory_bytes,
-            scratch_bytes: of.scratch_bytes,
-            disk_bytes: of.disk_bytes,
-            sent_bytes: of.sent_bytes,
-            file_bytes: of.file_bytes,
-            limit: of.busy.limit().to_string(),
+            seconds: predicted.seconds,
+            busy: JsonBusy::new(&predicted.busy),
+            cpu_seconds: predicted.cpu_seconds,
+            memory_bytes: predicted.memory_bytes,
+            scratch_bytes: predicted.scratch_bytes,
+            disk_bytes: predicted.disk_bytes,
+            sent_bytes: predicted.sent_bytes,
+            file_bytes: predicted.file_bytes,
+            limit: predicted.busy.limit().to_string(),
         };
-        let busy = all.iter().map(|(_, of)| of.busy).fold(BusySeconds::default(), std::ops::Add::add);
+        let busy = all.iter().map(|(_, predicted)| predicted.busy).fold(BusySeconds::default(), std::ops::Add::add);
         JsonJobPlan {
             ranks: self.build.settings().ranks,
-            seconds: all.iter().map(|(_, of)| of.seconds).sum(),
+            seconds: all.iter().map(|(_, predicted)| predicted.seconds).sum(),
             busy: JsonBusy::new(&busy),
-            sent_bytes: all.iter().map(|(_, of)| of.sent_bytes).sum(),
-            memory_bytes: all.iter().map(|(_, of)| of.memory_bytes).max().unwrap_or(0),
-            scratch_bytes: all.iter().map(|(_, of)| of.scratch_bytes).max().unwrap_or(0),
+            sent_bytes: all.iter().map(|(_, predicted)| predicted.sent_bytes).sum(),
+            memory_bytes: all.iter().map(|(_, predicted)| predicted.memory_bytes).max().unwrap_or(0),
+            scratch_bytes: all.iter().map(|(_, predicted)| predicted.scratch_bytes).max().unwrap_or(0),
             fits_up_to: fitting.last().map(|job| job.stones),
             stages: all.iter().map(stage).collect(),
         }

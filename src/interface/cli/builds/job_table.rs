@@ -135,7 +135,7 @@ pub(crate) fn verdict<'a>(settings: &Settings, jobs: impl Iterator<Item = &'a Da
     let fitting: Vec<&DatabaseJob> = jobs.iter().copied().take_while(|job| job.fits).collect();
     let mut text = String::new();
     if let (Some(first), Some(last)) = (fitting.first(), fitting.last()) {
-        let most = |of: &dyn Fn(&DatabaseJob) -> u64| fitting.iter().map(|job| of(job)).max().unwrap_or(0);
+        let most = |figure: &dyn Fn(&DatabaseJob) -> u64| fitting.iter().map(|job| figure(job)).max().unwrap_or(0);
         let sent: f64 = fitting.iter().map(|job| job.sent_bytes()).sum();
         text += &format!(
             "{}: about {}, {} sent; at most {} of memory and {} of scratch a rank, and {} in the run directory\n",

@@ -24,7 +24,7 @@ pub(crate) fn show(disk: &dyn Disk, dir: &Path) -> Result<Exit> {
         return Err(CliError::NoRunDirectory(dir.to_path_buf()));
     }
     // Stable: lines of the same time stay in the order of their file.
-    lines.sort_by(|one, other| one.time.cmp(&other.time));
+    lines.sort_by(|line, other| line.time.cmp(&other.time));
     let text: String = lines.iter().map(LogLine::shown).collect();
     print(&text)?;
     Ok(Exit::Done)

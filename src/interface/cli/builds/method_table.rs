@@ -69,18 +69,18 @@ pub(crate) struct JsonPrediction {
 }
 
 impl JsonPrediction {
-    pub(crate) fn new(settings: &Settings, of: &MethodPrediction) -> JsonPrediction {
+    pub(crate) fn new(settings: &Settings, prediction: &MethodPrediction) -> JsonPrediction {
         JsonPrediction {
-            method: of.method.word(),
-            memory_bytes: of.memory_bytes,
-            disk_bytes: of.disk_bytes,
-            seconds: of.seconds,
-            cpu_seconds: settings.hardware.core_seconds(&of.load, 1),
-            read_bytes: of.load.read_bytes + of.load.scratch_read_bytes,
-            written_bytes: of.load.written_bytes + of.load.scratch_written_bytes,
-            operations: of.load.random_reads + of.load.random_writes,
-            limit: settings.hardware.limit(&of.load, settings.threads).word(),
-            fits: of.fits,
+            method: prediction.method.word(),
+            memory_bytes: prediction.memory_bytes,
+            disk_bytes: prediction.disk_bytes,
+            seconds: prediction.seconds,
+            cpu_seconds: settings.hardware.core_seconds(&prediction.load, 1),
+            read_bytes: prediction.load.read_bytes + prediction.load.scratch_read_bytes,
+            written_bytes: prediction.load.written_bytes + prediction.load.scratch_written_bytes,
+            operations: prediction.load.random_reads + prediction.load.random_writes,
+            limit: settings.hardware.limit(&prediction.load, settings.threads).word(),
+            fits: prediction.fits,
         }
     }
 }
@@ -176,14 +176,15 @@ impl<'a> MethodTable<'a> {
         }
         let mut text = heading(name, self.settings);
         text += "all stages of a database; * is chosen, - does not fit, d is limited by the disk\n";
-        text += &self.table("time", |of| quantity::time(of.seconds));
-        text += &self.table("peak memory", |of| Budget::show(of.memory_bytes));
-        text += &self.table("peak disk, all smaller databases included", |of| Budget::show(of.disk_bytes));
+        text += &self.table("time", |prediction| quantity::time(prediction.seconds));
+        text += &self.table("peak memory", |prediction| Budget::show(prediction.memory_bytes));
+        text +=
+            &self.table("peak disk, all smaller databases included", |prediction| Budget::show(prediction.disk_bytes));
         print_text(&(text + &self.verdict() + &refusals(self.settings)))
     }
 
-    fn fits(&self, of: &MethodPrediction) -> bool {
-        of.fits && self.settings.hardware.disk_bytes.is_none_or(|free| of.disk_bytes <= free)
+    fn fits(&self, prediction: &MethodPrediction) -> bool {
+        prediction.fits && self.settings.hardware.disk_bytes.is_none_or(|free| prediction.disk_bytes <= free)
     }
 
     fn table(&self, what: &str, cell: impl Fn(&MethodPrediction) -> String) -> String {
@@ -191,11 +192,11 @@ impl<'a> MethodTable<'a> {
             ["stones", "positions", "database"].into_iter().chain(Method::ALL.map(Method::word)).collect();
         let mut table = TextTable::new(&headings).numbers(0..headings.len()).optional(&["database", "positions"]);
         for row in &self.rows {
-            let cells = row.predictions.iter().map(|of| {
-                let fits = if self.fits(of) { ' ' } else { '-' };
-                let used = if of.method == row.chosen && fits == ' ' { '*' } else { fits };
-                let limit = self.settings.hardware.limit(&of.load, self.settings.threads);
-                format!("{} {used}{}", cell(of), if limit == Limit::Disk { 'd' } else { ' ' })
+            let cells = row.predictions.iter().map(|prediction| {
+                let fits = if self.fits(prediction) { ' ' } else { '-' };
+                let used = if prediction.method == row.chosen && fits == ' ' { '*' } else { fits };
+                let limit = self.settings.hardware.limit(&prediction.load, self.settings.threads);
+                format!("{} {used}{}", cell(prediction), if limit == Limit::Disk { 'd' } else { ' ' })
             });
             let first = [row.stones.to_string(), quantity::grouped(row.positions), Budget::show(row.database_bytes)];
             table.add_row(first.into_iter().chain(cells));
@@ -212,19 +213,19 @@ impl<'a> MethodTable<'a> {
             text += &format!(
                 "{}: about {}, at most {} of memory and {} of disk\n",
                 quantity::fitting(first.stones, last.stones),
-                quantity::about(used().map(|of| of.seconds).sum()),
-                Budget::show(used().map(|of| of.memory_bytes).max().unwrap_or(0)),
-                Budget::show(used().map(|of| of.disk_bytes).max().unwrap_or(0)),
+                quantity::about(used().map(|prediction| prediction.seconds).sum()),
+                Budget::show(used().map(|prediction| prediction.memory_bytes).max().unwrap_or(0)),
+                Budget::show(used().map(|prediction| prediction.disk_bytes).max().unwrap_or(0)),
             );
         }
         if let Some(row) = self.rows.get(fitting.len()) {
-            let of = row.of_chosen();
+            let prediction = row.of_chosen();
             text += &format!(
                 "{} does not fit: {} needs {} of memory and {} of disk\n",
                 row.stones,
-                of.method,
-                Budget::show(of.memory_bytes),
-                Budget::show(of.disk_bytes)
+                prediction.method,
+                Budget::show(prediction.memory_bytes),
+                Budget::show(prediction.disk_bytes)
             );
         }
         text
@@ -237,7 +238,11 @@ impl<'a> MethodTable<'a> {
             database_bytes: row.database_bytes,
             method: row.chosen.word(),
             fits: self.fits(row.of_chosen()),
-            predictions: row.predictions.iter().map(|of| JsonPrediction::new(self.settings, of)).collect(),
+            predictions: row
+                .predictions
+                .iter()
+                .map(|prediction| JsonPrediction::new(self.settings, prediction))
+                .collect(),
         });
         JsonTable {
             hardware: JsonMachine::new(&self.settings.hardware),

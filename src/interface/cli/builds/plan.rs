@@ -143,7 +143,7 @@ struct MethodChoice {
 
 impl MethodChoice {
     fn new(build: &BuildPlan, stones: u32) -> MethodChoice {
-        let predicted = predictions(build, stones).map(|of| JsonPrediction::new(build.settings(), &of));
+        let predicted = predictions(build, stones).map(|prediction| JsonPrediction::new(build.settings(), &prediction));
         MethodChoice { stones, method: build.database(stones).method().word(), predictions: predicted.into() }
     }
 }
@@ -166,16 +166,16 @@ fn methods(build: &BuildPlan, databases: &[u32], all: bool) -> String {
     let mut table = TextTable::new(&headings).numbers(0..headings.len());
     for &stones in &databases[shown..] {
         let chosen = build.database(stones).method();
-        let cells = predictions(build, stones).map(|of| {
-            if of.method.refusal(&build.settings().rules).is_some() {
+        let cells = predictions(build, stones).map(|prediction| {
+            if prediction.method.refusal(&build.settings().rules).is_some() {
                 return "cannot".to_owned();
             }
-            let mark = match of.fits {
-                _ if of.method == chosen => "*",
+            let mark = match prediction.fits {
+                _ if prediction.method == chosen => "*",
                 true => " ",
                 false => "-",
             };
-            format!("{}, {} {mark}", Budget::show(of.memory_bytes), quantity::time(of.seconds))
+            format!("{}, {} {mark}", Budget::show(prediction.memory_bytes), quantity::time(prediction.seconds))
         });
         table.add_row([stones.to_string()].into_iter().chain(cells));
     }

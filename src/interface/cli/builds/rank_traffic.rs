@@ -50,32 +50,34 @@ impl RankTraffic<'_> {
 /// Returns a line on all stages that several ranks ran, and one on each of the last ones; nothing if there are none.
 pub(crate) fn summary(stages: &[StageStatus]) -> String {
     let all: Vec<RankTraffic> = stages.iter().filter_map(RankTraffic::of).collect();
-    let Some(most) = all.iter().map(|one| one.ranks).reduce(f64::max) else { return String::new() };
-    let sum = |of: fn(&RankTraffic) -> f64| all.iter().map(of).sum::<f64>();
+    let Some(most) = all.iter().map(|traffic| traffic.ranks).reduce(f64::max) else { return String::new() };
+    let sum = |figure: fn(&RankTraffic) -> f64| all.iter().map(figure).sum::<f64>();
     let mut text = format!(
         "{} done by up to {most:.0} ranks: sent {} in {}, computed {} of the time, waited for messages {} (most: of one \
          rank, by the mean)\n",
         quantity::plural(all.len() as u64, "stage"),
-        size(sum(|one| one.bytes_sent)),
-        quantity::plural(sum(|one| one.messages_sent) as u64, "message"),
-        percent(sum(|one| one.computed_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
-        percent(sum(|one| one.waited_share * one.seconds) / f64::max(sum(|one| one.seconds), 1e-9)),
+        size(sum(|traffic| traffic.bytes_sent)),
+        quantity::plural(sum(|traffic| traffic.messages_sent) as u64, "message"),
+        percent(
+            sum(|traffic| traffic.computed_share * traffic.seconds) / f64::max(sum(|traffic| traffic.seconds), 1e-9)
+        ),
+        percent(sum(|traffic| traffic.waited_share * traffic.seconds) / f64::max(sum(|traffic| traffic.seconds), 1e-9)),
     );
-    for one in &all[all.len().saturating_sub(STAGES_MAX)..] {
+    for traffic in &all[all.len().saturating_sub(STAGES_MAX)..] {
         let _ = writeln!(
             text,
             "  {:<12} {:.0} ranks, sent {} in {}, computed {}, waited {}, most: {:.2} of the work, {:.2} sent, {:.2} of the \
              disk, {} of memory",
-            one.stage,
-            one.ranks,
-            size(one.bytes_sent),
-            quantity::plural(one.messages_sent as u64, "message"),
-            percent(one.computed_share),
-            percent(one.waited_share),
-            one.work_most_by_mean,
-            one.bytes_most_by_mean,
-            one.disk_most_by_mean,
-            size(one.memory_bytes),
+            traffic.stage,
+            traffic.ranks,
+            size(traffic.bytes_sent),
+            quantity::plural(traffic.messages_sent as u64, "message"),
+            percent(traffic.computed_share),
+            percent(traffic.waited_share),
+            traffic.work_most_by_mean,
+            traffic.bytes_most_by_mean,
+            traffic.disk_most_by_mean,
+            size(traffic.memory_bytes),
         );
     }
     text

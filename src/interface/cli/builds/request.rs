@@ -56,7 +56,7 @@ impl ResolvedBuild {
         let request = ResolvedBuild::parse(path, text, &overrides, |settings| {
             let settings = settings.with_ranks(ranks);
             let Some(hardware) = hardware else { return settings };
-            let is_given = |key: &str| overrides.iter().any(|one| one.key == key);
+            let is_given = |key: &str| overrides.iter().any(|change| change.key == key);
             let memory_bytes = if is_given("build.memory") { settings.memory_bytes } else { hardware.memory_bytes };
             let threads = if is_given("build.threads") { settings.threads } else { hardware.cores };
             settings.for_machine(hardware, memory_bytes, threads)
@@ -152,7 +152,8 @@ pub(crate) fn other_method(manifest: &Manifest, settings: &Settings) -> Option<D
     let key = if manifest.string("build.method") == method.word() { "build.method" } else { "build.methods" };
     let why = method.refusal(&rules).unwrap_or_default();
     let message = format!("must not be {method} where game.rules is {}: {why}", rules.name);
-    let can: Vec<&str> = Method::ALL.into_iter().filter(|of| of.refusal(&rules).is_none()).map(Method::word).collect();
+    let can: Vec<&str> =
+        Method::ALL.into_iter().filter(|other| other.refusal(&rules).is_none()).map(Method::word).collect();
     let remedy = if key == "build.method" { "build.method=auto" } else { "build.methods={}" };
     let help = format!("choose {}, or leave the choice to the program: `--set {remedy}`", can.join(" or "));
     Some(manifest.diagnose(key, &message, Some(&help)))
@@ -242,7 +243,7 @@ impl KeyOverride {
 
 /// Parses a manifest with the changes of the command line.
 fn parse_manifest(path: &Path, text: &str, overrides: &[KeyOverride]) -> Result<Manifest, Vec<Diagnostic>> {
-    let pairs: Vec<_> = overrides.iter().map(|one| (one.key.clone(), one.value.clone())).collect();
+    let pairs: Vec<_> = overrides.iter().map(|change| (change.key.clone(), change.value.clone())).collect();
     Manifest::parse(text, &path.display().to_string(), &schema(), &pairs)
 }
 
@@ -251,8 +252,8 @@ fn parse_manifest(path: &Path, text: &str, overrides: &[KeyOverride]) -> Result<
 fn mistaken(path: &Path, text: String, mut diagnostics: Vec<Diagnostic>, overrides: &[KeyOverride]) -> CliError {
     for diagnostic in &mut diagnostics {
         let Origin::Set(argument) = &diagnostic.origin else { continue };
-        let is_it = |one: &&KeyOverride| *argument == format!("{}={}", one.key, one.value);
-        if let Some(option) = overrides.iter().filter(is_it).find_map(|one| one.option) {
+        let is_it = |change: &&KeyOverride| *argument == format!("{}={}", change.key, change.value);
+        if let Some(option) = overrides.iter().filter(is_it).find_map(|change| change.option) {
             diagnostic.origin = Origin::Option(option);
         }
     }

@@ -239,7 +239,7 @@ fn counts_line(status: &Status) -> String {
         counts
     } else {
         let more = more.join(", ");
-        let to_run = status.counts.map(|of| format!("{} {}", of.to_run, Standing::ToRun)).unwrap_or_default();
+        let to_run = status.counts.map(|counts| format!("{} {}", counts.to_run, Standing::ToRun)).unwrap_or_default();
         match counts.strip_prefix(&to_run).filter(|_| !to_run.is_empty()) {
             Some(rest) => format!("{to_run} ({more}){rest}"),
             // Without a manifest, the stages to run are unknown.
@@ -259,7 +259,8 @@ fn words(stage: &StageStatus, heartbeat: Option<&Heartbeat>) -> String {
             Some(at) => {
                 let mut parts =
                     vec![format!("running for {}", quantity::about(clock::now_seconds().saturating_sub(at) as f64))];
-                let of_stage = heartbeat.and_then(|heartbeat| heartbeat.stages().find(|of| of.stage == stage.stage));
+                let of_stage =
+                    heartbeat.and_then(|heartbeat| heartbeat.stages().find(|running| running.stage == stage.stage));
                 if let Some(heartbeat) = of_stage {
                     parts.extend(StagePace::of_heartbeat(heartbeat).words(&stage.stage));
                 }

@@ -122,8 +122,8 @@ fn current_stages(status: &Status, heartbeat: &Heartbeat, columns: usize) -> Vec
     let is_open = |stage: &&StageStatus| matches!(stage.state, StageState::Running | StageState::Stalled(_));
     let describe = |stage: &StageStatus| match &stage.state {
         StageState::Stalled(what) => format!("{} is stalled: {what}", stage.stage),
-        _ => match heartbeat.stages().find(|of| of.stage == stage.stage) {
-            Some(of) => StagePace::of_heartbeat(of).line(&of.stage).fit(columns),
+        _ => match heartbeat.stages().find(|running| running.stage == stage.stage) {
+            Some(running) => StagePace::of_heartbeat(running).line(&running.stage).fit(columns),
             None => format!("{}: starting", stage.stage),
         },
     };
@@ -139,10 +139,11 @@ struct DatabaseLine {
 
 /// Returns a line for each database of the build.
 fn databases(status: &Status, settings: &Settings) -> Vec<DatabaseLine> {
-    let of = |stones: u32| {
+    let line = |stones: u32| {
         let stages = status.stages.iter().filter(|stage| stage.stage.parameters().first() == Some(&stones));
         let stages: Vec<&StageStatus> = stages.collect();
-        let seconds: f64 = stages.iter().filter_map(|stage| stage.measured.as_ref()).map(|of| of.wall_seconds).sum();
+        let seconds: f64 =
+            stages.iter().filter_map(|stage| stage.measured.as_ref()).map(|measured| measured.wall_seconds).sum();
         let peak = stages.iter().filter_map(|stage| stage.measured.as_ref()?.memory_peak_bytes).max();
         let state = state(&stages);
         DatabaseLine {
@@ -156,7 +157,7 @@ fn databases(status: &Status, settings: &Settings) -> Vec<DatabaseLine> {
             ],
         }
     };
-    settings.stones().map(of).collect()
+    settings.stones().map(line).collect()
 }
 
 /// Summarizes the states of the stages of a database.

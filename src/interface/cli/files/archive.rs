@@ -40,11 +40,11 @@ pub(crate) fn archive(args: &ArchiveArgs) -> Result<Exit> {
     for stones in chosen {
         let scores = sound(&library, stones)?;
         let path = args.out.join(format!("{stones:02}{SUFFIX}"));
-        let one = || {
+        let archive_database = || {
             let captures = smaller.captures(&disk, &tables, stones, &stop)?;
             Ok(exchange::archive(&disk, scores, &captures, &path, args.force, &stop)?)
         };
-        match threads.install(one) {
+        match threads.install(archive_database) {
             Ok(file) => report(&file)?,
             Err(CliError::Exchange(ExchangeError::Stopped)) => return Ok(stopped_at(stones)),
             Err(error) => return Err(error),
@@ -99,11 +99,11 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<Exit> {
         }
         let target =
             RestoreTarget { identity: &identity, shape: &shape, range, codec: args.codec.unwrap_or(Codec::Zstd) };
-        let one = || {
+        let restore_database = || {
             let captures = smaller.captures(&disk, &tables, stones, &stop)?;
             Ok(exchange::restore(&disk, &archive, &captures, &to, &target, &stop)?)
         };
-        match threads.install(one) {
+        match threads.install(restore_database) {
             Ok(file) => {
                 is_new = true;
                 report(&file)?;

@@ -67,7 +67,7 @@ fn json(
 fn table([first, second]: [&str; 2], all: &[(u32, ScoreChanges)]) -> String {
     let mut table =
         TextTable::new(&["stones", "positions", "slam", "open", "changed", "share", "outcome", "raised"]).numbers(0..8);
-    let share = |part: u64, of: u64| format!("{:.3} %", 100.0 * part as f64 / of.max(1) as f64);
+    let share = |part: u64, whole: u64| format!("{:.3} %", 100.0 * part as f64 / whole.max(1) as f64);
     for (stones, changes) in all {
         table.add_row([
             stones.to_string(),

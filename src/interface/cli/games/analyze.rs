@@ -131,13 +131,13 @@ struct PlayerRecord {
 }
 
 impl PlayerRecord {
-    fn add(&mut self, one: &AnalyzedMove) {
+    fn add(&mut self, analyzed: &AnalyzedMove) {
         self.proved.moves += 1;
-        if let Some(loss) = one.judged.loss {
+        if let Some(loss) = analyzed.judged.loss {
             self.proved.judged += 1;
             self.proved.errors += u32::from(loss > 0);
             self.proved.lost += u32::from(loss);
-        } else if let Some(estimate) = &one.estimate {
+        } else if let Some(estimate) = &analyzed.estimate {
             self.estimated += 1;
             self.errors += u32::from(estimate.loss() >= ERROR_HUNDREDTHS);
             self.lost += estimate.loss();
@@ -193,8 +193,8 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Exit> {
         has_moves |= !moves.is_empty();
         let comparison = book.is_some().then(|| BookComparison::new(&moves));
         let mut players = [PlayerRecord::default(), PlayerRecord::default()];
-        for one in &moves {
-            players[usize::from(one.judged.turn.side == Side::North)].add(one);
+        for analyzed in &moves {
+            players[usize::from(analyzed.judged.turn.side == Side::North)].add(analyzed);
         }
         let game = AnalyzedGame { number, count, transcript, moves, players, comparison };
         let space = if number > chosen.start + 1 { "\n" } else { "" };
@@ -255,10 +255,10 @@ fn analyze(analyst: &Analyst, book: Option<&OpeningBook>, game: &Game) -> Result
         if judged.loss.is_none() {
             let report = analyst.analyze_all(&played)?;
             let turn = judged.turn;
-            if let Some(one) = report.moves.iter().find(|one| one.pit == turn.pit) {
-                let (value, best) = (Bounds::new(one.low, one.high), proved(&report));
+            if let Some(searched) = report.moves.iter().find(|searched| searched.pit == turn.pit) {
+                let (value, best) = (Bounds::new(searched.low, searched.high), proved(&report));
                 (judged.value, judged.best) = (Some(value), Some(best));
-                let (value_hundredths, depth) = (one.estimated_hundredths(), report.depth);
+                let (value_hundredths, depth) = (searched.estimated_hundredths(), report.depth);
                 let found = EstimatedMove { value: value_hundredths, best: report.estimate, depth };
                 let best_move = report.moves.first().filter(|first| first.pit != turn.pit && found.loss() > 0);
                 judged.better = best_move.map(|first| first.pit).into_iter().collect();
@@ -309,22 +309,22 @@ fn ogn(transcript: &Transcript, moves: &[AnalyzedMove], view: AnalysisView) -> S
     // If North begins the game, South's first move is missing.
     let absent = usize::from(game.start().seats.side == Side::North);
     let mut words = Vec::new();
-    for (at, one) in moves.iter().enumerate() {
-        let turn = one.judged.turn;
+    for (at, analyzed) in moves.iter().enumerate() {
+        let turn = analyzed.judged.turn;
         let number = match turn.side {
             Side::South => format!("{}. ", (at + absent) / 2 + 1),
             Side::North if at == 0 => "1... ".to_owned(),
             Side::North => String::new(),
         };
-        let MoveNote { mark, comment } = one.note(view);
+        let MoveNote { mark, comment } = analyzed.note(view);
         words.push(format!("{number}{}{mark}", turn.text()));
         if !comment.is_empty() {
             words.push(format!("{{{comment}}}"));
         }
     }
-    let of = if view == AnalysisView::South { "South" } else { "the player who moves" };
+    let player = if view == AnalysisView::South { "South" } else { "the player who moves" };
     words.push(transcript.game.result_mark().to_owned());
-    let mut text = format!("[Annotator \"awari {}, values for {of}\"]\n{head}{space}", env!("CARGO_PKG_VERSION"));
+    let mut text = format!("[Annotator \"awari {}, values for {player}\"]\n{head}{space}", env!("CARGO_PKG_VERSION"));
     let mut column = 0;
     for word in words {
         if column > 0 {
@@ -353,7 +353,7 @@ fn text(game: &AnalyzedGame, view: AnalysisView) -> String {
         text.push_str("the game has no moves to analyze\n");
         return text;
     }
-    let estimated = moves.iter().filter(|one| one.estimate.is_some()).count();
+    let estimated = moves.iter().filter(|analyzed| analyzed.estimate.is_some()).count();
     if estimated > 0 {
         let all = quantity::plural(moves.len() as u64, "move");
         let _ = writeln!(text, "{estimated} of {all} estimated by a search, not proved");
@@ -364,12 +364,13 @@ fn text(game: &AnalyzedGame, view: AnalysisView) -> String {
     let mut headings = vec!["", "move", "stones", "value", "best", "loss", "better", ""];
     headings.extend(comparison.as_ref().map(|_| "book"));
     let mut table = TextTable::new(&headings).numbers([0, 2, 3, 4, 5]);
-    for (number, one) in moves.iter().enumerate() {
-        let AnalyzedMove { judged, estimate, book } = one;
+    for (number, analyzed) in moves.iter().enumerate() {
+        let AnalyzedMove { judged, estimate, book } = analyzed;
         let JudgedMove { turn, before, value, best, loss, better } = judged;
         let captured = if turn.captured > 0 { format!("x{}", turn.captured) } else { String::new() };
         let better: Vec<String> = better.iter().map(|pit| pit_name(*pit, turn.side)).collect();
-        let cell = |value: &Option<Bounds>| value.map_or_else(String::new, |value| one.seen(value, view).to_string());
+        let cell =
+            |value: &Option<Bounds>| value.map_or_else(String::new, |value| analyzed.seen(value, view).to_string());
         let (value, best, loss, source) = match estimate {
             None => {
                 let loss = loss.filter(|&loss| loss > 0).map_or_else(String::new, |loss| loss.to_string());
@@ -378,7 +379,7 @@ fn text(game: &AnalyzedGame, view: AnalysisView) -> String {
             Some(found) => {
                 let loss = f64::from(found.loss()) / 100.0;
                 let loss = if loss > 0.0 { format!("{loss:.2}") } else { String::new() };
-                let seen = |hundredths| analysis::stones(one.seen_estimate(hundredths, view));
+                let seen = |hundredths| analysis::stones(analyzed.seen_estimate(hundredths, view));
                 (seen(found.value), seen(found.best), loss, "estimated")
             }
         };
@@ -398,11 +399,11 @@ fn text(game: &AnalyzedGame, view: AnalysisView) -> String {
     let _ = writeln!(text, "{}", table.fit(Width::stdout()));
     if let Some(comparison) = comparison {
         text += &comparison.text(moves);
-        for (number, one) in moves.iter().enumerate() {
-            if let (Some(book), Some(found)) = (&one.book, &one.estimate)
+        for (number, analyzed) in moves.iter().enumerate() {
+            if let (Some(book), Some(found)) = (&analyzed.book, &analyzed.estimate)
                 && let Some(disagreement) = book.disagreement(found.loss() >= ERROR_HUNDREDTHS, found.depth)
             {
-                let _ = writeln!(text, "move {}, {}: {disagreement}", number + 1, one.judged.turn.text());
+                let _ = writeln!(text, "move {}, {}: {disagreement}", number + 1, analyzed.judged.turn.text());
             }
         }
     }
@@ -449,10 +450,10 @@ fn json(game: &AnalyzedGame, view: AnalysisView) -> Value {
     };
     let stones = |hundredths: i32| f64::from(hundredths) / 100.0;
     let turns = moves.iter().map(|analyzed| {
-        let AnalyzedMove { judged: one, estimate, book } = analyzed;
+        let AnalyzedMove { judged, estimate, book } = analyzed;
         let seen = |value: Option<Bounds>| value.map(|value| analyzed.seen(value, view));
         let estimated = |hundredths| stones(analyzed.seen_estimate(hundredths, view));
-        let better: Vec<String> = one.better.iter().map(|pit| pit_name(*pit, one.turn.side)).collect();
+        let better: Vec<String> = judged.better.iter().map(|pit| pit_name(*pit, judged.turn.side)).collect();
         let estimate = estimate.as_ref().map(|found| {
             json!({
                 "value": estimated(found.value),
@@ -462,13 +463,13 @@ fn json(game: &AnalyzedGame, view: AnalysisView) -> Value {
             })
         });
         json!({
-            "move": one.turn.text().to_string(),
-            "sown": one.turn.sown,
-            "captured": one.turn.captured,
-            "before": one.before.text().to_string(),
-            "value": value(seen(one.value)),
-            "best": value(seen(one.best)),
-            "loss": one.loss,
+            "move": judged.turn.text().to_string(),
+            "sown": judged.turn.sown,
+            "captured": judged.turn.captured,
+            "before": judged.before.text().to_string(),
+            "value": value(seen(judged.value)),
+            "best": value(seen(judged.best)),
+            "loss": judged.loss,
             "better": better,
             "estimate": estimate,
             "book": book.as_ref().map(ComparedMove::json),

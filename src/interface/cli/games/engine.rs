@@ -617,7 +617,8 @@ impl EngineSession {
         let Some(pit) = self.options.level.choose(report, self.chance.next()) else {
             return "bestmove 0000\n".to_owned();
         };
-        let line: &[Pit] = report.moves.iter().find(|one| one.pit == pit).map_or(&[], |one| &one.line);
+        let line: &[Pit] =
+            report.moves.iter().find(|searched| searched.pit == pit).map_or(&[], |searched| &searched.line);
         let expected = match line.get(1).filter(|_| self.options.ponders) {
             Some(&reply) => format!(" ponder {}", MoveText { pit: reply, side: side.other() }),
             None => String::new(),

@@ -465,19 +465,19 @@ struct MatchScore {
 impl MatchScore {
     fn add(&mut self, games: &[FinishedGame; 2]) {
         let mut half_points = 0;
-        for (number, one) in games.iter().enumerate() {
+        for (number, game) in games.iter().enumerate() {
             let [south, north] = seats(number);
-            let winner = one.winner.map(|side| if side == Side::South { south } else { north });
+            let winner = game.winner.map(|side| if side == Side::South { south } else { north });
             for (at, record) in self.engines.iter_mut().enumerate() {
                 match winner {
                     None => record.drawn += 1,
                     Some(winner) if winner == at => record.won += 1,
                     Some(_) => record.lost += 1,
                 }
-                record.lead += i64::from(one.lead) * if at == south { 1 } else { -1 };
+                record.lead += i64::from(game.lead) * if at == south { 1 } else { -1 };
             }
             half_points += winner.map_or(1, |winner| if winner == 0 { 2 } else { 0 });
-            if let Some((side, fault)) = &one.fault {
+            if let Some((side, fault)) = &game.fault {
                 let kind = match fault {
                     EngineFault::Crash(_) => "by a crash",
                     EngineFault::Stall => "by a stall",

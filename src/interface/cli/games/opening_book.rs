@@ -54,16 +54,16 @@ pub(crate) fn position_text(position: &BookPosition, side: Side) -> String {
         return text + "the book ends here\n";
     }
     let mut table = TextTable::new(&["move", "captures", "value", "at least", "at most", "book"]).numbers([1, 2, 3, 4]);
-    for one in &position.moves {
+    for reply in &position.moves {
         table.add_row([
-            pit_name(one.pit, side),
-            one.captured.to_string(),
-            stones(one.value.estimate),
-            stones(one.value.low),
-            stones(one.value.high),
+            pit_name(reply.pit, side),
+            reply.captured.to_string(),
+            stones(reply.value.estimate),
+            stones(reply.value.low),
+            stones(reply.value.high),
             match () {
-                () if one.value.is_exact() => "proved",
-                () if one.goes_on => "goes on",
+                () if reply.value.is_exact() => "proved",
+                () if reply.goes_on => "goes on",
                 () => "ends",
             }
             .to_owned(),

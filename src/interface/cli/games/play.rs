@@ -112,14 +112,14 @@ impl PlayedGame<'_> {
         let Some(pit) = self.args.level.choose(&report, self.chance.next()) else { return Ok(()) };
         if self.args.side == PlaySide::None
             && report.nodes > 0
-            && let Some(one) = report.moves.iter().find(|one| one.pit == pit)
+            && let Some(found) = report.moves.iter().find(|found| found.pit == pit)
         {
             let name = MoveText { pit, side: now.seats.side };
-            let said = if one.low == one.high {
-                format!("{name} is worth {}, as a search proved\n", Bounds::new(one.low, one.high))
+            let said = if found.low == found.high {
+                format!("{name} is worth {}, as a search proved\n", Bounds::new(found.low, found.high))
             } else {
-                let estimate = analysis::stones(one.estimated_hundredths());
-                let proved = proved_remark(Bounds::new(one.low, one.high), now.board.stones());
+                let estimate = analysis::stones(found.estimated_hundredths());
+                let proved = proved_remark(Bounds::new(found.low, found.high), now.board.stones());
                 format!("{name} rests on an estimate, {estimate}{proved}\n")
             };
             print_text(&said)?;
@@ -205,9 +205,9 @@ impl PlayedGame<'_> {
                 },
                 Ok(answer) if word == "values" => print(&text(&now.text(), &answer, self.game.rules().has_scores()))?,
                 Ok(answer) => {
-                    let best = answer.moves.iter().filter(|one| one.is_best);
+                    let best = answer.moves.iter().filter(|valued| valued.is_best);
                     let names: Vec<String> =
-                        best.map(|one| MoveText { pit: one.pit, side: now.seats.side }.to_string()).collect();
+                        best.map(|valued| MoveText { pit: valued.pit, side: now.seats.side }.to_string()).collect();
                     print(&format!("{}\n", if names.is_empty() { "not known".to_owned() } else { names.join(" ") }))?;
                 }
             },

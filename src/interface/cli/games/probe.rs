@@ -113,14 +113,17 @@ impl From<Bounds> for PositionValue {
 impl ProbeReply {
     fn new(position: &PositionText, answer: &Answer, line: String) -> ProbeReply {
         let name = |pit| pit_name(pit, position.side());
-        let moves = answer.moves.iter().map(|one| LegalMove {
-            pit: name(one.pit),
-            captures: one.captured,
-            value: one.value.into(),
-            best: one.is_best,
+        let moves = answer.moves.iter().map(|valued| LegalMove {
+            pit: name(valued.pit),
+            captures: valued.captured,
+            value: valued.value.into(),
+            best: valued.is_best,
             estimate: None,
         });
-        let illegal = answer.illegal.iter().map(|one| ForbiddenMove { pit: name(one.pit), reason: reason(one.reason) });
+        let illegal = answer
+            .illegal
+            .iter()
+            .map(|forbidden| ForbiddenMove { pit: name(forbidden.pit), reason: reason(forbidden.reason) });
         ProbeReply {
             position: position.to_string(),
             stones: answer.board.stones(),
@@ -143,15 +146,15 @@ impl ProbeReply {
         let stones = |hundredths: i32| Some(f64::from(hundredths) / 100.0);
         let is_best = proved_best(report);
         let mut moves: Vec<(Pit, LegalMove)> = Vec::new();
-        for one in &report.moves {
+        for searched in &report.moves {
             let legal = LegalMove {
-                pit: pit_name(one.pit, position.side()),
-                captures: one.captured,
-                value: Bounds::new(one.low, one.high).into(),
-                best: is_best(one),
-                estimate: stones(one.estimated_hundredths()),
+                pit: pit_name(searched.pit, position.side()),
+                captures: searched.captured,
+                value: Bounds::new(searched.low, searched.high).into(),
+                best: is_best(searched),
+                estimate: stones(searched.estimated_hundredths()),
             };
-            moves.push((one.pit, legal));
+            moves.push((searched.pit, legal));
         }
         moves.sort_by_key(|(pit, _)| pit.number());
         let illegal = illegal_moves(rules, position);
@@ -178,7 +181,7 @@ impl ProbeReply {
 
 /// Returns whether no other move of a report can have a higher value.
 fn proved_best(report: &SearchReport) -> impl Fn(&SearchedMove) -> bool {
-    |one| report.moves.iter().all(|other| other.pit == one.pit || one.low >= other.high)
+    |searched| report.moves.iter().all(|other| other.pit == searched.pit || searched.low >= other.high)
 }
 
 fn illegal_moves(rules: &Rules, position: &PositionText) -> impl Iterator<Item = (Pit, Illegal)> {
@@ -209,15 +212,15 @@ pub(crate) fn searched_text(rules: &Rules, position: &PositionText, report: &Sea
     let mut table = TextTable::new(&["move", "captures", "proved", "estimate", ""]).numbers([1, 2, 3]);
     let is_best = proved_best(report);
     let mut moves: Vec<(usize, &SearchedMove)> = report.moves.iter().enumerate().collect();
-    moves.sort_by_key(|(_, one)| one.pit.number());
-    for (place, one) in moves {
-        let bounds = Bounds::new(one.low, one.high);
+    moves.sort_by_key(|(_, searched)| searched.pit.number());
+    for (place, searched) in moves {
+        let bounds = Bounds::new(searched.low, searched.high);
         table.add_row([
-            pit_name(one.pit, position.side()),
-            one.captured.to_string(),
+            pit_name(searched.pit, position.side()),
+            searched.captured.to_string(),
             if is_proved(bounds) { bounds.to_string() } else { String::new() },
-            if bounds.score().is_some() { String::new() } else { analysis::stones(one.estimated_hundredths()) },
-            match (is_best(one), place) {
+            if bounds.score().is_some() { String::new() } else { analysis::stones(searched.estimated_hundredths()) },
+            match (is_best(searched), place) {
                 (true, _) => "best, proved",
                 (false, 0) => "best, estimated",
                 _ => "",
@@ -271,19 +274,19 @@ pub(crate) fn text(position: &PositionText, answer: &Answer, has_scores: bool) -
         _ => writeln!(text, "\nscore {} of {stones}{origin}\n", answer.score),
     };
     let mut table = TextTable::new(&["move", "captures", "value", ""]).numbers([1, 2]);
-    for one in &answer.moves {
+    for valued in &answer.moves {
         table.add_row([
-            pit_name(one.pit, position.side()),
-            one.captured.to_string(),
-            one.value.to_string(),
-            if one.is_best { "best".to_owned() } else { String::new() },
+            pit_name(valued.pit, position.side()),
+            valued.captured.to_string(),
+            valued.value.to_string(),
+            if valued.is_best { "best".to_owned() } else { String::new() },
         ]);
     }
     if !answer.moves.is_empty() {
         let _ = writeln!(text, "{}", table.fit(Width::stdout()));
     }
-    for one in &answer.illegal {
-        let _ = writeln!(text, " {}  illegal: {}", pit_name(one.pit, position.side()), reason(one.reason));
+    for forbidden in &answer.illegal {
+        let _ = writeln!(text, " {}  illegal: {}", pit_name(forbidden.pit, position.side()), reason(forbidden.reason));
     }
     text
 }
@@ -311,9 +314,9 @@ pub(crate) fn line(oracle: &Oracle, position: &PositionText) -> Result<String> {
     let PrincipalLine { moves, end } = oracle.line(&position.board(), LINE_MOVES_MAX)?;
     let (mut side, mut board) = (position.side(), position.board());
     let mut words = Vec::new();
-    for one in &moves {
-        words.push(move_name(one.pit, side, board.0[one.pit.number()], one.captured));
-        (side, board) = (side.other(), one.child);
+    for valued in &moves {
+        words.push(move_name(valued.pit, side, board.0[valued.pit.number()], valued.captured));
+        (side, board) = (side.other(), valued.child);
     }
     words.push(match end {
         LineEnd::Over => {

@@ -39,7 +39,8 @@ impl TextTable {
 
     /// Sets the columns to leave out of a table that is too wide, in this order.
     pub(crate) fn optional(mut self, headings: &[&str]) -> TextTable {
-        let places = headings.iter().filter_map(|of| self.headings.iter().position(|heading| heading == of));
+        let places =
+            headings.iter().filter_map(|optional| self.headings.iter().position(|heading| heading == optional));
         self.optional = places.collect();
         self
     }

@@ -87,7 +87,7 @@ impl Move {
 #[pymethods]
 impl Probe {
     fn __repr__(&self) -> String {
-        let moves: Vec<String> = self.moves.iter().map(|one| format!("\n  {}", one.__repr__())).collect();
+        let moves: Vec<String> = self.moves.iter().map(|candidate| format!("\n  {}", candidate.__repr__())).collect();
         format!("Probe({}, moves=[{}])", text("score", self.score, self.bounds), moves.join(","))
     }
 

@@ -174,13 +174,13 @@ impl BookMove {
 #[pymethods]
 impl BookEntry {
     fn __repr__(&self) -> String {
-        let moves: Vec<String> = self.moves.iter().map(|one| format!("\n  {}", one.__repr__())).collect();
+        let moves: Vec<String> = self.moves.iter().map(|book_move| format!("\n  {}", book_move.__repr__())).collect();
         format!("BookEntry(bounds={:?}, estimate={}, moves=[{}])", self.bounds, self.estimate, moves.join(","))
     }
 
     fn _repr_html_(&self) -> PyResult<String> {
-        let rows = self.moves.iter().map(|one| {
-            let BookMove { pit, captured, estimate, bounds: (low, high), .. } = one;
+        let rows = self.moves.iter().map(|book_move| {
+            let BookMove { pit, captured, estimate, bounds: (low, high), .. } = book_move;
             format!("<tr><td>{pit}</td><td>{captured}</td><td>{estimate:+.2}</td><td>{low} to {high}</td></tr>")
         });
         Ok(format!(

@@ -186,8 +186,10 @@ impl Databases {
             .handle
             .stones()
             .map(|stones| {
-                let positions =
-                    self.handle.database(stones).map_or("damaged".to_owned(), |one| one.positions().to_string());
+                let positions = self
+                    .handle
+                    .database(stones)
+                    .map_or("damaged".to_owned(), |database| database.positions().to_string());
                 format!("<tr><td>{stones}</td><td>{positions}</td></tr>")
             })
             .collect();

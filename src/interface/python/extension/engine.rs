@@ -230,14 +230,14 @@ fn stones(hundredths: i32) -> f64 {
 impl Search {
     fn new(position: &Position, report: EngineReport) -> Search {
         let line = report.line().to_vec();
-        let moves = report.moves.into_iter().map(|one| SearchedMove {
-            pit: one.pit,
-            captured: one.captured,
-            bounds: (one.bounds.low(), one.bounds.high()),
-            value: one.bounds.score(),
-            estimate: stones(one.estimate),
-            at_most: one.is_at_most,
-            line: one.line,
+        let moves = report.moves.into_iter().map(|candidate| SearchedMove {
+            pit: candidate.pit,
+            captured: candidate.captured,
+            bounds: (candidate.bounds.low(), candidate.bounds.high()),
+            value: candidate.bounds.score(),
+            estimate: stones(candidate.estimate),
+            at_most: candidate.is_at_most,
+            line: candidate.line,
         });
         Search {
             position: position.pits().map(u32::from).to_vec(),
@@ -278,7 +278,7 @@ impl SearchedMove {
 impl Search {
     fn __repr__(&self) -> String {
         let Search { bounds, estimate, line, depth, nodes, .. } = self;
-        let moves: Vec<String> = self.moves.iter().map(|one| format!("\n  {}", one.__repr__())).collect();
+        let moves: Vec<String> = self.moves.iter().map(|candidate| format!("\n  {}", candidate.__repr__())).collect();
         format!(
             "Search(bounds={bounds:?}, estimate={estimate}, line='{}', depth={depth}, nodes={nodes}, moves=[{}])",
             String::from_iter(line),
@@ -287,13 +287,13 @@ impl Search {
     }
 
     fn _repr_html_(&self) -> PyResult<String> {
-        let rows = self.moves.iter().map(|one| {
-            let line: Vec<String> = one.line.iter().map(char::to_string).collect();
+        let rows = self.moves.iter().map(|candidate| {
+            let line: Vec<String> = candidate.line.iter().map(char::to_string).collect();
             format!(
                 "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-                one.pit,
-                one.captured,
-                one.worth(),
+                candidate.pit,
+                candidate.captured,
+                candidate.worth(),
                 line.join(" ")
             )
         });

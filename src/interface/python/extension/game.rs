@@ -134,9 +134,9 @@ impl PlayedGame {
     /// ValueError: move 3, f: South is to move, with pits A to F
     #[pyo3(signature = (*moves))]
     fn play(&mut self, moves: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        for one in moves {
-            let Ok(name) = one.cast::<PyString>() else {
-                let found = one.get_type().name()?;
+        for argument in moves {
+            let Ok(name) = argument.cast::<PyString>() else {
+                let found = argument.get_type().name()?;
                 return Err(PyTypeError::new_err(format!(
                     "expected a move: a text from A to F or a to f; found {found}"
                 )));

@@ -50,7 +50,7 @@ impl RulePosition {
     /// >>> awari.Position("0 0 0 1 1 3 0 0 0 0 0 0").moves()
     /// ['F']
     fn moves(&self) -> Vec<char> {
-        self.position.moves(&self.rules).iter().map(|one| one.pit).collect()
+        self.position.moves(&self.rules).iter().map(|legal| legal.pit).collect()
     }
 
     /// Returns the position after a move, seen from the opponent. Raises ValueError if the move is not legal.

@@ -15,7 +15,7 @@ pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {
     let mut now = shown.game.now();
     let side = now.seats.side;
     let moves = shown.game.moves();
-    let first = known.and_then(|answer| best_first(answer).first().map(|one| one.pit));
+    let first = known.and_then(|answer| best_first(answer).first().map(|valued| valued.pit));
     let stores = match shown.game.final_shares() {
         Some(shares) => {
             now.board = Board([0; 2 * HALF_PITS]);
@@ -25,17 +25,18 @@ pub(super) fn board(shown: &PageState, known: Option<&Answer>) -> Markup {
     };
     let pit = |owner: Side, pit: Pit| {
         let label = MoveText { pit, side: owner }.to_string();
-        let played = moves.iter().any(|(one, _)| owner == side && *one == pit);
-        let value = known.filter(|_| owner == side).and_then(|answer| answer.moves.iter().find(|one| one.pit == pit));
+        let played = moves.iter().any(|(legal, _)| owner == side && *legal == pit);
+        let value =
+            known.filter(|_| owner == side).and_then(|answer| answer.moves.iter().find(|valued| valued.pit == pit));
         let inside = html! {
             (pit_inside(&now, owner, pit))
-            span.value { @if let Some(one) = value { (worth_or_estimate(one)) } }
+            span.value { @if let Some(valued) = value { (worth_or_estimate(valued)) } }
         };
         let class = match value {
-            Some(one) => {
-                let estimated = if one.estimate.is_some() { " estimated" } else { "" };
-                let best = if one.is_best || one.estimate.is_some() && first == Some(pit) { " best" } else { "" };
-                format!("pit {}{best}{estimated}", category(one.value))
+            Some(valued) => {
+                let estimated = if valued.estimate.is_some() { " estimated" } else { "" };
+                let best = if valued.is_best || valued.estimate.is_some() && first == Some(pit) { " best" } else { "" };
+                format!("pit {}{best}{estimated}", category(valued.value))
             }
             None => "pit".to_owned(),
         };

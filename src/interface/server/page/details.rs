@@ -44,11 +44,11 @@ impl Details<'_> {
         let Some(line) = self.line.as_ref().filter(|line| !line.moves.is_empty()) else { return html! {} };
         let mut side = shown.game.now().seats.side;
         let mut letters = String::new();
-        let steps = line.moves.iter().map(|one| {
-            let name = MoveText { pit: one.pit, side };
+        let steps = line.moves.iter().map(|valued| {
+            let name = MoveText { pit: valued.pit, side };
             side = side.other();
             letters += &name.to_string();
-            (name, one.captured, letters.clone())
+            (name, valued.captured, letters.clone())
         });
         html! {
             p.line id="line" {
@@ -75,9 +75,9 @@ impl Details<'_> {
         if answer.moves.is_empty() {
             return html! {};
         }
-        let has_estimates = answer.moves.iter().any(|one| one.estimate.is_some());
-        let is_proved = |one: &&ValuedMove| is_something_proved(one.value, answer.board.stones());
-        let has_proofs = !has_estimates || answer.moves.iter().any(|one| is_proved(&one));
+        let has_estimates = answer.moves.iter().any(|valued| valued.estimate.is_some());
+        let is_proved = |valued: &&ValuedMove| is_something_proved(valued.value, answer.board.stones());
+        let has_proofs = !has_estimates || answer.moves.iter().any(|valued| is_proved(&valued));
         let lost = |value: ScoreValue| match value {
             ScoreValue::Exact(value) => value.to_string(),
             ScoreValue::Between { lo, hi } => format!("{lo} to {hi}"),
@@ -96,17 +96,21 @@ impl Details<'_> {
                     }
                 }
                 tbody {
-                    @for one in best_first(answer) {
+                    @for valued in best_first(answer) {
                         tr {
-                            th scope="row" { (MoveText { pit: one.pit, side }) }
+                            th scope="row" { (MoveText { pit: valued.pit, side }) }
                             @if has_proofs {
-                                td class=(category(one.value)) { @if !has_estimates || is_proved(&one) { (worth(one.value)) } }
+                                td class=(category(valued.value)) {
+                                    @if !has_estimates || is_proved(&valued) { (worth(valued.value)) }
+                                }
                             }
                             @if has_estimates {
-                                td.estimated { @if let Some(hundredths) = one.estimate { "≈ " (estimated(hundredths)) } }
+                                td.estimated {
+                                    @if let Some(hundredths) = valued.estimate { "≈ " (estimated(hundredths)) }
+                                }
                             }
-                            td { (one.captured) }
-                            @if !has_estimates { td { (lost(loss(answer.score, one))) } }
+                            td { (valued.captured) }
+                            @if !has_estimates { td { (lost(loss(answer.score, valued))) } }
                         }
                     }
                 }
@@ -117,45 +121,46 @@ impl Details<'_> {
 
     /// Renders the histogram of scores for the number of stones, with the score of this position outlined.
     pub(super) fn histogram(&self) -> Markup {
-        let most = self.histogram.iter().map(|one| one.positions).max().unwrap_or_default();
+        let most = self.histogram.iter().map(|count| count.positions).max().unwrap_or_default();
         let stones_here = self.answer.board.stones();
         // Without stones there is only one position.
         let Some(outer) = Score::try_from(stones_here).ok().filter(|&outer| outer > 0 && most > 0) else {
             return html! {};
         };
         let score = self.answer.score.score();
-        let bar = |one: &ScoreCount| {
-            let height = (one.positions as f64 / most as f64 * (HEIGHT - 4.0)).max(1.0);
-            let left = usize::try_from(i16::from(one.score) + i16::from(outer)).unwrap_or(0) * BAR;
-            let tone = match one.score {
+        let bar = |count: &ScoreCount| {
+            let height = (count.positions as f64 / most as f64 * (HEIGHT - 4.0)).max(1.0);
+            let left = usize::try_from(i16::from(count.score) + i16::from(outer)).unwrap_or(0) * BAR;
+            let tone = match count.score {
                 1.. => "win",
                 0 => "draw",
                 ..0 => "loss",
             };
             html! {
-                rect class={ (tone) @if score == Some(one.score) { " now" } } x=(left + 1) width=(BAR - 2)
+                rect class={ (tone) @if score == Some(count.score) { " now" } } x=(left + 1) width=(BAR - 2)
                     y=(format!("{:.2}", HEIGHT - height)) height=(format!("{height:.2}")) {
-                    title { (signed(one.score)) ": " (plural(one.positions, "position")) }
+                    title { (signed(count.score)) ": " (plural(count.positions, "position")) }
                 }
             }
         };
-        let all: u64 = self.histogram.iter().map(|one| one.positions).sum();
+        let all: u64 = self.histogram.iter().map(|count| count.positions).sum();
         let share = |fits: &dyn Fn(Score) -> bool| {
-            let fitting: u64 = self.histogram.iter().filter(|one| fits(one.score)).map(|one| one.positions).sum();
+            let fitting: u64 =
+                self.histogram.iter().filter(|count| fits(count.score)).map(|count| count.positions).sum();
             format!("{:.1}\u{a0}%", 100.0 * fitting as f64 / all as f64)
         };
-        let of = format!("{} of {}", plural(all, "position"), stones(outer));
+        let positions = format!("{} of {}", plural(all, "position"), stones(outer));
         html! {
             figure id="histogram" {
                 svg viewBox={ "0 0 " ((2 * usize::from(outer.unsigned_abs()) + 1) * BAR) " " (HEIGHT) }
-                    preserveAspectRatio="none" role="img" aria-label={ "How often each score occurs in " (of) } {
-                    @for one in self.histogram { (bar(one)) }
+                    preserveAspectRatio="none" role="img" aria-label={ "How often each score occurs in " (positions) } {
+                    @for count in self.histogram { (bar(count)) }
                 }
                 figcaption {
-                    "All " (of) " by score, " (signed(-outer)) " to " (signed(outer))
+                    "All " (positions) " by score, " (signed(-outer)) " to " (signed(outer))
                     @if let Some(score) = score {
-                        "; " (share(&|one| one == score)) " score " (signed(score)) " like this one (outlined), "
-                        (share(&|one| one < score)) " score less"
+                        "; " (share(&|other| other == score)) " score " (signed(score)) " like this one (outlined), "
+                        (share(&|other| other < score)) " score less"
                     }
                     "."
                 }
@@ -171,8 +176,8 @@ fn has_line(answer: &Answer) -> bool {
 
 fn forbidden(answer: &Answer, side: Side) -> Markup {
     let names = |is_for: fn(&Illegal) -> bool| {
-        let moves = answer.illegal.iter().filter(|one| is_for(&one.reason));
-        moves.map(|one| MoveText { pit: one.pit, side }.to_string()).collect::<Vec<_>>().join(", ")
+        let moves = answer.illegal.iter().filter(|illegal| is_for(&illegal.reason));
+        moves.map(|illegal| MoveText { pit: illegal.pit, side }.to_string()).collect::<Vec<_>>().join(", ")
     };
     let starving = names(|reason| matches!(reason, Illegal::Starves(_)));
     let slams = names(|reason| matches!(reason, Illegal::Slam(_)));

@@ -111,10 +111,10 @@ fn transposed(mut rows: [Step; LANES]) -> [Step; LANES] {
         let before = rows;
         for pair in 0..LANES / 2 {
             for at in 0..LANES / 2 {
-                let (one, other) = (&before[pair], &before[pair + LANES / 2]);
-                (rows[2 * pair][2 * at], rows[2 * pair][2 * at + 1]) = (one[at], other[at]);
+                let (row, other) = (&before[pair], &before[pair + LANES / 2]);
+                (rows[2 * pair][2 * at], rows[2 * pair][2 * at + 1]) = (row[at], other[at]);
                 let at_high = at + LANES / 2;
-                (rows[2 * pair + 1][2 * at], rows[2 * pair + 1][2 * at + 1]) = (one[at_high], other[at_high]);
+                (rows[2 * pair + 1][2 * at], rows[2 * pair + 1][2 * at + 1]) = (row[at_high], other[at_high]);
             }
         }
     }

@@ -91,7 +91,7 @@ impl FlooredClasses {
                 let number = ROUGHNESS_BOUNDS.iter().filter(|&&bound| roughness >= bound).count();
                 (2 * (left + upper) - corner, number)
             }
-            (Some((one, _)), ..) | (_, Some((one, _)), _) => (3 * i32::from(one), ROUGHNESSES - 1),
+            (Some((code, _)), ..) | (_, Some((code, _)), _) => (3 * i32::from(code), ROUGHNESSES - 1),
             _ => (3 * i32::from(floor), ROUGHNESSES - 1),
         };
         let place = (3 * i32::from(floor) - guess + PLACE_OFFSET).clamp(0, 2 * PLACE_OFFSET - 1);

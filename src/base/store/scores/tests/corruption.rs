@@ -312,9 +312,9 @@ fn later_changes_are_noticed() {
                             Err(error) => assert!(refused(block) && error.is_damage(), "{codec} {way:?}: {error}"),
                         }
                     }
-                    let (mut one, mut part) = ([0], vec![0; 1000]);
-                    if let Ok(()) = scores.read_range(position..position + 1, &mut one) {
-                        assert_eq!(one, [right]);
+                    let (mut score, mut part) = ([0], vec![0; 1000]);
+                    if let Ok(()) = scores.read_range(position..position + 1, &mut score) {
+                        assert_eq!(score, [right]);
                     }
                     let range = position.min(example.shape.positions() - 1000)..;
                     if let Ok(()) = scores.read_range(range.start..range.start + 1000, &mut part) {

@@ -315,10 +315,10 @@ fn pairs_round_trip() {
         for codec in Codec::ALL {
             let mut example = Example::small();
             let slabs = example.shape.slabs().to_vec();
-            let one = example.scores.clone();
+            let section = example.scores.clone();
             example.identity.kind = kind;
             example.shape = crate::Shape::new(slabs.repeat(2)).unwrap();
-            example.scores.extend(one.iter().rev());
+            example.scores.extend(section.iter().rev());
             check(&example, codec);
             let header = Parts::of(&example, codec).header;
             let version = if kind == FileKind::Bounds { codec.version(false).max(5) } else { 6 };

@@ -23,15 +23,15 @@ fn garbage_is_listed_and_removed_on_request() {
     let before = bench.disk.paths();
     let garbage = bench.orchestrator(&smaller).garbage().unwrap();
     assert_eq!(bench.disk.paths(), before);
-    let of = |why: GarbageReason| -> Vec<String> {
+    let paths = |why: GarbageReason| -> Vec<String> {
         let items = garbage.items.iter().filter(|item| item.why == why);
         items.map(|item| item.path.strip_prefix(DIRECTORY).unwrap().display().to_string()).collect()
     };
-    assert_eq!(of(GarbageReason::Leftover), ["databases/.3.tmp-77"]);
-    assert_eq!(of(GarbageReason::Snapshot), ["snapshots/solve-2", "snapshots/solve-3"]);
-    assert_eq!(of(GarbageReason::Kept), ["captures/0", "captures/1", "captures/2"]);
-    assert_eq!(of(GarbageReason::Unasked), ["captures/3", "databases/3", "stats/3"]);
-    assert_eq!(of(GarbageReason::Unread), Vec::<String>::new());
+    assert_eq!(paths(GarbageReason::Leftover), ["databases/.3.tmp-77"]);
+    assert_eq!(paths(GarbageReason::Snapshot), ["snapshots/solve-2", "snapshots/solve-3"]);
+    assert_eq!(paths(GarbageReason::Kept), ["captures/0", "captures/1", "captures/2"]);
+    assert_eq!(paths(GarbageReason::Unasked), ["captures/3", "databases/3", "stats/3"]);
+    assert_eq!(paths(GarbageReason::Unread), Vec::<String>::new());
     assert_eq!(garbage.strange, [Path::new(DIRECTORY).join("databases/mine")]);
 
     let reasons = BTreeSet::from([GarbageReason::Leftover, GarbageReason::Snapshot, GarbageReason::Unasked]);
@@ -80,13 +80,16 @@ fn every_file_of_a_run_directory_is_classified() {
     let before = bench.disk.paths();
     let garbage = bench.orchestrator(&toy()).garbage().unwrap();
     assert_eq!(bench.disk.paths(), before);
-    let of = |why: GarbageReason| -> Vec<String> {
+    let paths = |why: GarbageReason| -> Vec<String> {
         let items = garbage.items.iter().filter(|item| item.why == why);
         items.map(|item| item.path.strip_prefix(DIRECTORY).unwrap_or(&item.path).display().to_string()).collect()
     };
-    assert_eq!(of(GarbageReason::Leftover), [".manifest.toml.tmp-1", "logs/.run.log.tmp-2", "planes/2/.1.won.tmp-3"]);
-    assert_eq!(of(GarbageReason::Snapshot), ["snapshots/counting-2", "/scratch/toy"]);
-    assert_eq!(of(GarbageReason::Unasked), ["databases/9", "planes/2/1.won"]);
+    assert_eq!(
+        paths(GarbageReason::Leftover),
+        [".manifest.toml.tmp-1", "logs/.run.log.tmp-2", "planes/2/.1.won.tmp-3"]
+    );
+    assert_eq!(paths(GarbageReason::Snapshot), ["snapshots/counting-2", "/scratch/toy"]);
+    assert_eq!(paths(GarbageReason::Unasked), ["databases/9", "planes/2/1.won"]);
     let mut strange: Vec<String> =
         garbage.strange.iter().map(|path| path.strip_prefix(DIRECTORY).unwrap().display().to_string()).collect();
     strange.sort();

@@ -306,8 +306,10 @@ fn a_chain_runs_one_stage_at_a_time_and_keeps_its_memory() {
 fn traffic_is_that_of_the_stage_alone() {
     let traffic = |stages_at_a_time| {
         let ran = Bench::with_stages(stages_at_a_time).run(&toy()).unwrap().ran;
-        let of_stages = ran.into_iter().map(|one| (one.stage.to_string(), one.measured));
-        of_stages.map(|(stage, of)| (stage, of.read_bytes.unwrap(), of.written_bytes.unwrap())).collect::<BTreeSet<_>>()
+        let of_stages = ran.into_iter().map(|completed| (completed.stage.to_string(), completed.measured));
+        of_stages
+            .map(|(stage, measured)| (stage, measured.read_bytes.unwrap(), measured.written_bytes.unwrap()))
+            .collect::<BTreeSet<_>>()
     };
     let alone = traffic(1);
     assert!(alone.iter().any(|(_, read, written)| *read > 0 && *written > 0), "{alone:?}");

@@ -129,9 +129,9 @@ fn check_counts(bench: &Bench, toy: &Toy) -> StageCounts {
     let whole = Orchestrator::new(&bench.disk, Path::new(DIRECTORY), toy, options).plan().unwrap().stage_counts();
     let now = status(&bench.disk, Path::new(DIRECTORY), Some(toy), bench.options.keep).unwrap();
     assert_eq!(now.counts, Some(whole));
-    let of = |is: fn(&StageState) -> bool| now.stages.iter().filter(|stage| is(&stage.state)).count();
-    assert_eq!(of(|state| *state == StageState::Done), whole.up_to_date);
-    assert_eq!(of(|state| *state == StageState::NotNeeded), whole.not_needed);
+    let count = |is: fn(&StageState) -> bool| now.stages.iter().filter(|stage| is(&stage.state)).count();
+    assert_eq!(count(|state| *state == StageState::Done), whole.up_to_date);
+    assert_eq!(count(|state| *state == StageState::NotNeeded), whole.not_needed);
     let recorder = Recorder::default();
     let summary = bench.orchestrator(toy).observer(&recorder).run().unwrap();
     let events = recorder.0.into_inner().unwrap();

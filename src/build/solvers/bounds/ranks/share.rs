@@ -71,7 +71,7 @@ mod tests {
             let mut kept_before = 0;
             for ranks in [1, 2, 4, 9] {
                 let shares = plane_shares(&tables, set, stones, ranks);
-                let sum = |of: fn(&PlaneShare) -> u64| shares.iter().map(of).sum::<u64>();
+                let sum = |figure: fn(&PlaneShare) -> u64| shares.iter().map(figure).sum::<u64>();
                 assert_eq!(sum(|share| share.positions), set.slab_positions(stones));
                 assert_eq!(sum(|share| share.candidates_bytes), bytes(Orientation::MoverMajor));
                 // Every row of wins is kept at least once, and the more often the more ranks there are.

@@ -215,11 +215,11 @@ impl ScoreShare for RankValues {
     fn join(&self, band: &RowBand, pieces: &[&[u8]], rows: &mut [i8]) -> Result<()> {
         let all = self.slabs[band.slab].mover_halves as usize;
         let mut taken = vec![0; pieces.len()];
-        self.each_run(band, |processor, _, half, of| {
+        self.each_run(band, |processor, _, half, run| {
             let rank = processor / self.processors();
             let at = taken[rank];
-            taken[rank] += of.len();
-            for (row, &score) in of.zip(pieces[rank].get(at..).unwrap_or_default()) {
+            taken[rank] += run.len();
+            for (row, &score) in run.zip(pieces[rank].get(at..).unwrap_or_default()) {
                 rows[row * all + half] = score as i8;
             }
         });
@@ -358,7 +358,7 @@ impl CountingRank<'_> {
 
     /// Sums the counts of all ranks.
     fn report(&mut self, rank_values: &RankValues) -> Result<CountingReport, JobError> {
-        let own = self.processors.iter().fold(UpdateCounts::default(), |sum, one| sum.add(one.traffic()));
+        let own = self.processors.iter().fold(UpdateCounts::default(), |sum, processor| sum.add(processor.traffic()));
         let UpdateCounts { positions, decided, kept, sent, received, messages } = own;
         let mine = [positions, decided, kept, sent, received, messages, self.report.sent, self.report.messages];
         let all = self.communicator.sum(&mine)?;

@@ -159,7 +159,7 @@ fn a_stopped_job_resumes() {
                     }
                 }
             });
-            assert!(found.iter().all(|one| one.is_some() == found[0].is_some()), "all ranks stop together");
+            assert!(found.iter().all(|solved| solved.is_some() == found[0].is_some()), "all ranks stop together");
             match found.into_iter().collect::<Option<Vec<_>>>() {
                 Some(found) => {
                     assert!(concatenated(&index, found.iter()) == expected[stones as usize]);

@@ -299,7 +299,7 @@ unsafe fn recompute_rows(task: &RowTask, staged: &mut [i8]) {
             // SAFETY: the row is one of the child slab's.
             let scores = unsafe { values.add(child.offset + to.rank() as usize * child.stride) };
             let gather = child.gather;
-            let one = |at: usize| {
+            let lower_chunk = |at: usize| {
                 // SAFETY: see `recompute_avx512`; pieces and lanes are indexed by what `Gather` built.
                 unsafe {
                     let to = least.add(at * CHUNK).cast::<__m512i>();
@@ -323,9 +323,9 @@ unsafe fn recompute_rows(task: &RowTask, staged: &mut [i8]) {
                 }
             };
             if wanted == full {
-                (0..unit.chunks).for_each(one);
+                (0..unit.chunks).for_each(lower_chunk);
             } else {
-                lanes(wanted.into()).for_each(one);
+                lanes(wanted.into()).for_each(lower_chunk);
             }
             first = false;
         }

@@ -128,8 +128,12 @@ impl NeededSlab {
             let both = columns.start.max(patch.columns.start)..columns.end.min(patch.columns.end);
             (rows * patch.columns.len() + (patch.rows.len() - rows) * both.len()) as u64
         };
-        let all = |(slab, of): (usize, &Slab)| {
-            needed(&SlabPatch { slab, rows: 0..of.opponent_halves as usize, columns: 0..of.mover_halves as usize })
+        let all = |(at, slab): (usize, &Slab)| {
+            needed(&SlabPatch {
+                slab: at,
+                rows: 0..slab.opponent_halves as usize,
+                columns: 0..slab.mover_halves as usize,
+            })
         };
         let all: u64 = partition.slabs().iter().enumerate().map(all).sum();
         all - partition.patches(self.rank).iter().map(needed).sum::<u64>()
@@ -314,7 +318,7 @@ mod tests {
                 let partition = Arc::new(ScorePartition::new(&tables, index.slabs(), ranks));
                 let planned = memory_layouts(&tables, index.slabs(), ranks);
                 assert_eq!(
-                    planned.iter().map(|of| of.positions).sum::<u64>(),
+                    planned.iter().map(|layout| layout.positions).sum::<u64>(),
                     set.slabs(stones).iter().map(Slab::positions).sum()
                 );
                 for (rank, planned) in planned.into_iter().enumerate() {
@@ -385,12 +389,12 @@ mod tests {
         let (mut before, mut foreign_before) = (u64::MAX, 0);
         for ranks in [1, 2, 4, 8, 16, 64] {
             let all = memory_layouts(&tables, index.slabs(), ranks);
-            assert_eq!(all.iter().map(|of| of.positions).sum::<u64>(), index.slab_positions());
+            assert_eq!(all.iter().map(|layout| layout.positions).sum::<u64>(), index.slab_positions());
             let most = all.iter().map(MemoryLayout::memory_bytes).max().unwrap();
-            let foreign = all.iter().map(|of| of.foreign).sum::<u64>();
+            let foreign = all.iter().map(|layout| layout.foreign).sum::<u64>();
             assert!(most < before && foreign >= foreign_before, "{ranks} ranks: {most}, {foreign}");
             // At least a score and a capture each.
-            assert!(all.iter().all(|of| of.memory_bytes() > 2 * of.positions));
+            assert!(all.iter().all(|layout| layout.memory_bytes() > 2 * layout.positions));
             (before, foreign_before) = (most, foreign);
         }
     }

@@ -88,8 +88,8 @@ impl ScorePartition {
         let in_chunks = |end: &[u64]| end.iter().map(|&end| (end as usize + CHUNK / 2) / CHUNK).collect::<Vec<_>>();
         let mut first = vec![in_chunks(&end)];
         let mut taken = 0;
-        for one in (0..=stones).rev() {
-            for two in (one..=stones).rev() {
+        for first_pit in (0..=stones).rev() {
+            for two in (first_pit..=stones).rev() {
                 for three in (two..=stones).rev() {
                     for leading in (three..=stones).rev() {
                         let before = end.clone();
@@ -308,8 +308,8 @@ impl Needs {
             chunks: vec![0; chunks(slab.mover_halves) * words],
         };
         let mut needs = Needs { words, slabs: slabs.iter().map(none).collect() };
-        let set = |of: &mut [u64], at: usize, rank: usize| {
-            of[at * words + rank / u64::BITS as usize] |= 1 << (rank % u64::BITS as usize);
+        let set = |bits: &mut [u64], at: usize, rank: usize| {
+            bits[at * words + rank / u64::BITS as usize] |= 1 << (rank % u64::BITS as usize);
         };
         for rank in 0..ranks {
             partition.each_row_led_to(tables, rank, |slab, row| set(&mut needs.slabs[slab].rows, row, rank));
@@ -361,11 +361,11 @@ fn has(ranks: &[u64], rank: usize) -> bool {
 }
 
 /// Returns the smallest range that covers two ranges.
-pub(super) fn hull(one: &Range<usize>, other: &Range<usize>) -> Range<usize> {
-    match (one.is_empty(), other.is_empty()) {
+pub(super) fn hull(range: &Range<usize>, other: &Range<usize>) -> Range<usize> {
+    match (range.is_empty(), other.is_empty()) {
         (true, _) => other.clone(),
-        (_, true) => one.clone(),
-        _ => one.start.min(other.start)..one.end.max(other.end),
+        (_, true) => range.clone(),
+        _ => range.start.min(other.start)..range.end.max(other.end),
     }
 }
 
@@ -423,11 +423,11 @@ mod tests {
             let (tables, partition) = partition(PositionSet::All, 20, ranks);
             let all = PositionSet::All.positions(20);
             let mut held = 0;
-            for (rank, of) in memory_layouts(&tables, partition.slabs(), ranks).into_iter().enumerate() {
-                assert_eq!(of.positions, partition.positions(rank));
-                let share = of.positions as f64 * ranks as f64 / all as f64;
+            for (rank, layout) in memory_layouts(&tables, partition.slabs(), ranks).into_iter().enumerate() {
+                assert_eq!(layout.positions, partition.positions(rank));
+                let share = layout.positions as f64 * ranks as f64 / all as f64;
                 assert!((0.94..1.06).contains(&share), "rank {rank} of {ranks} owns {share} of its share");
-                held += of.positions + of.foreign;
+                held += layout.positions + layout.foreign;
             }
             assert!((held as f64) < held_max * all as f64, "{ranks} ranks hold {held} of {all}");
         }

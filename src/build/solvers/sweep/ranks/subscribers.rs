@@ -76,7 +76,7 @@ impl<'t> Subscribers<'t> {
         };
         let owners: Vec<Vec<u32>> = (0..=last).map(owners).collect();
         let readers = |slab: usize| {
-            let subscribes = |one: u32| one as usize != rank || slab >= first_mirrored;
+            let subscribes = |reader: u32| reader as usize != rank || slab >= first_mirrored;
             let mut readers = Readers::of_rows(tables, &owners, slab, slabs[slab].opponent_halves, subscribes);
             readers.led_to = (0..2 * slab + 2).map(|class| led_to(tables, slab, class)).collect();
             readers.opponents = opponents(tables, partition, rank, slab);
@@ -94,7 +94,7 @@ impl<'t> Subscribers<'t> {
     #[inline]
     pub(crate) fn is_any(&self, slab: usize, row: usize, chunk: usize) -> bool {
         let readers = &self.slabs[slab];
-        let reads = |one: &Opponent| readers.crossing[row] & one.crossing != 0;
+        let reads = |opponent: &Opponent| readers.crossing[row] & opponent.crossing != 0;
         readers.first[row] < readers.first[row + 1] || readers.opponents[chunk].iter().any(reads)
     }
 
@@ -103,7 +103,7 @@ impl<'t> Subscribers<'t> {
     pub(crate) fn of(&self, slab: usize, row: usize, chunk: usize, columns: u64, found: &mut Vec<(usize, u64)>) {
         let readers = &self.slabs[slab];
         found.clear();
-        let mut add = |rank: usize, columns: u64| match found.iter_mut().find(|(one, _)| *one == rank) {
+        let mut add = |rank: usize, columns: u64| match found.iter_mut().find(|(subscriber, _)| *subscriber == rank) {
             _ if columns == 0 => {}
             Some((_, all)) => *all |= columns,
             None => found.push((rank, columns)),
@@ -111,8 +111,10 @@ impl<'t> Subscribers<'t> {
         for mover in &readers.movers[readers.first[row] as usize..readers.first[row + 1] as usize] {
             add(mover.rank(), columns & readers.led_to[mover.class()][chunk]);
         }
-        for one in readers.opponents[chunk].iter().filter(|one| readers.crossing[row] & one.crossing != 0) {
-            add(one.rank, columns & one.columns);
+        for opponent in
+            readers.opponents[chunk].iter().filter(|opponent| readers.crossing[row] & opponent.crossing != 0)
+        {
+            add(opponent.rank, columns & opponent.columns);
         }
     }
 }
@@ -235,7 +237,7 @@ mod tests {
                         assert!(sent.iter().all(|&(_, columns)| columns == lane));
                         for (rank, read) in read.iter().enumerate() {
                             let place = (slab, row, column);
-                            let subscribes = sent.iter().any(|&(one, _)| one == rank);
+                            let subscribes = sent.iter().any(|&(subscriber, _)| subscriber == rank);
                             let (from_columns, from_rows) = (read[0].contains(&place), read[1].contains(&place));
                             let is_read = if rank == owner {
                                 from_rows && slab >= first_mirrored

@@ -43,7 +43,7 @@ impl BarState {
     }
 
     fn clear(&mut self) {
-        self.stages.drain(..).map(|of| of.bar).chain(self.run.take()).for_each(|bar| bar.finish_and_clear());
+        self.stages.drain(..).map(|stage| stage.bar).chain(self.run.take()).for_each(|bar| bar.finish_and_clear());
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let check = |expected: &[&str]| {
             let state = observer.state.lock().unwrap();
             let words = |bar: &ProgressBar| bar.message().split_whitespace().take(2).collect::<Vec<_>>().join(" ");
-            let lines: Vec<String> = state.stages.iter().map(|of| &of.bar).chain(&state.run).map(words).collect();
+            let lines: Vec<String> = state.stages.iter().map(|stage| &stage.bar).chain(&state.run).map(words).collect();
             assert_eq!(lines, expected);
         };
         start("sweep:9", 1);

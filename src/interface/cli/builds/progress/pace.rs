@@ -173,12 +173,12 @@ impl<'a> StagePace<'a> {
     /// `pass 4`, `0.31 % changed in the last`, `45 % of the pass`.
     pub(crate) fn words(&self, stage: &StageName) -> Vec<String> {
         let mut words = self.activity(stage);
-        let of = match (self.pass, self.bound) {
+        let suffix = match (self.pass, self.bound) {
             (Some(_), _) => " of the pass",
             (None, Some(_)) => " decided",
             (None, None) => "",
         };
-        words.extend(self.share().map(|share| format!("{:.0} %{of}", (share * 100.0).floor())));
+        words.extend(self.share().map(|share| format!("{:.0} %{suffix}", (share * 100.0).floor())));
         words.extend(self.rate());
         words.extend(self.left_seconds.map(|seconds| quantity::about(seconds) + " left"));
         words
@@ -196,7 +196,7 @@ impl<'a> StagePace<'a> {
 pub(crate) fn remark(event: &Event) -> Option<String> {
     match event {
         Event::Adopted { artifacts } => Some(match artifacts.as_slice() {
-            [one] => format!("{one} was not in the journal: adopted (header checked)"),
+            [artifact] => format!("{artifact} was not in the journal: adopted (header checked)"),
             many => format!("{} files were not in the journal: adopted (headers checked)", many.len()),
         }),
         Event::JournalCut { bytes } => Some(format!(

@@ -74,7 +74,7 @@ fn inline(svg: &str) -> String {
 /// Renders the most important numbers.
 fn figures(seen: &ObservedRun, history: &History) -> Markup {
     let done: Vec<&Measured> = done(history).map(|(_, measured)| measured).collect();
-    let sum = |of: fn(&Measured) -> f64| done.iter().map(|measured| of(measured)).sum::<f64>();
+    let sum = |figure: fn(&Measured) -> f64| done.iter().map(|measured| figure(measured)).sum::<f64>();
     let peak = done.iter().filter_map(|measured| measured.memory_peak_bytes).max();
     let databases =
         seen.status.artifacts.iter().filter(|artifact| artifact.artifact.as_str().starts_with("databases/"));
@@ -200,17 +200,17 @@ fn charts(history: &History) -> Markup {
     let done = |history| done(history).filter(|(stage, _)| !is_of(stage, Phase::Book));
     let count = done(history).filter_map(|(stage, _)| stones_of(stage)).max().map_or(0, |stones| stones + 1);
     // Sums over the stages of a phase, including repeated ones.
-    let sums = |phase: Phase, of: &dyn Fn(&Measured) -> f64| {
+    let sums = |phase: Phase, figure: &dyn Fn(&Measured) -> f64| {
         let mut sums = vec![None; count];
         for (stage, measured) in done(history).filter(|(stage, _)| is_of(stage, phase)) {
             if let Some(stones) = stones_of(stage) {
-                *sums[stones].get_or_insert(0.0) += of(measured);
+                *sums[stones].get_or_insert(0.0) += figure(measured);
             }
         }
         sums
     };
-    let series = |of: &dyn Fn(&Measured) -> f64| -> Vec<ChartSeries> {
-        phases.iter().map(|&phase| ChartSeries { name: phase.word(), values: sums(phase, of) }).collect()
+    let series = |figure: &dyn Fn(&Measured) -> f64| -> Vec<ChartSeries> {
+        phases.iter().map(|&phase| ChartSeries { name: phase.word(), values: sums(phase, figure) }).collect()
     };
     // The positions of a database count once, however many passes its stages make.
     let rate = |phase: Phase| -> Vec<Option<f64>> {
@@ -237,16 +237,17 @@ fn charts(history: &History) -> Markup {
     let bytes = |value: f64| Budget::show(value as u64);
     let rated = phases.iter().filter(|&&phase| phase != Phase::Statistics);
     let rates: Vec<ChartSeries> = rated.map(|&phase| ChartSeries { name: phase.word(), values: rate(phase) }).collect();
-    let traffic = |name, of: fn(&Measured) -> Option<u64>| {
+    let traffic = |name, figure: fn(&Measured) -> Option<u64>| {
         let mut values = vec![None; count];
         for (stage, measured) in done(history) {
-            if let (Some(stones), Some(bytes)) = (stones_of(stage), of(measured)) {
+            if let (Some(stones), Some(bytes)) = (stones_of(stage), figure(measured)) {
                 *values[stones].get_or_insert(0.0) += bytes as f64;
             }
         }
         ChartSeries { name, values }
     };
-    let traffic = [traffic("read", |of| of.read_bytes), traffic("written", |of| of.written_bytes)];
+    let traffic =
+        [traffic("read", |measured| measured.read_bytes), traffic("written", |measured| measured.written_bytes)];
     html! {
         section {
             h2 { "Time, memory and disk" }

@@ -81,9 +81,9 @@ pub(super) struct BookComparison {
 
 impl BookComparison {
     pub(super) fn new(moves: &[AnalyzedMove]) -> BookComparison {
-        let left = moves.iter().position(|one| one.book.as_ref().is_some_and(|found| !found.reply.is_best));
+        let left = moves.iter().position(|analyzed| analyzed.book.as_ref().is_some_and(|found| !found.reply.is_best));
         BookComparison {
-            moves: moves.iter().filter(|one| one.book.is_some()).count(),
+            moves: moves.iter().filter(|analyzed| analyzed.book.is_some()).count(),
             left: left.map(|at| (at + 1, moves[at].judged.turn.side)),
         }
     }

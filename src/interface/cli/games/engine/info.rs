@@ -28,23 +28,23 @@ impl SearchInfo {
     /// Formats a report, if it says something new.
     pub(super) fn text(&mut self, report: &SearchReport) -> String {
         let mut text = String::new();
-        let now = (report.depth, report.moves.first().map(|one| one.pit), report.estimate);
+        let now = (report.depth, report.moves.first().map(|searched| searched.pit), report.estimate);
         let is_new = self.last != Some(now);
         self.last = Some(now);
-        for (place, one) in report.moves.iter().take(self.lines).enumerate() {
-            let bounds = if place == 0 { (report.low, report.high) } else { (one.low, one.high) };
-            let estimate = if place == 0 { report.estimate } else { one.estimate.hundredths() };
+        for (place, searched) in report.moves.iter().take(self.lines).enumerate() {
+            let bounds = if place == 0 { (report.low, report.high) } else { (searched.low, searched.high) };
+            let estimate = if place == 0 { report.estimate } else { searched.estimate.hundredths() };
             let numbered = |before: &str, after: &str| match self.lines {
                 1 => String::new(),
                 _ => format!("{before}multipv {}{after}", place + 1),
             };
             if is_new {
-                let is_most = matches!(one.estimate, MoveEstimate::AtMost(_)) && place > 0;
+                let is_most = matches!(searched.estimate, MoveEstimate::AtMost(_)) && place > 0;
                 let score = score(estimate, bounds, is_most);
                 let _ = write!(text, "info depth {}{} {score}", report.depth.max(1), numbered(" ", ""));
                 let _ = write!(text, " nodes {} nps {}", report.nodes, nodes_a_second(report));
                 let _ = write!(text, " hashfull {} tbhits {}", report.table_permille, report.probes);
-                let _ = writeln!(text, " time {} pv {}", report.time.as_millis(), moves(&one.line, self.side));
+                let _ = writeln!(text, " time {} pv {}", report.time.as_millis(), moves(&searched.line, self.side));
             }
             if self.proved[place] != Some(bounds) {
                 self.proved[place] = Some(bounds);
@@ -91,7 +91,7 @@ mod tests {
     use std::time::Duration;
 
     fn report() -> SearchReport {
-        let one = |pit: usize, low, high, estimate| SearchedMove {
+        let searched = |pit: usize, low, high, estimate| SearchedMove {
             pit: Pit::ALL[pit],
             captured: 0,
             low,
@@ -103,7 +103,7 @@ mod tests {
             low: -3,
             high: 7,
             estimate: 125,
-            moves: vec![one(5, -3, 7, MoveEstimate::About(125)), one(1, -9, 1, MoveEstimate::AtMost(50))],
+            moves: vec![searched(5, -3, 7, MoveEstimate::About(125)), searched(1, -9, 1, MoveEstimate::AtMost(50))],
             depth: 9,
             nodes: 5000,
             probes: 12,

@@ -53,8 +53,8 @@ impl EngineOptions {
     pub(super) fn text(&self) -> String {
         let EngineOptions { rules, are_rules_fixed, hash, threads, lines, level, ponders, own_book, book_file } = self;
         let mut text = String::new();
-        let choices = Rules::KNOWN.iter().filter(|one| !are_rules_fixed || *one == rules);
-        let choices: Vec<String> = choices.map(|one| format!("var {}", one.name)).collect();
+        let choices = Rules::KNOWN.iter().filter(|known| !are_rules_fixed || *known == rules);
+        let choices: Vec<String> = choices.map(|known| format!("var {}", known.name)).collect();
         let _ = writeln!(text, "option name Rules type combo default {} {}", rules.name, choices.join(" "));
         let _ = writeln!(text, "option name Hash type spin default {hash} min {TABLE_MIB_MIN} max {HASH_MAX}");
         let _ = writeln!(text, "option name Threads type spin default {threads} min 1 max {THREADS_MAX}");
