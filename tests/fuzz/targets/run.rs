@@ -3,7 +3,7 @@
 libfuzzer_sys::fuzz_target!(
     init: {
         // Small builds, which take longer than one case may.
-        tests::hostile::Build::all();
+        tests::hostile::SmallBuild::all();
     },
     |bytes: &[u8]| tests::hostile::run(bytes)
 );
