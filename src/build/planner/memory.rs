@@ -255,6 +255,8 @@ pub(crate) fn rank_bytes(settings: &Settings, memory: &StageMemory, class: Stage
         StageClass::Merge => fixed_bytes + MERGE_BYTES,
         StageClass::Verify => fixed_bytes + cache_bytes.min(positions / ranks),
         StageClass::Stats => {
+            // If the bounds have counted the choices, nothing is read through the cache.
+            let cache_bytes = if memory.method.bounds_count_choices(settings.ranks) { 0 } else { cache_bytes };
             fixed_bytes + cache_bytes.min(positions / ranks) + memory.stats_stripe_bytes.min(positions / ranks)
         }
         _ if class.is_repeated() => rank_planes_bytes(settings, memory, share),
