@@ -100,7 +100,7 @@ fn derive(
     let (rank, ranks, task) = (communicator.rank() as u64, communicator.size() as u64, member.task);
     let (databases, stones, extent) = (&opened.databases, task.stones, extent(member.settings()));
     let count = extent.count(member.index.positions());
-    // The same on all ranks. Alone there is nobody to agree with.
+    // All ranks make the same number of rounds. A machine alone needs no agreement and makes one.
     let rounds = if ranks == 1 { 1 } else { count.div_ceil(ranks * task.threads as u64 * ROUND_POSITIONS) };
     let mut findings = PortionFindings::default();
     // All ranks derive about the same number of positions.

@@ -16,10 +16,7 @@ const SEGMENT_SHARE: u64 = 8;
 pub struct Spool<'d> {
     disk: &'d dyn Disk,
     path: PathBuf,
-    /// Each with its bytes.
-    segments: Vec<(u64, Box<dyn ScratchFile>)>,
-    /// Bytes of the segments.
-    reserved: u64,
+    segments: Vec<Box<dyn ScratchFile>>,
     /// Bytes in the segments, whole pieces.
     stored: u64,
     pending: Vec<u8>,
@@ -28,7 +25,7 @@ pub struct Spool<'d> {
 impl<'d> Spool<'d> {
     /// Creates an empty spool. `path` says where its files are, and names them in errors.
     pub fn new(disk: &'d dyn Disk, path: PathBuf) -> Spool<'d> {
-        Spool { disk, path, segments: Vec::new(), reserved: 0, stored: 0, pending: Vec::new() }
+        Spool { disk, path, segments: Vec::new(), stored: 0, pending: Vec::new() }
     }
 
     /// Number of bytes appended.
@@ -47,13 +44,13 @@ impl<'d> Spool<'d> {
             self.pending.extend_from_slice(now);
             bytes = rest;
             if self.pending.len() == PIECE_BYTES {
-                if self.stored == self.reserved {
-                    let bytes = next_segment(self.reserved);
-                    self.segments.push((bytes, self.disk.scratch(&self.path, bytes)?));
-                    self.reserved += bytes;
+                let mut reserved: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();
+                if self.stored == reserved {
+                    self.segments.push(self.disk.scratch(&self.path, next_segment(reserved))?);
+                    reserved += next_segment(reserved);
                 }
-                let (bytes, segment) = self.segments.last().expect("there is one from the first piece on");
-                segment.write_at(self.stored - (self.reserved - bytes), &self.pending)?;
+                let segment = self.segments.last().expect("there is one from the first piece on");
+                segment.write_at(self.stored + segment.bytes() - reserved, &self.pending)?;
                 self.stored += PIECE_BYTES as u64;
                 self.pending.clear();
             }
@@ -68,8 +65,8 @@ impl<'d> Spool<'d> {
     pub fn pass_on(mut self, mut take: impl FnMut(&[u8]) -> Result<(), DiskError>) -> Result<(), DiskError> {
         let last = std::mem::take(&mut self.pending);
         let mut piece = vec![0; if self.stored > 0 { PIECE_BYTES } else { 0 }];
-        for (bytes, segment) in self.segments {
-            let bytes = bytes.min(self.stored);
+        for segment in self.segments {
+            let bytes = segment.bytes().min(self.stored);
             self.stored -= bytes;
             for offset in (0..bytes).step_by(PIECE_BYTES) {
                 segment.read_at(offset, &mut piece)?;
@@ -79,7 +76,7 @@ impl<'d> Spool<'d> {
         take(&last)
     }
 
-    /// Returns the space on disk of a spool of so many bytes.
+    /// Returns the disk space that a spool takes when it holds `bytes` bytes.
     pub fn space(bytes: u64) -> u64 {
         let (stored, mut reserved) = (bytes - bytes % PIECE_BYTES as u64, 0);
         while reserved < stored {
@@ -89,7 +86,7 @@ impl<'d> Spool<'d> {
     }
 }
 
-/// Returns the bytes of the segment after others.
+/// Returns the length of the next segment, given the total length of the segments so far.
 fn next_segment(reserved: u64) -> u64 {
     (reserved / SEGMENT_SHARE).max(1).next_multiple_of(PIECE_BYTES as u64)
 }
