@@ -28,6 +28,7 @@ mod inference;
 mod limits;
 mod memo;
 mod memory;
+mod outcome;
 mod recent;
 mod report;
 mod sampling;
