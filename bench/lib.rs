@@ -25,14 +25,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use store::Scores;
 
-/// `argv[0]` of a child process of a bench that runs as `awari`: see [`is_awari`].
-pub const AWARI: &str = "awari";
-
-/// Whether a bench started this process as [`AWARI`].
-pub fn is_awari() -> bool {
-    std::env::args_os().next().is_some_and(|name| name == AWARI)
-}
-
 /// Parses the arguments of a bench. `cargo test` runs it without `--bench`, on a tiny input: `shrink` then
 /// changes them.
 pub fn arguments<T: Parser>(shrink: impl FnOnce(&mut T)) -> T {
