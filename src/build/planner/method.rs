@@ -146,7 +146,7 @@ impl Method {
 impl PlanesInMemory {
     /// Returns how many bits of a position are in memory, besides the cache.
     pub fn bits(self) -> u64 {
-        self as u64
+        u64::from(self.has_wins()) + u64::from(self.has_candidates())
     }
 
     /// Whether the wins are in memory, not behind a cache.
