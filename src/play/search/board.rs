@@ -212,10 +212,30 @@ impl PackedBoard {
         (child, (captured.wrapping_mul(ONES) >> 56) as u8)
     }
 
-    /// Returns the legal moves: none if the mover has no stones, or by some rules if every move is a slam.
+    /// Returns the legal moves: none if the mover has no stones, or by some rules if no move leaves the opponent any.
     #[inline]
     pub(crate) fn moves(self, rules: &Rules) -> SearchMoves {
-        if has_moves_of_awari(rules) { self.moves_of_awari() } else { self.moves_by(rules) }
+        if !captures_like_awari(rules) {
+            return self.moves_by(rules);
+        }
+        let mut moves = SearchMoves::none(self);
+        let mut starving = 0;
+        for pit in 0..HALF_PITS {
+            let has_stones = usize::from((self.mover >> (8 * pit)) & 63 != 0);
+            let (child, captured) = self.play(pit);
+            starving += has_stones & usize::from(child.mover == 0);
+            moves.moves[moves.len] = SearchMove { child, pit: pit as u8, captured, priority: 0 };
+            moves.len += has_stones;
+        }
+        // Rules differ in moves that leave the opponent no stones, and in nothing else.
+        if starving == 0 {
+            moves
+        } else if starves_like_awari(rules) {
+            let is_only_choice = starving == moves.len;
+            moves.filtered(|candidate| is_only_choice || candidate.child.mover != 0)
+        } else {
+            self.moves_by(rules)
+        }
     }
 
     /// Returns a bit for each pit from which its owner may capture, the mover's first, as if it were their turn.
@@ -236,8 +256,8 @@ impl PackedBoard {
     #[inline]
     pub(crate) fn captures(self, rules: &Rules) -> SearchMoves {
         let is_capture = |candidate: &SearchMove| candidate.captured > 0;
-        if !has_moves_of_awari(rules) {
-            return self.moves(rules).filtered(is_capture);
+        if !captures_like_awari(rules) {
+            return self.moves_by(rules).filtered(is_capture);
         }
         let mut captures = SearchMoves::none(self);
         let mut pits = self.may_capture() & ((1 << HALF_PITS) - 1);
@@ -247,7 +267,7 @@ impl PackedBoard {
             let (child, captured) = self.play(pit as usize);
             if captured > 0 {
                 captures.push(SearchMove { child, pit: pit as u8, captured, priority: 0 });
-                // Whether a slam is legal depends on the other moves.
+                // Whether a slam is legal, and what it captures, depends on the rules and on the other moves.
                 if child.mover == 0 {
                     return self.moves(rules).filtered(is_capture);
                 }
@@ -266,30 +286,18 @@ impl PackedBoard {
         }
         moves
     }
-
-    #[inline]
-    fn moves_of_awari(self) -> SearchMoves {
-        let mut moves = SearchMoves::none(self);
-        let mut starving = 0;
-        for pit in 0..HALF_PITS {
-            let has_stones = usize::from((self.mover >> (8 * pit)) & 63 != 0);
-            let (child, captured) = self.play(pit);
-            starving += has_stones & usize::from(child.mover == 0);
-            moves.moves[moves.len] = SearchMove { child, pit: pit as u8, captured, priority: 0 };
-            moves.len += has_stones;
-        }
-        if starving > 0 && starving < moves.len {
-            return moves.filtered(|candidate| candidate.child.mover != 0);
-        }
-        moves
-    }
 }
 
-/// Whether moves are those of awari, which are found without looking at the rules.
+/// Whether [`PackedBoard::play`] captures as the rules say, unless it leaves the opponent no stones.
 #[inline]
-fn has_moves_of_awari(rules: &Rules) -> bool {
-    let Rules { capture_low, capture_high, slam, rest, .. } = *rules;
-    (capture_low, capture_high, slam, rest) == (2, 3, Slam::IllegalUnlessAll, RestOwner::Opponent)
+fn captures_like_awari(rules: &Rules) -> bool {
+    (rules.capture_low, rules.capture_high) == (Rules::AWARI.capture_low, Rules::AWARI.capture_high)
+}
+
+/// Whether moves that leave the opponent no stones are legal where there are no others, and capture what they take.
+#[inline]
+fn starves_like_awari(rules: &Rules) -> bool {
+    (rules.slam, rules.rest) == (Slam::IllegalUnlessAll, RestOwner::Opponent)
 }
 
 #[cfg(test)]
