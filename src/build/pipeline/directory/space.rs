@@ -78,6 +78,9 @@ impl Space {
 
     /// Returns the bytes of the snapshots of a stage.
     pub(crate) fn of_snapshots(&self, stage: &StageSpec) -> u64 {
+        if self.snapshots.is_empty() {
+            return 0;
+        }
         self.snapshots.get(&stage.name.file_name()).copied().unwrap_or(0)
     }
 
@@ -93,8 +96,13 @@ impl Space {
 
     /// Returns the bytes that a stage frees when its outputs replace older files. Intermediates are excluded: the
     /// stages that need them count their space.
-    pub(crate) fn replaced(&self, graph: &Graph, stage: &StageSpec) -> u64 {
-        let outputs = graph.outputs(stage).filter(|output| output.kind != ArtifactKind::Intermediate);
+    pub(crate) fn replaced(&self, graph: &Graph, at: usize) -> u64 {
+        let outputs = graph
+            .numbers(at)
+            .outputs
+            .iter()
+            .map(|&output| graph.numbered(output))
+            .filter(|output| output.kind != ArtifactKind::Intermediate);
         outputs.map(|output| self.of(&output.name)).fold(0, u64::saturating_add)
     }
 }

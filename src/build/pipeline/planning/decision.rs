@@ -11,6 +11,7 @@ use crate::plan::{
     SettledStage,
 };
 use crate::stage::{StageName, StageSpec};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Makes a plan. Its prediction of disk space assumes an empty directory.
@@ -49,7 +50,7 @@ pub(crate) fn plan_of(
         Keep::Targets => removable(graph, freshness, &runs, found),
         Keep::All => Vec::new(),
     };
-    let space = &space.without(&removable);
+    let space = &if removable.is_empty() { Cow::Borrowed(space) } else { Cow::Owned(space.without(&removable)) };
 
     let mut plan = Plan::default();
     let mut places = Vec::new();
@@ -100,7 +101,8 @@ pub(crate) fn plan_of(
         plan.removable = removable;
         let removed: BTreeSet<&ArtifactName> = plan.removable.iter().collect();
         // What a run removes is not needed, even while it exists.
-        for settled in plan.fresh.iter_mut().filter(|settled| settled.why != SettledReason::NotRequested) {
+        let settled = plan.fresh.iter_mut().filter(|_| !removed.is_empty());
+        for settled in settled.filter(|settled| settled.why != SettledReason::NotRequested) {
             let outputs = graph.stage(&settled.stage).map_or(&[][..], |stage| &stage.outputs);
             if !outputs.is_empty() && outputs.iter().all(|output| removed.contains(output)) {
                 settled.why = SettledReason::NotNeeded;
@@ -197,7 +199,9 @@ fn removable(graph: &Graph, freshness: &FreshnessTable, runs: &[bool], found: &I
         let is_done = outputs.iter().all(is_settled);
         for &number in outputs {
             let ArtifactSpec { name, kind, .. } = graph.numbered(number);
-            let is_there = || found.get(name).is_some_and(|found| *found != Inspection::Absent);
+            // Most that nothing reads are gone: their freshness says so without a look at their names.
+            let is_absent = matches!(freshness.of(number).reason(), Some(Reason::Absent { .. }));
+            let is_there = || !is_absent && found.get(name).is_some_and(|found| *found != Inspection::Absent);
             if *kind == ArtifactKind::Intermediate && is_unread(number) && is_there() {
                 removable.push(name.clone());
             }
@@ -257,7 +261,7 @@ fn predict(graph: &Graph, places: &[usize], planned: &mut [PlannedStage], keep: 
             prediction.memory_stage = Some(name.clone());
         }
         let peak = held.saturating_add(signed(cost.disk_bytes.saturating_sub(space.there(stage))));
-        let freed = space.replaced(graph, stage).saturating_add(space.of_snapshots(stage));
+        let freed = space.replaced(graph, at).saturating_add(space.of_snapshots(stage));
         let kept_bytes = signed(cost.disk_kept_bytes).saturating_sub(signed(freed));
         held = held.saturating_add(kept_bytes);
         prediction.disk_bytes = prediction.disk_bytes.max(u64::try_from(peak.max(held)).unwrap_or(0));

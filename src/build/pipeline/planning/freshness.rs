@@ -177,14 +177,15 @@ impl<'s> Suspects<'s> {
 
     /// Returns why an otherwise fresh artifact has to be made again, if it has.
     fn doubt(&self, number: usize, sources: &Sources) -> Option<Reason> {
-        let artifact = self.graph.numbered(number).name.clone();
-        let known = self.state.built(&artifact);
+        let name = &self.graph.numbered(number).name;
+        let artifact = || name.clone();
+        let known = self.state.built(name);
         let is_before = |found: &JournalMoment| known.is_none_or(|known| known.sequence < found.sequence);
         if let Some((wrong, _)) = self.condemned.get(&number).filter(|(_, found)| is_before(found)) {
-            return Some(Reason::Damaged { artifact, what: format!("{wrong}, made from it, is wrong") });
+            return Some(Reason::Damaged { artifact: artifact(), what: format!("{wrong}, made from it, is wrong") });
         }
         let doubtful = |source: &ArtifactName, found: JournalMoment, good: Option<JournalMoment>| Reason::Doubtful {
-            artifact: artifact.clone(),
+            artifact: artifact(),
             source: source.clone(),
             found_at: found.at,
             good_at: good.map(|good| good.at),

@@ -51,6 +51,9 @@ struct ChoiceBuffers {
 /// Least stripes a part, if there are several parts.
 const STRIPES_A_PART: usize = 4;
 
+/// Most units of at most 64 rows that a thread counts in a row, if all is in memory.
+const UNITS_AT_ONCE: usize = 8;
+
 /// Captures in memory, a thread.
 const UNIT_POSITIONS: usize = 1 << 20;
 
@@ -213,7 +216,8 @@ pub fn choice_of(tables: &Tables, index: &Index, captures: &[Score], scores: &Sc
         let scores = |column: usize| &scores.row(slab, column)[first..][..height];
         count_rows(tables, index, slab, rows, captures, scores)
     };
-    units.into_par_iter().map(count).reduce(ChoiceCounts::default, ChoiceCounts::plus)
+    // The first slabs have few units, which are large.
+    units.into_par_iter().with_max_len(UNITS_AT_ONCE).map(count).reduce(ChoiceCounts::default, ChoiceCounts::plus)
 }
 
 /// Counts the positions in slabs that offer both a capturing and a non-capturing move.
