@@ -20,6 +20,7 @@ use solvers::ranks::{JobError, JobObserver};
 use solvers::{DriverObserver, EndedPass};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use rank::SolveRank;
@@ -131,6 +132,10 @@ pub(crate) struct SolveObserver<'a, S, F> {
     /// On rank 0, which reports progress and decides when snapshots are due.
     leader: Option<(SolverProgress<'a>, Mutex<SnapshotTimer<'a>>)>,
     pub(crate) limit: PassLimit,
+    /// Threads of the solver, if it can be stopped and begun again with more of them.
+    growing_threads: Option<usize>,
+    /// Whether the current pass recomputes everything, so that a solver that begins again loses nothing else.
+    is_full_pass: AtomicBool,
     /// The error of the last snapshot.
     unsaved: Mutex<Option<StageError>>,
 }
@@ -143,7 +148,43 @@ impl<'a, S: OneStageSolver, F> SolveObserver<'a, S, F> {
         save: F,
     ) -> SolveObserver<'a, S, F> {
         let leader = rank.leader.map(|context| (progress(context), Mutex::new(SnapshotTimer::start(context))));
-        SolveObserver { rank, save, leader, limit, unsaved: Mutex::default() }
+        SolveObserver {
+            rank,
+            save,
+            leader,
+            limit,
+            growing_threads: None,
+            is_full_pass: AtomicBool::new(true),
+            unsaved: Mutex::default(),
+        }
+    }
+
+    /// Stops the solver once the stage may use more threads than the current pool has: any values that it leaves are a
+    /// start for another call. It is never one rank of several.
+    pub(crate) fn growing(mut self) -> Self {
+        self.growing_threads = self.rank.alone().map(|_| rayon::current_num_threads());
+        self
+    }
+
+    /// Returns the threads with which the solver is to begin again, if these have become more during a full pass.
+    pub(crate) fn more_threads(&self) -> Option<usize> {
+        let (_, context) = self.rank.alone()?;
+        let has_grown = |now: &usize| context.threads() > *now && self.is_full_pass.load(Relaxed);
+        self.growing_threads.filter(has_grown).map(|_| context.threads())
+    }
+
+    /// Begins the solver again with more threads.
+    pub(crate) fn grow(&mut self, threads: usize) {
+        self.growing_threads = Some(threads);
+        self.begin_again();
+    }
+
+    /// Begins the solver again.
+    pub(crate) fn begin_again(&self) {
+        self.is_full_pass.store(true, Relaxed);
+        if let Some((progress, _)) = &self.leader {
+            progress.begin_again();
+        }
     }
 
     fn timer(&self) -> Option<MutexGuard<'_, SnapshotTimer<'a>>> {
@@ -177,11 +218,13 @@ impl<S: OneStageSolver, F: Sync> DriverObserver for SolveObserver<'_, S, F> {
             Some((progress, _)) => progress.advance(done, total).is_break(),
             None => self.rank.member.stop().is_err(),
         };
-        if is_stopped || self.limit.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let ends = is_stopped || self.limit.is_over() || self.more_threads().is_some();
+        if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn end_pass(&self, pass: EndedPass) {
         self.limit.end_pass();
+        self.is_full_pass.store(pass.is_next_full, Relaxed);
         if let Some((progress, _)) = &self.leader {
             progress.end_pass(pass);
         }
@@ -208,7 +251,8 @@ where
         // Ranks of several cannot tell whether the others save.
         let is_needless = is_stopped && self.rank.alone().is_some() && !self.is_worth_a_snapshot();
         let save = |directory: &Path| (self.save)(directory, part);
-        let saved = if is_needless || self.limit.is_over() { Ok(()) } else { self.rank.save(save) };
+        let begins_again = self.limit.is_over() || self.more_threads().is_some();
+        let saved = if is_needless || begins_again { Ok(()) } else { self.rank.save(save) };
         if let Err(error) = &saved {
             // Without a snapshot a crash costs more time, which is no reason to lose the work.
             tracing::warn!("cannot save a snapshot: {error}");

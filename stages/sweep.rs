@@ -13,10 +13,12 @@ use crate::solver::{self, DATABASES, read_captures};
 use crate::solver_progress::{PassLimit, SolverProgress};
 use crate::solving::{self, OneStageSolver, SnapshotPlace, SolveObserver, SolveRank};
 use crate::stage_cache::CacheUse;
+use crate::thread_pool::thread_pool;
 use disk::Digest;
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::{OneStage, StageClass};
+use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
 use solvers::ranks::JobError;
 use solvers::sweep::ranks::ScorePartition;
@@ -32,7 +34,12 @@ pub(crate) static SWEEP: StageKind = StageKind {
     word: Sweep::KIND,
     phase: Phase::Solving,
     files: Some(&DATABASES),
-    declare: |kind, build| solver::declare(kind, build),
+    declare: |kind, build| {
+        let mut declared = solver::declare(kind, build);
+        // Bounds of rules without scores are narrowed by one pool from beginning to end.
+        declared.iter_mut().for_each(|declared| declared.stage.grows = build.settings().rules.has_scores());
+        declared
+    },
     run: |build, parameters, context| {
         let stones = parameters[0];
         match build.job() {
@@ -76,39 +83,67 @@ impl OneStageSolver for Sweep {
         let mut resumed = communicator.sum(&[u64::from(!scores.is_fresh())])? != [0];
         let progress = |context| SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
         let save = |directory: &Path, scores: &RankScores| snapshots::save(rank, directory, scores);
-        let observer = SolveObserver::new(rank, progress, PassLimit::new(resumed), save);
-        let solve = |scores: &mut RankScores, communicator: &mut dyn Communicator| {
-            sweep::sweep(tables, index, &captures.values, scores, Kernel::detect(), communicator, &observer)
+        let mut observer = SolveObserver::new(rank, progress, PassLimit::new(resumed), save).growing();
+        // The pool of this stage has its first threads.
+        let mut grown: Option<ThreadPool> = None;
+        let solved = loop {
+            let watch = &observer;
+            let mut solve = || {
+                let (captures, kernel) = (&captures.values, Kernel::detect());
+                sweep::sweep(tables, index, captures, &mut scores, kernel, communicator, watch)
+            };
+            let solved = match &grown {
+                Some(pool) => pool.install(solve),
+                None => solve(),
+            };
+            if !matches!(solved, Err(JobError::Stopped)) {
+                break solved;
+            }
+            if let Some(threads) = observer.more_threads() {
+                tracing::info!("goes on with {threads} threads");
+                match thread_pool(threads) {
+                    Ok(pool) => grown = Some(pool),
+                    Err(error) => tracing::warn!("goes on with the threads it has: {error}"),
+                }
+                observer.grow(threads);
+            } else if observer.limit.is_over() {
+                tracing::warn!("ignoring the snapshot of sweep:{}, which does not converge", index.stones());
+                resumed = false;
+                scores.clear();
+                observer.limit.lift();
+                observer.begin_again();
+            } else {
+                break solved;
+            }
         };
-        let mut solved = solve(&mut scores, communicator);
-        if observer.limit.is_over() && matches!(solved, Err(JobError::Stopped)) {
-            tracing::warn!("ignoring the snapshot of sweep:{}, which does not converge", index.stones());
-            resumed = false;
-            scores.clear();
-            observer.limit.lift();
-            solved = solve(&mut scores, communicator);
-        }
         let report = observer.end(solved, communicator)?;
-        match rank.alone() {
-            Some((build, _)) => {
-                let choice = solvers::choice_of(tables, index, &captures.values, scores.rows());
-                build.stage_cache().give_back(captures.values);
-                let rows = scores.into_rows();
-                let digest = rank.write_rows(&rows, communicator)?;
-                build.stage_cache().keep_choice(captures.digest, digest, choice);
-                build.stage_cache().keep_database(build.plans(), index.stones(), digest, &rows);
-                build.stage_cache().give_back(rows.into_bytes());
-            }
-            None => {
+        let write = || -> RankResult<()> {
+            let Some((build, _)) = rank.alone() else {
                 drop(captures);
-                rank.write(&scores, communicator)?;
-            }
+                return rank.write(&scores, communicator);
+            };
+            let choice = solvers::choice_of(tables, index, &captures.values, scores.rows());
+            build.stage_cache().give_back(captures.values);
+            let rows = scores.into_rows();
+            let digest = rank.write_rows(&rows, communicator)?;
+            build.stage_cache().keep_choice(captures.digest, digest, choice);
+            build.stage_cache().keep_database(build.plans(), index.stones(), digest, &rows);
+            build.stage_cache().give_back(rows.into_bytes());
+            Ok(())
+        };
+        match &grown {
+            Some(pool) => pool.install(write)?,
+            None => write()?,
         }
-        Ok(StageReport::new(index.positions())
+        let report = StageReport::new(index.positions())
             .with("passes", report.passes)
             .with("recomputed", report.recomputed)
             .with("changed", report.changed)
-            .with("resumed", u64::from(resumed)))
+            .with("resumed", u64::from(resumed));
+        Ok(match &grown {
+            Some(pool) => report.with("threads at the end", pool.current_num_threads() as u64),
+            None => report,
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use store::PageCounts;
 
 /// A solver with any storage of its planes.
 pub(crate) trait BoundSolver: Send + Sync {
+    fn enter_pool(&mut self);
     fn units(&self) -> &[PlaneUnit];
     fn wins_units(&self) -> &[PlaneUnit];
     fn add_wins(&self, unit: &PlaneUnit, words: &mut [u64]);
@@ -30,6 +31,10 @@ pub(crate) trait BoundSolver: Send + Sync {
 }
 
 impl<W: Wins<DiskError> + HasPageCounts + Send, U: Units<DiskError> + Send> BoundSolver for Solver<W, U, DiskError> {
+    fn enter_pool(&mut self) {
+        self.enter_pool();
+    }
+
     fn units(&self) -> &[PlaneUnit] {
         self.units()
     }

@@ -76,7 +76,7 @@ impl StateSlot {
         if context.is_alone() {
             states.clear();
         }
-        state.filter(|state| state.at == at)
+        state.filter(|state| state.at == at).map(BoundState::in_pool)
     }
 
     /// Takes the state if it has the plane lost at a bound in memory, with this digest.
@@ -87,7 +87,7 @@ impl StateSlot {
             is_there && state.at == BoundProgress::Done(bound)
         };
         states.get(&stones).filter(has_lost)?;
-        states.remove(&stones)
+        states.remove(&stones).map(BoundState::in_pool)
     }
 
     /// Drops the state of a database, and all if only one stage runs at a time.
@@ -127,6 +127,12 @@ impl StateSlot {
 }
 
 impl BoundState {
+    /// Returns the state, which a stage with other threads may have made, for those of the current pool.
+    fn in_pool(mut self) -> BoundState {
+        self.solver.enter_pool();
+        self
+    }
+
     /// Returns the state after the bounds above `bound`, from the slot, else from the planes.
     pub(crate) fn done_above(build: &BuildContext, index: &Index, bound: u32, context: &StageContext) -> Result<Self> {
         match slot(build).take(context, index.stones(), BoundProgress::Done(bound + 1)) {

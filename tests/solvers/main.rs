@@ -5,6 +5,7 @@
 mod checks;
 mod engines;
 mod fault_planting;
+mod growing;
 mod guarantees;
 mod opening;
 mod openspiel;

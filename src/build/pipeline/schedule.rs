@@ -1,5 +1,5 @@
-//! The schedule of a run with several stages at a time: the decision which stage starts next, and with how
-//! many threads.
+//! The schedule of a run with several stages at a time: the decision which stage starts next, with how many
+//! threads, and which stages get the threads that are left.
 //!
 //! A pure function of what runs, what is ready, and the limits. It knows no files and no journal.
 
@@ -114,6 +114,17 @@ pub(crate) fn next_stage(ready: &[ReadyStage], running: &TakenResources, limits:
     };
     let count = 1 + starting.take(limits.stages - running.stages - 1).count();
     Some(Start { position: first.position, threads: free_threads.div_ceil(count).max(1) })
+}
+
+/// Divides free threads among running stages that grow, whose threads are given: each to the one with the fewest, the
+/// first of equals.
+pub(crate) fn share_out<'t>(free: usize, growing: impl IntoIterator<Item = &'t mut usize>) {
+    let mut growing: Vec<_> = growing.into_iter().collect();
+    for _ in 0..free {
+        if let Some(fewest) = growing.iter_mut().min() {
+            **fewest += 1;
+        }
+    }
 }
 
 /// Returns whether all stages that come before a stage have ended, given which stages of the graph are still to end.

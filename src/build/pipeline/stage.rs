@@ -148,6 +148,8 @@ pub struct StageSpec {
     /// The name prefix of the intermediates that [`Cost::disk_bytes`] of this stage includes, regardless of the stage
     /// that makes them.
     pub folder: Option<String>,
+    /// Whether the stage takes threads that become free while it runs.
+    pub grows: bool,
 }
 
 impl StageSpec {
@@ -160,6 +162,7 @@ impl StageSpec {
             after: Vec::new(),
             cost: Cost::default(),
             folder: None,
+            grows: false,
         }
     }
 }

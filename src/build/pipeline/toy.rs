@@ -51,11 +51,21 @@ pub(crate) struct Design {
     pub(crate) check: &'static str,
     /// Whether the capture and the solver of a database share a folder.
     pub(crate) has_chains: bool,
+    /// Whether stages take threads that become free.
+    pub(crate) grows: bool,
 }
 
 impl Default for Design {
     fn default() -> Self {
-        Design { last: 3, method: "solve", rules: "toy", versions: BTreeMap::new(), check: "full", has_chains: false }
+        Design {
+            last: 3,
+            method: "solve",
+            rules: "toy",
+            versions: BTreeMap::new(),
+            check: "full",
+            has_chains: false,
+            grows: false,
+        }
     }
 }
 
@@ -108,6 +118,7 @@ impl Design {
                     outputs: vec![outputs.clone()],
                     cost,
                     folder: is_chained.then(|| format!("planes/{n}/")),
+                    grows: self.grows,
                     ..StageSpec::new(StageName::new(kind, &[n]))
                 });
             };

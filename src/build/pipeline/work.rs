@@ -11,6 +11,8 @@ use crate::stop_signal::StopSignal;
 use disk::{Disk, DiskError, Stopwatch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The stages of a pipeline: implemented by the crate `stages`, and by a toy in tests.
 pub trait Work: Sync {
@@ -69,7 +71,7 @@ pub struct StageContext<'a> {
     /// The scratch directory of a single stage.
     pub(crate) scratch: Option<ScratchArtifacts<'a>>,
     pub(crate) snapshots: Snapshots<'a>,
-    pub(crate) threads: usize,
+    pub(crate) threads: Arc<AtomicUsize>,
     pub(crate) memory: Budget,
     pub(crate) progress: &'a StageProgress,
     pub(crate) stop: StopSignal<'a>,
@@ -123,9 +125,9 @@ impl<'a> StageContext<'a> {
         Stopwatch::start(self.disk.clock())
     }
 
-    /// Threads to use; at least 1.
+    /// Threads to use now; at least 1. They may become more, never less, if the stage [grows](StageSpec::grows).
     pub fn threads(&self) -> usize {
-        self.threads
+        self.threads.load(Ordering::Relaxed)
     }
 
     /// The progress of the stage, which any thread may advance.

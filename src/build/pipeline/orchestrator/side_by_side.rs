@@ -2,8 +2,10 @@
 //!
 //! Stages run on a thread each; the thread of the run plans, decides what starts next (module `schedule`),
 //! and alone writes the journal and removes files. Stages with a common folder are a *chain*: they share
-//! state in memory from one to the next, so they run one after the other, in the order of the graph, with the
-//! same number of threads, and what the largest of them takes is reserved until the last one ends.
+//! state in memory from one to the next, so they run one after the other, in the order of the graph, and what the
+//! largest of them takes is reserved until the last one ends.
+//!
+//! Threads on which no stage starts go to the running stages that grow.
 //!
 //! A failure, an error of the run, and a request to stop end it alike: no stage starts any more, the running
 //! ones save what is worth it, and what they complete is recorded. The error of the run is the first one.
@@ -26,7 +28,8 @@ use crate::work::Company;
 use disk::{clock, threads};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, Builder, Scope};
 
@@ -34,8 +37,8 @@ use std::thread::{self, Builder, Scope};
 struct StageLanes<'scope, 'env, 'a> {
     scope: &'scope Scope<'scope, 'env>,
     running: Vec<RunningStage>,
-    /// The unfinished chains, by folder.
-    chains: BTreeMap<String, Chain>,
+    /// The unfinished chains of stages, by folder: what the largest of the stages takes.
+    chains: BTreeMap<String, Reservation>,
     sender: Sender<EndedStage<'a>>,
     receiver: Receiver<EndedStage<'a>>,
     /// Set when the running stages are to stop although no stop was requested.
@@ -46,19 +49,13 @@ struct StageLanes<'scope, 'env, 'a> {
     stages_max: usize,
 }
 
-/// A chain of stages, from the start of its first one to the end of the last one.
-struct Chain {
-    /// What the largest of its stages takes.
-    reserved: Reservation,
-    /// Threads of each of its stages: the state that they share is made for a number of threads.
-    threads: usize,
-}
-
 /// A stage that runs.
 struct RunningStage {
     /// Its position in the graph.
     position: usize,
     threads: usize,
+    /// Tells the stage its threads, if it grows.
+    told_threads: Arc<AtomicUsize>,
     /// What is reserved for it alone: nothing if it belongs to a chain.
     reserved: Reservation,
 }
@@ -86,10 +83,20 @@ impl<'a> StageLanes<'_, '_, 'a> {
         ended
     }
 
+    /// Gives the threads of a run that are left to the running stages that grow.
+    fn share_out(&mut self, threads: usize, graph: &Graph) {
+        let free = threads.saturating_sub(self.taken().threads);
+        let grows = |running: &&mut RunningStage| graph.stages()[running.position].grows;
+        schedule::share_out(free, self.running.iter_mut().filter(grows).map(|running| &mut running.threads));
+        for running in &self.running {
+            running.told_threads.store(running.threads, Ordering::Relaxed);
+        }
+    }
+
     /// Returns what the running stages and the unfinished chains take.
     fn taken(&self) -> TakenResources {
         let reserved = self.running.iter().map(|running| running.reserved);
-        let of_chains = self.chains.values().map(|chain| chain.reserved);
+        let of_chains = self.chains.values().copied();
         TakenResources {
             stages: self.running.len(),
             threads: self.running.iter().map(|running| running.threads).sum(),
@@ -147,6 +154,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
             {
                 self.start_stage(&plan, start, lanes)?;
             }
+            lanes.share_out(self.orchestrator.options.threads, self.graph);
             let ended = lanes.wait(self.orchestrator, self.graph);
             if !self.end_stage(ended, lanes)? {
                 lanes.halt.store(true, Ordering::Relaxed);
@@ -203,6 +211,14 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
         for (step, &position) in plan.steps.iter().zip(&positions) {
             (seconds[position], is_pending[position]) = (Some(step.cost.seconds), true);
         }
+        let ready = plan.steps.iter().zip(&positions).filter(|(_, position)| {
+            let is_ready = schedule::is_ready(graph, **position, &is_pending) && !self.is_read(**position, lanes);
+            is_ready && !lanes.is_running(**position)
+        });
+        let ready: Vec<_> = ready.collect();
+        if ready.is_empty() || lanes.running.len() >= lanes.stages_max {
+            return Ok(None);
+        }
         let paths = schedule::path_seconds(graph, &seconds);
         // The first pending stage of each folder, and what the largest one takes.
         let mut chains: BTreeMap<&str, (usize, Reservation)> = BTreeMap::new();
@@ -212,22 +228,18 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
                 *most = most.max(needs(step));
             }
         }
-        let mut ready = Vec::new();
-        for (step, &position) in plan.steps.iter().zip(&positions) {
-            let is_ready = schedule::is_ready(graph, position, &is_pending) && !self.is_read(position, lanes);
-            if lanes.is_running(position) || !is_ready {
-                continue;
-            }
+        let ready = ready.into_iter().filter_map(|(step, &position)| {
             let needs = match &graph.stages()[position].folder {
                 None => needs(step),
                 Some(folder) => match chains[folder.as_str()] {
-                    (first, _) if first != position => continue,
+                    (first, _) if first != position => return None,
                     _ if lanes.chains.contains_key(folder) => Reservation::default(),
                     (_, most) => most,
                 },
             };
-            ready.push(ReadyStage { position, path_seconds: paths[position], needs });
-        }
+            Some(ReadyStage { position, path_seconds: paths[position], needs })
+        });
+        let ready: Vec<_> = ready.collect();
         let free_bytes = self.orchestrator.free_bytes()?;
         let memory_bytes = options.memory.bytes();
         let limits = Limits {
@@ -249,7 +261,7 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
         'a: 'scope,
     {
         let orchestrator = self.orchestrator;
-        let Start { position, threads: mut stage_threads } = start;
+        let Start { position, threads } = start;
         let stage = &self.graph.stages()[position];
         let step = plan.steps.iter().find(|step| step.stage == stage.name).expect("the schedule starts steps");
         let ended = lanes.started - lanes.running.len();
@@ -264,18 +276,18 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
         if let Some(folder) = &stage.folder {
             let of_chain = plan.steps.iter().filter(|step| self.spec(step).folder.as_ref() == Some(folder));
             let most = of_chain.map(needs).fold(reserved, Reservation::max);
-            let chain = lanes.chains.entry(folder.clone());
-            stage_threads = chain.or_insert(Chain { reserved: most, threads: stage_threads }).threads;
+            lanes.chains.entry(folder.clone()).or_insert(most);
             reserved = Reservation::default();
         }
-        lanes.running.push(RunningStage { position, threads: stage_threads, reserved });
+        let told_threads = Arc::new(threads.into());
+        lanes.running.push(RunningStage { position, threads, told_threads: Arc::clone(&told_threads), reserved });
         let (sender, halt) = (lanes.sender.clone(), lanes.halt);
         let run = move || {
             if let Some(turns) = orchestrator.turns {
                 turns.wait(&stage.name);
             }
             let stop = StopSignal::either(orchestrator.stop, halt);
-            let execute = || orchestrator.execute(&prepared, stage_threads, stop, Company::Others);
+            let execute = || orchestrator.execute(&prepared, &told_threads, stop, Company::Others);
             let label = stage.name.to_string().into();
             let outcome = catch_unwind(AssertUnwindSafe(|| labelled(Some(label), execute)));
             // The run receives until no stage runs.

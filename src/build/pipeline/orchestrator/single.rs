@@ -24,6 +24,7 @@ use disk::{Digest, Disk, clock};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The directory in which a single stage works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,7 +221,7 @@ impl StageReruns<'_> {
             directory,
             scratch: Some(ScratchArtifacts { directory: self.scratch, made: &self.made }),
             snapshots: Snapshots::open(*disk, snapshots, fingerprints.digest(), options.snapshot_interval)?,
-            threads: options.threads,
+            threads: Arc::new(options.threads.into()),
             memory: options.memory,
             progress: &progress,
             stop: StopSignal::new(stop),

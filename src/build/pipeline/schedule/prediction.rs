@@ -4,7 +4,9 @@
 //! threads. Where the running stages together want more cores or more of the drive than there is, all slow
 //! down alike.
 
-use super::{Limits, ReadyStage, Reservation, TakenResources, needs, next_stage, path_seconds, predecessors};
+use super::{
+    Limits, ReadyStage, Reservation, TakenResources, needs, next_stage, path_seconds, predecessors, share_out,
+};
 use crate::graph::Graph;
 use crate::plan::{Plan, PlannedStage};
 use crate::stage::{Cost, StageName};
@@ -98,6 +100,7 @@ pub(crate) fn predict(graph: &Graph, plan: &Plan, limits: &Limits) -> SchedulePr
     let mut prediction = SchedulePrediction { stages_at_a_time, path_seconds, ..SchedulePrediction::default() };
     loop {
         run.start(limits);
+        run.share_out(limits.threads);
         if run.running.is_empty() {
             break;
         }
@@ -161,13 +164,29 @@ impl<'a> SimulatedRun<'a> {
     fn start(&mut self, limits: &Limits) {
         while let Some(start) = next_stage(&self.ready(), &self.taken(), limits) {
             let step = self.step_at[start.position].expect("the schedule starts steps");
-            let Cost { seconds, core_seconds, .. } = self.steps[step].cost;
-            let seconds = seconds.max(core_seconds / start.threads as f64).max(f64::MIN_POSITIVE);
+            let seconds = self.seconds(step, start.threads);
             self.has_started[step] = true;
             if let Some(folder) = self.folder(step) {
                 self.chains.entry(folder).or_default().has_begun = true;
             }
             self.running.push(RunningStep { step, threads: start.threads, seconds, left: 1.0 });
+        }
+    }
+
+    /// Seconds that a step takes with some threads, if nothing slows it down.
+    fn seconds(&self, step: usize, threads: usize) -> f64 {
+        let Cost { seconds, core_seconds, .. } = self.steps[step].cost;
+        seconds.max(core_seconds / threads as f64).max(f64::MIN_POSITIVE)
+    }
+
+    /// Gives the threads that are left to the running stages.
+    fn share_out(&mut self, threads: usize) {
+        let free = threads.saturating_sub(self.taken().threads);
+        let (graph, positions) = (self.graph, &self.positions);
+        let grows = |running: &&mut RunningStep| graph.stages()[positions[running.step]].grows;
+        share_out(free, self.running.iter_mut().filter(grows).map(|running| &mut running.threads));
+        for at in 0..self.running.len() {
+            self.running[at].seconds = self.seconds(self.running[at].step, self.running[at].threads);
         }
     }
 

@@ -50,6 +50,18 @@ fn the_decision_is_a_table() {
 }
 
 #[test]
+fn free_threads_go_to_the_stages_with_the_fewest() {
+    let check = |free, mut growing: Vec<usize>, expected: &[usize]| {
+        share_out(free, &mut growing);
+        assert_eq!(growing, expected, "{free} free");
+    };
+    check(0, vec![1, 2], &[1, 2]);
+    check(1, vec![2, 1, 1], &[2, 2, 1]);
+    check(4, vec![3, 1], &[4, 4]);
+    check(3, vec![], &[]);
+}
+
+#[test]
 fn a_path_ends_with_the_last_stage_that_waits() {
     // Of each database: capture, solve, verify, stats. A capture reads all smaller databases.
     let graph = Design { last: 2, ..Design::default() }.toy().graph;
@@ -107,6 +119,23 @@ fn a_schedule_is_predicted() {
     check(limits(3, 3, 250), 5.0, 200, 2500);
     // None fits.
     check(limits(3, 3, 10), 8.0, 100, plan.prediction.disk_bytes);
+}
+
+#[test]
+fn a_stage_that_grows_is_predicted_to_take_free_threads() {
+    let seconds = |grows| {
+        let (graph, mut plan) = planned(&Design { last: 1, grows, ..Design::default() });
+        // Of each database capture, solve, verify, stats.
+        let number = |step: &PlannedStage| graph.position(&step.stage).unwrap() % 4;
+        plan.steps.retain(|step| number(step) != 3);
+        // With all four threads each takes a second. With two a capture takes two, a verification still one.
+        for step in &mut plan.steps {
+            step.cost.core_seconds = if number(step) == 2 { 1.0 } else { 4.0 };
+        }
+        predict(&graph, &plan, &limits(2, 4, 1000)).seconds
+    };
+    // The second capture is half done when the verification beside it ends.
+    assert!((seconds(false) - 6.0).abs() < 1e-9 && (seconds(true) - 5.5).abs() < 1e-9);
 }
 
 #[test]

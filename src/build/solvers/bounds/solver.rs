@@ -162,6 +162,12 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         solver
     }
 
+    /// Makes the current pool the one that solves.
+    pub fn enter_pool(&mut self) {
+        self.update = WordUpdate::for_pool();
+        self.wins.enter_pool();
+    }
+
     /// The units of the candidates.
     pub fn units(&self) -> &[PlaneUnit] {
         &self.units

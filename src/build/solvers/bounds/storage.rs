@@ -37,6 +37,9 @@ pub trait Wins<E>: Sync {
     /// Reads whole rows of a slab.
     fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]);
 
+    /// Makes the current pool the one whose threads set bits.
+    fn enter_pool(&mut self) {}
+
     /// Returns the first failure since the last call.
     fn check(&self) -> Result<(), E>;
 }
@@ -76,6 +79,10 @@ impl WinsInMemory {
 
 impl<E> Wins<E> for WinsInMemory {
     type Row<'a> = &'a [AtomicU64];
+
+    fn enter_pool(&mut self) {
+        self.update = WordUpdate::for_pool();
+    }
 
     fn row<'a>(&'a self, slab: usize, row: usize, _: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
         let slab = &self.slabs[slab];

@@ -106,6 +106,28 @@ fn stages_run_at_the_same_time() {
 }
 
 #[test]
+fn a_stage_that_grows_gets_the_threads_of_ended_stages() {
+    for (grows, patience) in [(true, PATIENCE), (false, Duration::from_millis(100))] {
+        let bench = Bench::with_stages(3);
+        let most = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&most);
+        // The others end; what they leave ready ends too.
+        let together = meeting(&TOGETHER, move |name, context| {
+            let watch = std::time::Instant::now();
+            while name == "capture:2" && context.threads() < 3 && watch.elapsed() < patience {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            seen.fetch_max(context.threads(), Ordering::SeqCst);
+            Ok(())
+        });
+        let design = Design { grows, ..Design::default() };
+        bench.run(&Toy { begins: together.begins, ..design.toy() }).unwrap();
+        assert_eq!(bench.files(), reference());
+        assert_eq!(most.load(Ordering::SeqCst), if grows { 3 } else { 1 });
+    }
+}
+
+#[test]
 fn the_predicted_schedule_chooses_how_many_run_at_the_same_time() {
     let mut bench = Bench::with_stages(3);
     bench.options.stages_at_a_time = 0;
