@@ -20,6 +20,8 @@ pub(crate) struct ReadyStage {
     pub(crate) position: usize,
     /// Predicted seconds from its start to the end of the last stage that waits for it, directly or not.
     pub(crate) path_seconds: f64,
+    /// Its predicted processor time.
+    pub(crate) core_seconds: f64,
     /// Resources that it takes beyond those reserved already.
     pub(crate) needs: Reservation,
 }
@@ -88,8 +90,9 @@ pub(crate) struct Start {
 
 /// Decides which of the ready stages starts next, if any: of those that fit beside the running ones, that
 /// with the longest path, and the first in the graph among equals. Free threads are divided evenly among the
-/// stages that can start now. If nothing runs and nothing fits, the first stage in the graph starts alone, as
-/// it would with one stage at a time.
+/// stages that can start now, except brief ones: those that one thread ends before all threads have done half of the
+/// first stage. If nothing runs and nothing fits, the first stage in the graph starts alone, as it would with one stage
+/// at a time.
 pub(crate) fn next_stage(ready: &[ReadyStage], running: &TakenResources, limits: &Limits) -> Option<Start> {
     if running.stages >= limits.stages {
         return None;
@@ -112,7 +115,9 @@ pub(crate) fn next_stage(ready: &[ReadyStage], running: &TakenResources, limits:
         let first = ready.iter().map(|stage| stage.position).min().filter(|_| running.stages == 0)?;
         return Some(Start { position: first, threads: limits.threads.max(1) });
     };
-    let count = 1 + starting.take(limits.stages - running.stages - 1).count();
+    let brief_seconds = first.core_seconds / limits.threads.max(1) as f64 / 2.0;
+    let beside = starting.take(limits.stages - running.stages - 1);
+    let count = 1 + beside.filter(|stage| stage.core_seconds >= brief_seconds).count();
     Some(Start { position: first.position, threads: free_threads.div_ceil(count).max(1) })
 }
 

@@ -237,7 +237,8 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
                     (_, most) => most,
                 },
             };
-            Some(ReadyStage { position, path_seconds: paths[position], needs })
+            let (path_seconds, core_seconds) = (paths[position], step.cost.core_seconds);
+            Some(ReadyStage { position, path_seconds, core_seconds, needs })
         });
         let ready: Vec<_> = ready.collect();
         let free_bytes = self.orchestrator.free_bytes()?;

@@ -202,7 +202,8 @@ impl<'a> SimulatedRun<'a> {
                 Some(chain) if chain.has_begun => Reservation::default(),
                 Some(chain) => chain.most,
             };
-            ready.push(ReadyStage { position, path_seconds: self.paths[position], needs });
+            let core_seconds = self.steps[step].cost.core_seconds;
+            ready.push(ReadyStage { position, path_seconds: self.paths[position], core_seconds, needs });
         }
         ready
     }

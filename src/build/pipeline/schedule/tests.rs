@@ -8,7 +8,7 @@ const MEMORY: u64 = 100;
 const DISK: u64 = 1000;
 
 fn ready(position: usize, path_seconds: f64, memory_bytes: u64) -> ReadyStage {
-    ReadyStage { position, path_seconds, needs: Reservation { memory_bytes, disk_bytes: 10 } }
+    ReadyStage { position, path_seconds, core_seconds: 1.0, needs: Reservation { memory_bytes, disk_bytes: 10 } }
 }
 
 fn running(stages: usize, threads: usize, memory_bytes: u64) -> TakenResources {
@@ -29,6 +29,9 @@ fn the_decision_is_a_table() {
     check("one stage takes all threads", &[short], idle, limits(3, 4), Some((3, 4)));
     check("the longest path comes first, and leaves threads", &[short, long], idle, limits(3, 4), Some((7, 2)));
     check("the first gets the odd thread", &[short, long], idle, limits(3, 5), Some((7, 3)));
+    let brief = ReadyStage { core_seconds: 0.1, ..short };
+    check("a brief one beside it has a thread of its own", &[brief, long], idle, limits(3, 4), Some((7, 4)));
+    check("it is not brief for many threads", &[brief, long], idle, limits(3, 8), Some((7, 4)));
     check("equal paths: in order", &[ready(9, 5.0, 1), long], idle, limits(3, 4), Some((7, 2)));
     check("no more at a time", &[short], running(3, 3, 30), limits(3, 4), None);
     check("the last place is not shared", &[short, long], running(2, 2, 30), limits(3, 4), Some((7, 2)));
