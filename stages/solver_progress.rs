@@ -91,15 +91,6 @@ impl<'a> SolverProgress<'a> {
         SolverProgress { count: CountedUnits::Units, ..watch }
     }
 
-    /// Begins the passes again: the solver counts from zero.
-    pub(crate) fn begin_again(&self) {
-        if let CountedUnits::Passes(recomputed) = &self.count {
-            recomputed.all.store(0, Relaxed);
-            recomputed.ended.store(0, Relaxed);
-            recomputed.is_partial.store(false, Relaxed);
-        }
-    }
-
     /// Ends the progress of the solver, before the stage does.
     pub(crate) fn end(self) {
         self.context.progress().begin(0, "");

@@ -10,18 +10,19 @@ use crate::distributed::{DatabaseTask, LocalScratch, RankResult, StageOrder, Sta
 use crate::snapshot_timer::SnapshotTimer;
 use crate::solver_progress::{PassLimit, SolverProgress};
 use crate::team::{self, FollowerRank};
+use crate::thread_pool::thread_pool;
 use crate::{files, opening};
 use game::{Index, Score};
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
+use rayon::ThreadPool;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use solvers::ranks::{JobError, JobObserver};
 use solvers::{DriverObserver, EndedPass};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use rank::SolveRank;
 
@@ -132,10 +133,8 @@ pub(crate) struct SolveObserver<'a, S, F> {
     /// On rank 0, which reports progress and decides when snapshots are due.
     leader: Option<(SolverProgress<'a>, Mutex<SnapshotTimer<'a>>)>,
     pub(crate) limit: PassLimit,
-    /// Threads of the solver, if it can be stopped and begun again with more of them.
-    growing_threads: Option<usize>,
-    /// Whether the current pass recomputes everything, so that a solver that begins again loses nothing else.
-    is_full_pass: AtomicBool,
+    /// A pool with more threads than the stage began with, once it may use them.
+    grown: Mutex<Option<Arc<ThreadPool>>>,
     /// The error of the last snapshot.
     unsaved: Mutex<Option<StageError>>,
 }
@@ -148,43 +147,12 @@ impl<'a, S: OneStageSolver, F> SolveObserver<'a, S, F> {
         save: F,
     ) -> SolveObserver<'a, S, F> {
         let leader = rank.leader.map(|context| (progress(context), Mutex::new(SnapshotTimer::start(context))));
-        SolveObserver {
-            rank,
-            save,
-            leader,
-            limit,
-            growing_threads: None,
-            is_full_pass: AtomicBool::new(true),
-            unsaved: Mutex::default(),
-        }
+        SolveObserver { rank, save, leader, limit, grown: Mutex::default(), unsaved: Mutex::default() }
     }
 
-    /// Stops the solver once the stage may use more threads than the current pool has: any values that it leaves are a
-    /// start for another call. It is never one rank of several.
-    pub(crate) fn growing(mut self) -> Self {
-        self.growing_threads = self.rank.alone().map(|_| rayon::current_num_threads());
-        self
-    }
-
-    /// Returns the threads with which the solver is to begin again, if these have become more during a full pass.
-    pub(crate) fn more_threads(&self) -> Option<usize> {
-        let (_, context) = self.rank.alone()?;
-        let has_grown = |now: &usize| context.threads() > *now && self.is_full_pass.load(Relaxed);
-        self.growing_threads.filter(has_grown).map(|_| context.threads())
-    }
-
-    /// Begins the solver again with more threads.
-    pub(crate) fn grow(&mut self, threads: usize) {
-        self.growing_threads = Some(threads);
-        self.begin_again();
-    }
-
-    /// Begins the solver again.
-    pub(crate) fn begin_again(&self) {
-        self.is_full_pass.store(true, Relaxed);
-        if let Some((progress, _)) = &self.leader {
-            progress.begin_again();
-        }
+    /// Returns the pool with more threads than the stage began with, if the solver went on there.
+    pub(crate) fn grown(&self) -> Option<Arc<ThreadPool>> {
+        self.grown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn timer(&self) -> Option<MutexGuard<'_, SnapshotTimer<'a>>> {
@@ -218,13 +186,11 @@ impl<S: OneStageSolver, F: Sync> DriverObserver for SolveObserver<'_, S, F> {
             Some((progress, _)) => progress.advance(done, total).is_break(),
             None => self.rank.member.stop().is_err(),
         };
-        let ends = is_stopped || self.limit.is_over() || self.more_threads().is_some();
-        if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_stopped || self.limit.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn end_pass(&self, pass: EndedPass) {
         self.limit.end_pass();
-        self.is_full_pass.store(pass.is_next_full, Relaxed);
         if let Some((progress, _)) = &self.leader {
             progress.end_pass(pass);
         }
@@ -246,13 +212,33 @@ where
         self.rank.snapshot_directory().is_some() && self.timer().is_some_and(|mut timer| timer.is_due())
     }
 
+    fn larger_pool(&self) -> Option<Arc<ThreadPool>> {
+        let (_, context) = self.rank.alone()?;
+        let mut grown = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = grown.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads());
+        let threads = context.threads();
+        if threads <= now {
+            return None;
+        }
+        match thread_pool(threads) {
+            Ok(pool) => {
+                tracing::info!("goes on with {threads} threads");
+                *grown = Some(Arc::new(pool));
+                grown.clone()
+            }
+            Err(error) => {
+                tracing::warn!("goes on with {now} threads, not {threads}: {error}");
+                None
+            }
+        }
+    }
+
     fn checkpoint(&self, part: &P) {
         let is_stopped = self.rank.member.stop().is_err();
         // Ranks of several cannot tell whether the others save.
         let is_needless = is_stopped && self.rank.alone().is_some() && !self.is_worth_a_snapshot();
         let save = |directory: &Path| (self.save)(directory, part);
-        let begins_again = self.limit.is_over() || self.more_threads().is_some();
-        let saved = if is_needless || begins_again { Ok(()) } else { self.rank.save(save) };
+        let saved = if is_needless || self.limit.is_over() { Ok(()) } else { self.rank.save(save) };
         if let Err(error) = &saved {
             // Without a snapshot a crash costs more time, which is no reason to lose the work.
             tracing::warn!("cannot save a snapshot: {error}");

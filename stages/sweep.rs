@@ -13,12 +13,10 @@ use crate::solver::{self, DATABASES, read_captures};
 use crate::solver_progress::{PassLimit, SolverProgress};
 use crate::solving::{self, OneStageSolver, SnapshotPlace, SolveObserver, SolveRank};
 use crate::stage_cache::CacheUse;
-use crate::thread_pool::thread_pool;
 use disk::Digest;
 use messaging::Communicator;
 use pipeline::{StageContext, StageError, StageReport, StageResult as Result};
 use planner::{OneStage, StageClass};
-use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
 use solvers::ranks::JobError;
 use solvers::sweep::ranks::ScorePartition;
@@ -83,39 +81,19 @@ impl OneStageSolver for Sweep {
         let mut resumed = communicator.sum(&[u64::from(!scores.is_fresh())])? != [0];
         let progress = |context| SolverProgress::passes(context, index.slab_positions(), index.slab_positions());
         let save = |directory: &Path, scores: &RankScores| snapshots::save(rank, directory, scores);
-        let mut observer = SolveObserver::new(rank, progress, PassLimit::new(resumed), save).growing();
-        // The pool of this stage has its first threads.
-        let mut grown: Option<ThreadPool> = None;
-        let solved = loop {
-            let watch = &observer;
-            let mut solve = || {
-                let (captures, kernel) = (&captures.values, Kernel::detect());
-                sweep::sweep(tables, index, captures, &mut scores, kernel, communicator, watch)
-            };
-            let solved = match &grown {
-                Some(pool) => pool.install(solve),
-                None => solve(),
-            };
-            if !matches!(solved, Err(JobError::Stopped)) {
-                break solved;
-            }
-            if let Some(threads) = observer.more_threads() {
-                tracing::info!("goes on with {threads} threads");
-                match thread_pool(threads) {
-                    Ok(pool) => grown = Some(pool),
-                    Err(error) => tracing::warn!("goes on with the threads it has: {error}"),
-                }
-                observer.grow(threads);
-            } else if observer.limit.is_over() {
-                tracing::warn!("ignoring the snapshot of sweep:{}, which does not converge", index.stones());
-                resumed = false;
-                scores.clear();
-                observer.limit.lift();
-                observer.begin_again();
-            } else {
-                break solved;
-            }
+        let observer = SolveObserver::new(rank, progress, PassLimit::new(resumed), save);
+        let solve = |scores: &mut RankScores, communicator: &mut dyn Communicator| {
+            sweep::sweep(tables, index, &captures.values, scores, Kernel::detect(), communicator, &observer)
         };
+        let mut solved = solve(&mut scores, communicator);
+        if observer.limit.is_over() && matches!(solved, Err(JobError::Stopped)) {
+            tracing::warn!("ignoring the snapshot of sweep:{}, which does not converge", index.stones());
+            resumed = false;
+            scores.clear();
+            observer.limit.lift();
+            solved = solve(&mut scores, communicator);
+        }
+        let grown = observer.grown();
         let report = observer.end(solved, communicator)?;
         let write = || -> RankResult<()> {
             let Some((build, _)) = rank.alone() else {
@@ -131,19 +109,21 @@ impl OneStageSolver for Sweep {
             build.stage_cache().give_back(rows.into_bytes());
             Ok(())
         };
-        match &grown {
-            Some(pool) => pool.install(write)?,
-            None => write()?,
-        }
         let report = StageReport::new(index.positions())
             .with("passes", report.passes)
             .with("recomputed", report.recomputed)
             .with("changed", report.changed)
             .with("resumed", u64::from(resumed));
-        Ok(match &grown {
-            Some(pool) => report.with("threads at the end", pool.current_num_threads() as u64),
-            None => report,
-        })
+        match grown {
+            Some(pool) => {
+                pool.install(write)?;
+                Ok(report.with("threads at the end", pool.current_num_threads() as u64))
+            }
+            None => {
+                write()?;
+                Ok(report)
+            }
+        }
     }
 }
 

@@ -61,6 +61,9 @@ struct CachedWins {
 impl Wins<DiskError> for CachedWins {
     type Row<'a> = &'a [u64];
 
+    /// Any thread may set bits: a page has a lock.
+    fn enter_pool(&mut self) {}
+
     fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> &'a [u64] {
         let slab = &self.slabs[slab];
         if buffer.len() < slab.row_words {
@@ -110,6 +113,9 @@ impl PagedWords {
 
 impl KeptWords<DiskError> for PagedWords {
     type Row<'a> = &'a [u64];
+
+    /// Any thread may set bits: a page has a lock.
+    fn enter_pool(&mut self) {}
 
     fn row<'a>(&'a self, first: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> &'a [u64] {
         if buffer.len() < words.end {
@@ -174,6 +180,9 @@ impl RowBits for SingleIndexRow<'_> {
 
 impl Wins<DiskError> for SingleIndexWins {
     type Row<'a> = SingleIndexRow<'a>;
+
+    /// Any thread may set bits: a page has a lock.
+    fn enter_pool(&mut self) {}
 
     fn row<'a>(&'a self, slab: usize, row: usize, _: Range<usize>, _: &'a mut Vec<u64>) -> SingleIndexRow<'a> {
         SingleIndexRow { wins: self, slab: self.slabs[slab], row }

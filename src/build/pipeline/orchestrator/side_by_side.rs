@@ -148,13 +148,15 @@ impl<'r, 'a> ActiveRun<'r, 'a, '_> {
                     return Ok((RunEnd::Stopped, plan));
                 }
             }
-            while !lanes.halt.load(Ordering::Relaxed)
-                && !stop.load(Ordering::Relaxed)
+            let goes_on = || !lanes.halt.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed);
+            while goes_on()
                 && let Some(start) = self.next_start(&plan, lanes)?
             {
                 self.start_stage(&plan, start, lanes)?;
             }
-            lanes.share_out(self.orchestrator.options.threads, self.graph);
+            if goes_on() {
+                lanes.share_out(self.orchestrator.options.threads, self.graph);
+            }
             let ended = lanes.wait(self.orchestrator, self.graph);
             if !self.end_stage(ended, lanes)? {
                 lanes.halt.store(true, Ordering::Relaxed);

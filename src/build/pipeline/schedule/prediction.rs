@@ -179,7 +179,7 @@ impl<'a> SimulatedRun<'a> {
         seconds.max(core_seconds / threads as f64).max(f64::MIN_POSITIVE)
     }
 
-    /// Gives the threads that are left to the running stages.
+    /// Gives the threads that are left to the running stages that grow.
     fn share_out(&mut self, threads: usize) {
         let free = threads.saturating_sub(self.taken().threads);
         let (graph, positions) = (self.graph, &self.positions);

@@ -113,7 +113,8 @@ struct ChangedRow {
 }
 
 impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
-    /// Creates a solver whose first pass tests every candidate. It must be used in the current thread pool.
+    /// Creates a solver whose first pass tests every candidate. It must be used in the current thread pool, or
+    /// [enter](Self::enter_pool) another one.
     ///
     /// # Panics
     /// If the tables serve fewer stones or another position set.
@@ -162,7 +163,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
         solver
     }
 
-    /// Makes the current pool the one that solves.
+    /// Makes the current thread pool the one in which it is used.
     pub fn enter_pool(&mut self) {
         self.update = WordUpdate::for_pool();
         self.wins.enter_pool();
@@ -330,7 +331,7 @@ impl<W: Wins<E>, U: Units<E>, E: Send> Solver<W, U, E> {
     /// Runs one pass over the candidates, and returns whether any win was found.
     ///
     /// # Panics
-    /// If the solver was made for one thread and the current pool has more.
+    /// If the solver is in a pool of one thread and the current pool has more.
     pub(crate) fn pass(&self, progress: &dyn DriverObserver) -> Result<(BoundReport, bool), SolverError<E>> {
         assert!(
             self.update == WordUpdate::Atomic || WordUpdate::for_pool() == WordUpdate::Plain,

@@ -38,7 +38,7 @@ pub trait Wins<E>: Sync {
     fn read(&self, slab: usize, rows: Range<usize>, into: &mut [u64]);
 
     /// Makes the current pool the one whose threads set bits.
-    fn enter_pool(&mut self) {}
+    fn enter_pool(&mut self);
 
     /// Returns the first failure since the last call.
     fn check(&self) -> Result<(), E>;
@@ -67,7 +67,7 @@ pub struct UnitsInMemory {
 }
 
 impl WinsInMemory {
-    /// Creates a plane without wins. Only threads of the current pool may set them.
+    /// Creates a plane without wins. Only threads of the current pool may set them, or of one that it enters later.
     pub fn none(layout: &PlaneLayout) -> WinsInMemory {
         WinsInMemory {
             words: Words::zeroed(layout.words()),

@@ -10,12 +10,19 @@ pub use collect::fits;
 
 use crate::observer::DriverObserver;
 use messaging::CommunicationError;
+use rayon::ThreadPool;
+use std::sync::Arc;
 
 /// Observer of one rank of a job, and what saves its state. If one rank wants to stop or take a checkpoint,
 /// all ranks do.
 pub trait JobObserver<P>: DriverObserver {
     /// Whether a checkpoint is due.
     fn is_due(&self) -> bool;
+
+    /// Returns a larger pool of threads in which a machine alone is to go on, once there is one.
+    fn larger_pool(&self) -> Option<Arc<ThreadPool>> {
+        None
+    }
 
     /// Takes a checkpoint of this rank: when one is due, and when the job is stopped.
     fn checkpoint(&self, part: &P);

@@ -74,6 +74,11 @@ impl Marks {
         Marks { words: Words::zeroed(words), slabs, update: WordUpdate::for_pool() }
     }
 
+    /// Makes the current pool the one whose threads mark.
+    pub(crate) fn enter_pool(&mut self) {
+        self.update = WordUpdate::for_pool();
+    }
+
     /// Bytes of the marks of whole slabs.
     pub(crate) fn bytes(slabs: &[Slab]) -> u64 {
         let bytes = |(rows, chunks): (usize, usize)| rows * (chunks * size_of::<u64>() + 1);

@@ -51,9 +51,9 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
     let options = RunOptions { attempts_max, ..request.options(Some(&args.selection)) };
     let budget = options.memory.bytes();
     // In addition to the threads of a stage, which has at least one, one thread draws progress and one writes
-    // or runs it.
+    // or runs it. The first threads of a stage that goes on with more of them wait until it ends.
     let (threads, stages) = (options.threads, options.stages_max());
-    machine::probe_threads(threads.max(stages) + 2 * stages).map_err(CliError::Thread)?;
+    machine::probe_threads(2 * threads.max(stages) + 2 * stages).map_err(CliError::Thread)?;
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
     let beating = HeartbeatObserver::new(&disk, &dir, &shown, stop);
     let logged = LogObserver::new(&disk, &dir, &beating);

@@ -110,6 +110,9 @@ pub trait KeptWords<E>: Sync {
     where
         Self: 'a;
 
+    /// Makes the current pool the one whose threads set bits.
+    fn enter_pool(&mut self);
+
     /// Returns the row of the words from `first` on, of which only `words`, counted from there, will be read.
     /// `buffer` is scratch space for the storage.
     fn row<'a>(&'a self, first: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> Self::Row<'a>;
@@ -151,6 +154,10 @@ impl KeptInMemory {
 
 impl<E> KeptWords<E> for KeptInMemory {
     type Row<'a> = &'a [AtomicU64];
+
+    fn enter_pool(&mut self) {
+        self.update = WordUpdate::for_pool();
+    }
 
     fn row<'a>(&'a self, first: usize, words: Range<usize>, _: &'a mut Vec<u64>) -> &'a [AtomicU64] {
         &self.words[first..first + words.end]
@@ -351,6 +358,10 @@ impl<W: KeptWords<E>, E> Wins<E> for KeptWins<W> {
         = W::Row<'a>
     where
         Self: 'a;
+
+    fn enter_pool(&mut self) {
+        self.words.enter_pool();
+    }
 
     fn row<'a>(&'a self, slab: usize, row: usize, words: Range<usize>, buffer: &'a mut Vec<u64>) -> W::Row<'a> {
         self.words.row(self.first_word(slab, row), words, buffer)

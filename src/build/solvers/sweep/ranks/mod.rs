@@ -40,9 +40,11 @@ use changes::{AHEAD, ChangeMessage, ChangedWord, PendingChanges};
 use game::{Index, Slab};
 use messaging::{CommunicationError, Communicator, MessageTraffic, Result};
 use partition::SlabPatch;
+use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use subscribers::Subscribers;
 
 /// Most phases of a superstep. With fewer phases changes arrive later: 18 stones on 4 ranks take 23 supersteps with 12
@@ -133,6 +135,7 @@ pub fn sweep(
         spare: Vec::new(),
         watch,
         positions: index.slab_positions(),
+        pool: None,
     };
     // Alone, the threads of the pool spin for work from beginning to end; in a job only during each wave,
     // because a rank waits for messages in between.
@@ -193,6 +196,8 @@ struct RankSweep<'a, 'c> {
     watch: &'a dyn JobObserver<RankScores>,
     /// Positions of the database.
     positions: u64,
+    /// The pool in which it goes on, if it is not that in which it began.
+    pool: Option<Arc<ThreadPool>>,
 }
 
 /// Changes not sent yet, and those who read them.
@@ -218,7 +223,11 @@ impl RankSweep<'_, '_> {
             if self.part.is_fresh || self.outgoing.is_none() { Superstep::Full } else { Superstep::Announce };
         self.part.is_fresh = false;
         loop {
-            let (done, wants_stop) = self.superstep(pass, &report)?;
+            self.grow();
+            let (done, wants_stop) = match self.pool.clone() {
+                Some(pool) => pool.install(|| with_spinning_pool(|| self.superstep(pass, &report)))?,
+                None => self.superstep(pass, &report)?,
+            };
             let is_new = u64::from(pass == Superstep::Announce);
             let vote = [done.recomputed, done.changed, u64::from(wants_stop), u64::from(watch.is_due()), is_new];
             let all = self.communicator.sum(&vote)?;
@@ -244,6 +253,19 @@ impl RankSweep<'_, '_> {
             };
             watch.end_pass(EndedPass { is_full: was_full, is_next_full: pass != Superstep::Marked, changed });
         }
+    }
+
+    /// Goes on in a larger pool, if this is a machine alone and there is one.
+    fn grow(&mut self) {
+        let Some(pool) = self.watch.larger_pool().filter(|_| self.outgoing.is_none()) else { return };
+        pool.install(|| {
+            let (partition, rank) = (self.part.partition(), self.part.rank());
+            let own_chunks = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
+            self.tiles = Tiles::new(self.pairs, self.marked.kernel, own_chunks);
+            self.waves = in_phases(&self.tiles, self.phases);
+            self.marked.marks.enter_pool();
+        });
+        self.pool = Some(pool);
     }
 
     /// Runs one pass of all ranks over their partitions, after those of `before`. Returns whether the observer wants to

@@ -3,11 +3,12 @@
 use super::{RankScores, ScorePartition, SweepReport, sweep};
 use crate::capture::{InMemory, capture_into};
 use crate::ranks::{JobError, JobObserver, ScoreShare, collect};
-use crate::{Bytes, DriverObserver, Kernel, Tables};
+use crate::{Bytes, DriverObserver, Kernel, ScoreRows, Tables};
 use game::{Index, PositionSet, Rules, Score};
-use messaging::{CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};
+use messaging::{Alone, CommunicationError, Communicator, NetworkFaults, ThreadCommunicator};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 /// Solves databases 0 to `stones` on one machine.
@@ -295,4 +296,44 @@ fn a_rank_that_leaves_is_an_error_of_the_others() {
         matches!(solved, Err(JobError::Communication(_)))
     });
     assert_eq!(left, [true; 3]);
+}
+
+/// Observer that has a larger pool before every pass.
+struct LargerPools(AtomicUsize);
+
+impl DriverObserver for LargerPools {
+    fn advance(&self, _: u64, _: u64) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl JobObserver<RankScores> for LargerPools {
+    fn is_due(&self) -> bool {
+        false
+    }
+
+    fn checkpoint(&self, _: &RankScores) {}
+
+    fn larger_pool(&self) -> Option<Arc<ThreadPool>> {
+        let threads = 1 + self.0.fetch_add(1, Relaxed);
+        Some(Arc::new(ThreadPoolBuilder::new().num_threads(threads).build().unwrap()))
+    }
+}
+
+#[test]
+fn a_sweep_goes_on_in_larger_pools() {
+    let (set, stones) = (PositionSet::All, 10);
+    let expected = alone(Rules::AWARI, set, stones);
+    let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
+    let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
+    let solve = |watch: &dyn JobObserver<RankScores>| {
+        let mut scores = RankScores::alone(&tables, &index, ScoreRows::zeroed(&index).unwrap());
+        let swept = sweep(&tables, &index, &captures, &mut scores, Kernel::detect(), &mut Alone, watch).unwrap();
+        assert!(scores.rows().to_vec() == expected[stones as usize]);
+        swept.passes
+    };
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let watch = LargerPools(AtomicUsize::new(0));
+    let passes = pool.install(|| solve(&watch));
+    assert!(passes > 3 && passes == watch.0.into_inner() as u64);
 }
