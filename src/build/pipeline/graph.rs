@@ -181,9 +181,9 @@ impl Graph {
         self.numbers[at].sources.iter().map(|&number| &self.artifacts[number].name)
     }
 
-    /// The outputs of a stage as declared.
-    pub(crate) fn outputs<'a>(&'a self, stage: &'a StageSpec) -> impl Iterator<Item = &'a ArtifactSpec> {
-        stage.outputs.iter().filter_map(|name| self.artifact(name))
+    /// The outputs of the stage at a position, as declared.
+    pub(crate) fn outputs(&self, at: usize) -> impl Iterator<Item = &ArtifactSpec> {
+        self.numbers[at].outputs.iter().map(|&number| &self.artifacts[number])
     }
 
     pub(crate) fn is_intermediate(&self, name: &ArtifactName) -> bool {

@@ -11,7 +11,6 @@ use crate::stop_signal::StopSignal;
 use disk::{Disk, DiskError, Stopwatch};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The stages of a pipeline: implemented by the crate `stages`, and by a toy in tests.
@@ -71,7 +70,7 @@ pub struct StageContext<'a> {
     /// The scratch directory of a single stage.
     pub(crate) scratch: Option<ScratchArtifacts<'a>>,
     pub(crate) snapshots: Snapshots<'a>,
-    pub(crate) threads: Arc<AtomicUsize>,
+    pub(crate) threads: &'a AtomicUsize,
     pub(crate) memory: Budget,
     pub(crate) progress: &'a StageProgress,
     pub(crate) stop: StopSignal<'a>,

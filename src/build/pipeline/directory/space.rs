@@ -97,12 +97,7 @@ impl Space {
     /// Returns the bytes that a stage frees when its outputs replace older files. Intermediates are excluded: the
     /// stages that need them count their space.
     pub(crate) fn replaced(&self, graph: &Graph, at: usize) -> u64 {
-        let outputs = graph
-            .numbers(at)
-            .outputs
-            .iter()
-            .map(|&output| graph.numbered(output))
-            .filter(|output| output.kind != ArtifactKind::Intermediate);
+        let outputs = graph.outputs(at).filter(|output| output.kind != ArtifactKind::Intermediate);
         outputs.map(|output| self.of(&output.name)).fold(0, u64::saturating_add)
     }
 }

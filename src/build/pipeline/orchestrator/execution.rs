@@ -100,7 +100,7 @@ pub(crate) fn fingerprints_of(
     for source in graph.sources(at) {
         inputs.insert(source.clone(), digest(source)?);
     }
-    let outputs = graph.outputs(&graph.stages()[at]);
+    let outputs = graph.outputs(at);
     let fingerprints = outputs.map(|output| {
         let fingerprint = Fingerprint::new(output, inputs.clone());
         (output.name.clone(), fingerprint)
@@ -166,7 +166,8 @@ pub(crate) fn execute(
         report,
     };
     let mut done = ExecutedStage { artifacts: Vec::new(), found: Inspections::new(), measured };
-    for artifact in work.graph().outputs(stage) {
+    let at = work.graph().position(&stage.name).expect("a stage of the graph");
+    for artifact in work.graph().outputs(at) {
         let name = &artifact.name;
         let fingerprint = fingerprints.get(name).clone();
         let (digest, bytes) = if artifact.kind.is_file() {

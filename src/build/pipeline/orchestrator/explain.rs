@@ -83,7 +83,7 @@ impl Orchestrator<'_> {
             (None, None) => String::new(),
         };
         let standing = plan.standing(&stage.name);
-        let outputs = graph.outputs(stage).map(|output| {
+        let outputs = graph.outputs(at).map(|output| {
             let sources: Vec<(&ArtifactName, &Freshness)> =
                 graph.sources(at).map(|name| (name, &freshness[name])).collect();
             let mut explained = explained(output, &state, found.get(&output.name), &freshness[&output.name], &sources);

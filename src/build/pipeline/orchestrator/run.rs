@@ -27,7 +27,6 @@ use crate::work::{Company, StageContext};
 use disk::{Digest, DiskError, GuardedDisk, Staged, clock};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -160,7 +159,7 @@ impl Orchestrator<'_> {
     pub(super) fn execute(
         &self,
         prepared: &PreparedStage<'_>,
-        threads: &Arc<AtomicUsize>,
+        threads: &AtomicUsize,
         stop: StopSignal<'_>,
         company: Company,
     ) -> StageResult<ExecutedStage> {
@@ -170,7 +169,7 @@ impl Orchestrator<'_> {
             directory: &self.directory,
             scratch: None,
             snapshots: prepared.snapshots.clone(),
-            threads: Arc::clone(threads),
+            threads,
             memory: self.options.memory,
             progress: &progress,
             stop,
@@ -463,7 +462,7 @@ impl<'a> ActiveRun<'_, 'a, '_> {
         let orchestrator = self.orchestrator;
         let place = StagePlace { number: self.ran.len() + 1, steps: self.ran.len() + steps_left };
         let prepared = self.prepare(step, place)?;
-        let threads = Arc::new(orchestrator.options.threads.into());
+        let threads = orchestrator.options.threads.into();
         let done = orchestrator.execute(&prepared, &threads, StopSignal::new(orchestrator.stop), Company::Alone);
         self.complete(prepared, done)
     }

@@ -24,7 +24,6 @@ use disk::{Digest, Disk, clock};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The directory in which a single stage works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -221,7 +220,7 @@ impl StageReruns<'_> {
             directory,
             scratch: Some(ScratchArtifacts { directory: self.scratch, made: &self.made }),
             snapshots: Snapshots::open(*disk, snapshots, fingerprints.digest(), options.snapshot_interval)?,
-            threads: Arc::new(options.threads.into()),
+            threads: &options.threads.into(),
             memory: options.memory,
             progress: &progress,
             stop: StopSignal::new(stop),

@@ -97,12 +97,11 @@ pub(crate) fn plan_of(
             return Err(PipelineError::Frozen { stale, replaces: !plan.replaced.is_empty() });
         }
     }
-    if options.keep == Keep::Targets {
+    if !removable.is_empty() {
         plan.removable = removable;
         let removed: BTreeSet<&ArtifactName> = plan.removable.iter().collect();
         // What a run removes is not needed, even while it exists.
-        let settled = plan.fresh.iter_mut().filter(|_| !removed.is_empty());
-        for settled in settled.filter(|settled| settled.why != SettledReason::NotRequested) {
+        for settled in plan.fresh.iter_mut().filter(|settled| settled.why != SettledReason::NotRequested) {
             let outputs = graph.stage(&settled.stage).map_or(&[][..], |stage| &stage.outputs);
             if !outputs.is_empty() && outputs.iter().all(|output| removed.contains(output)) {
                 settled.why = SettledReason::NotNeeded;

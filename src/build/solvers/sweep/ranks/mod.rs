@@ -107,17 +107,16 @@ pub fn sweep(
     let places = part.places();
     let captures_of = |slab: &Slab| part.captures_of(captures, slab.mover_stones as usize);
     let pairs = pairs(tables, slabs, captures_of, places.each_ref().map(|places| &places[..]));
-    let own_chunks = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
     let own: Vec<_> = (0..slabs.len()).map(|slab| partition.own(rank, slab)).collect();
-    let tiles = Tiles::new(&pairs, kernel, own_chunks);
     let before = communicator.traffic();
     let phases = phases(index.slab_positions(), partition.ranks()) as usize;
+    let (tiles, waves) = tiles_in_phases(&pairs, kernel, part, phases);
     let mut job = RankSweep {
         slabs,
         pairs: &pairs,
         patches: own.iter().zip(slabs).enumerate().map(|(at, (own, slab))| patches(at, slab, own)).collect(),
         phases,
-        waves: in_phases(&tiles, phases),
+        waves,
         tiles,
         outgoing: (partition.ranks() > 1).then(|| OutgoingChanges {
             changes: PendingChanges::none(slabs, |slab| partition.chunks_sent(rank, slab)),
@@ -257,15 +256,15 @@ impl RankSweep<'_, '_> {
 
     /// Goes on in a larger pool, if this is a machine alone and there is one.
     fn grow(&mut self) {
-        let Some(pool) = self.watch.larger_pool().filter(|_| self.outgoing.is_none()) else { return };
-        pool.install(|| {
-            let (partition, rank) = (self.part.partition(), self.part.rank());
-            let own_chunks = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
-            self.tiles = Tiles::new(self.pairs, self.marked.kernel, own_chunks);
-            self.waves = in_phases(&self.tiles, self.phases);
-            self.marked.marks.enter_pool();
-        });
-        self.pool = Some(pool);
+        if self.outgoing.is_none()
+            && let Some(pool) = self.watch.larger_pool()
+        {
+            pool.install(|| {
+                (self.tiles, self.waves) = tiles_in_phases(self.pairs, self.marked.kernel, self.part, self.phases);
+                self.marked.marks.enter_pool();
+            });
+            self.pool = Some(pool);
+        }
     }
 
     /// Runs one pass of all ranks over their partitions, after those of `before`. Returns whether the observer wants to
@@ -593,6 +592,20 @@ fn changed(row: usize, chunk: usize, columns: u64) -> ChangedColumn {
 fn not_zero(scores: &[i8]) -> u64 {
     let scores: &[i8; CHUNK] = scores.first_chunk().expect("rows are padded");
     scores.iter().enumerate().fold(0, |columns, (lane, &score)| columns | u64::from(score != 0) << lane)
+}
+
+/// Creates the tiles of the partition of a rank for the current pool, and distributes their waves over phases.
+fn tiles_in_phases<'a>(
+    pairs: &'a [SlabPair<'a>],
+    kernel: Kernel,
+    part: &RankScores,
+    phases: usize,
+) -> (Tiles<'a>, Vec<Range<usize>>) {
+    let (partition, rank) = (part.partition(), part.rank());
+    let own_chunks = |pair: &SlabPair| partition.chunks(rank, pair.high.slab.mover_stones as usize);
+    let tiles = Tiles::new(pairs, kernel, own_chunks);
+    let waves = in_phases(&tiles, phases);
+    (tiles, waves)
 }
 
 /// Distributes the waves of a pass over phases with about equal numbers of positions.

@@ -326,14 +326,11 @@ fn a_sweep_goes_on_in_larger_pools() {
     let expected = alone(Rules::AWARI, set, stones);
     let (tables, index) = (Tables::new(Rules::AWARI, set, stones), Index::new(stones, set));
     let captures = whole_captures(&tables, &index, &expected[..stones as usize]);
-    let solve = |watch: &dyn JobObserver<RankScores>| {
-        let mut scores = RankScores::alone(&tables, &index, ScoreRows::zeroed(&index).unwrap());
-        let swept = sweep(&tables, &index, &captures, &mut scores, Kernel::detect(), &mut Alone, watch).unwrap();
-        assert!(scores.rows().to_vec() == expected[stones as usize]);
-        swept.passes
-    };
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let mut scores = RankScores::alone(&tables, &index, ScoreRows::zeroed(&index).unwrap());
     let watch = LargerPools(AtomicUsize::new(0));
-    let passes = pool.install(|| solve(&watch));
-    assert!(passes > 3 && passes == watch.0.into_inner() as u64);
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let swept =
+        pool.install(|| sweep(&tables, &index, &captures, &mut scores, Kernel::detect(), &mut Alone, &watch)).unwrap();
+    assert!(scores.rows().to_vec() == expected[stones as usize]);
+    assert!(swept.passes > 3 && swept.passes == watch.0.into_inner() as u64);
 }
