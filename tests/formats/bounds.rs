@@ -245,3 +245,24 @@ fn crossed_bounds_are_damage() {
         assert!(place.files("out").is_empty());
     }
 }
+
+/// A search goes on without a database whose bounds are crossed, and says so.
+#[test]
+fn a_search_does_without_crossed_bounds() {
+    for rules in rules_with_bounds() {
+        let place = TestDirectory::new(3);
+        place.awari(&format!("run m.toml --set game.rules={}", rules.name)).is(0);
+        let (disk, path) = (RealDisk::default(), place.path("run/databases/03.awari"));
+        let mut stored = StoredScores::read(&disk, &path).unwrap();
+        let positions = stored.scores.len() / 2;
+        let (low, high) = stored.scores.split_at_mut(positions);
+        low.fill(3);
+        high.fill(-3);
+        fs::remove_file(&path).unwrap();
+        stored.write(&disk, &path);
+        for position in ["0 1 0 0 1 1  0 0 1 1 0 0", "1 0 0 0 0 1  1 0 1 0 1 0"] {
+            let probe = format!("probe --dir run --nodes 2000 {position}");
+            place.awari(&probe).is(16).says(&["the answers do without it"]);
+        }
+    }
+}

@@ -67,7 +67,15 @@ impl<'a> SearchProbes<'a> {
         let score = |scores| read(scores, position)?.map_err(note).ok();
         let low = score(scores)?;
         match self.oracle.upper(board.stones()) {
-            Some(high) => Some((low, score(high)?)),
+            Some(high) => {
+                let high = score(high)?;
+                if low > high {
+                    let (expected, found) = (Bounds::anything(board.stones()), Bounds::exact(low));
+                    let _ = self.error.set(OracleError::Inconsistent { board: *board, expected, found });
+                    return None;
+                }
+                Some((low, high))
+            }
             None => Some((low, low)),
         }
     }
