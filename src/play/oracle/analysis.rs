@@ -6,8 +6,8 @@ use crate::error::OracleError;
 use crate::level::{Level, choose_weighted};
 use game::{Board, Orientation, Pit, Played, Score};
 use search::{
-    BoundsMemo, ExactScores, MoveEstimate, SearchLimits, SearchReport, SearchRequest, SearchStop, SearchedMove,
-    Searcher,
+    BoundsMemo, ExactScores, MoveEstimate, OpenEstimates, SearchLimits, SearchReport, SearchRequest, SearchStop,
+    SearchedMove, Searcher,
 };
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -116,9 +116,27 @@ impl ExactScores for SearchProbes<'_> {
     fn memo(&self) -> Option<&BoundsMemo> {
         (!self.is_repeatable).then_some(&self.oracle.memo)
     }
+
+    fn open_estimates(&self) -> Option<&OpenEstimates> {
+        self.oracle.open_estimates()
+    }
 }
 
 impl Oracle {
+    /// Returns the estimates of small boards whose bounds differ; `None` if the rules give every board a score, or if
+    /// databases are missing or damaged, which a search that reads them says. The first call takes about a second.
+    pub(crate) fn open_estimates(&self) -> Option<&OpenEstimates> {
+        let known = (0..=OpenEstimates::STONES_MAX).take_while(|&stones| self.has_sound(stones)).count() as u32;
+        let stones_max = known.checked_sub(1).filter(|_| !self.rules().has_scores())?;
+        let make = || {
+            let probes = SearchProbes::new(self, stones_max);
+            let bounds = |board: &Board| probes.bounds(board);
+            let estimates = OpenEstimates::new(self.rules(), self.searchers.evaluation(), stones_max, bounds);
+            (!probes.has_error()).then_some(estimates)
+        };
+        self.open_estimates.get_or_init(make).as_ref()
+    }
+
     /// Analyzes a position: by the databases alone if they hold it, else by a search.
     ///
     /// `progress` receives the report of each iteration of a search. In the report of a position in a
@@ -196,6 +214,8 @@ impl Oracle {
         stop: &SearchStop,
         progress: &mut dyn FnMut(&SearchReport),
     ) -> Result<SearchReport, OracleError> {
+        // Made before the time of the search begins.
+        self.open_estimates();
         let start = Instant::now();
         let stones = request.board.stones();
         assert!(searcher.rules() == self.rules(), "a search by the rules of the databases");

@@ -29,6 +29,9 @@ pub struct Oracle {
     pub(crate) searchers: SearcherPool,
     #[cfg(feature = "search")]
     pub(crate) memo: search::BoundsMemo,
+    /// By rules that give a board two bounds; made on first use, and `None` if a database cannot be read.
+    #[cfg(feature = "search")]
+    pub(crate) open_estimates: OnceLock<Option<search::OpenEstimates>>,
     pub(crate) kept_guarantees: KeptGuarantees,
 }
 
@@ -203,6 +206,8 @@ impl Oracle {
             searchers: SearcherPool::new(rules, search::Evaluation::default()),
             #[cfg(feature = "search")]
             memo: search::BoundsMemo::default(),
+            #[cfg(feature = "search")]
+            open_estimates: OnceLock::new(),
             kept_guarantees: KeptGuarantees::default(),
         }
     }
@@ -229,6 +234,8 @@ impl Oracle {
                 database.index.get_or_init(|| Index::new(stones, self.set));
             }
         }
+        #[cfg(feature = "search")]
+        self.open_estimates();
     }
 
     /// Whether [`answer`](Self::answer) takes microseconds: it decodes nothing, makes no tables and searches nothing.

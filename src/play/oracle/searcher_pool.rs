@@ -30,6 +30,11 @@ impl SearcherPool {
         SearcherPool { rules, evaluation, idle: Mutex::default(), searches: AtomicU64::new(0) }
     }
 
+    /// Returns the evaluation of the searches.
+    pub(crate) fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+
     /// Returns the number of searches so far.
     pub(crate) fn searches(&self) -> u64 {
         self.searches.load(Ordering::Relaxed)

@@ -1,6 +1,7 @@
 //! What a search knows without searching.
 
 use crate::memo::BoundsMemo;
+use crate::open_estimates::OpenEstimates;
 use game::{Board, Score};
 
 /// Databases of exact scores.
@@ -30,6 +31,11 @@ pub trait ExactScores: Sync {
     /// Returns the memo in which a search keeps the bounds of small positions that it has looked up here;
     /// `None` if it must keep none.
     fn memo(&self) -> Option<&BoundsMemo> {
+        None
+    }
+
+    /// Returns estimates of small boards whose bounds differ, if there are any.
+    fn open_estimates(&self) -> Option<&OpenEstimates> {
         None
     }
 }

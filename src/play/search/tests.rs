@@ -1,7 +1,8 @@
 //! Searches of small positions against their scores, solved from the rule text by [`game::reference`].
 
 use crate::{
-    Evaluation, ExactScores, MoveEstimate, NoScores, SearchLimits, SearchReport, SearchRequest, SearchStop, Searcher,
+    Evaluation, ExactScores, MoveEstimate, NoScores, OpenEstimates, SearchLimits, SearchReport, SearchRequest,
+    SearchStop, Searcher,
 };
 use game::reference::{self, ReferenceBounds, ReferenceScores, boards};
 use game::{Board, Rules, Score};
@@ -144,7 +145,7 @@ fn bounds_contain_the_score_by_all_rules() {
 /// Where a board has two bounds: what is proved holds both of the slow solver, and smaller databases prove some of it.
 #[test]
 fn bounds_contain_those_of_oware() {
-    struct SmallerBounds<'a>(&'a [ReferenceBounds]);
+    struct SmallerBounds<'a>(&'a [ReferenceBounds], Option<OpenEstimates>);
     impl ExactScores for SmallerBounds<'_> {
         fn knows(&self, stones: u32) -> bool {
             stones < 5
@@ -159,24 +160,31 @@ fn bounds_contain_those_of_oware() {
         fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
             self.bounds(board)
         }
+        fn open_estimates(&self) -> Option<&OpenEstimates> {
+            self.1.as_ref()
+        }
     }
     let mut solved = Vec::new();
     for stones in 0..=5 {
         let bounds = reference::solve_bounds(&Rules::OWARE, stones, &solved);
         solved.push(bounds);
     }
-    let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
-    let (mut narrowed, mut all) = (0, 0);
-    for pits in boards(5).into_iter().step_by(3) {
-        let (low, high) = (solved[5].low[&pits], solved[5].high[&pits]);
-        let report = search(&searcher, &SearchRequest::new(Board(pits), nodes(300)), &SmallerBounds(&solved));
-        assert!(report.low <= low && high <= report.high, "{pits:?}: {low} {high} {report:?}");
-        assert_eq!(report.contradiction, None);
-        assert_eq!(report.moves.len(), Board(pits).moves(&Rules::OWARE).count());
-        narrowed += u32::from((report.low, report.high) != (-5, 5));
-        all += 1;
+    let smaller = SmallerBounds(&solved, None);
+    let estimates = OpenEstimates::new(&Rules::OWARE, &Evaluation::default(), 4, |board| smaller.bounds(board));
+    for smaller in [SmallerBounds(&solved, None), SmallerBounds(&solved, Some(estimates))] {
+        let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
+        let (mut narrowed, mut all) = (0, 0);
+        for pits in boards(5).into_iter().step_by(3) {
+            let (low, high) = (solved[5].low[&pits], solved[5].high[&pits]);
+            let report = search(&searcher, &SearchRequest::new(Board(pits), nodes(300)), &smaller);
+            assert!(report.low <= low && high <= report.high, "{pits:?}: {low} {high} {report:?}");
+            assert_eq!(report.contradiction, None);
+            assert_eq!(report.moves.len(), Board(pits).moves(&Rules::OWARE).count());
+            narrowed += u32::from((report.low, report.high) != (-5, 5));
+            all += 1;
+        }
+        assert!(narrowed > all / 2, "{narrowed} of {all}");
     }
-    assert!(narrowed > all / 2, "{narrowed} of {all}");
 }
 
 /// At oware a move back to a position of the game, with the same player to move, gives each player the stones

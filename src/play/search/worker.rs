@@ -20,10 +20,11 @@
 
 use crate::board::{PackedBoard, SearchMove, SearchMoves};
 use crate::busy::{BUSY_DEPTH, BusyKey, BusyPositions};
-use crate::evaluation::Evaluation;
+use crate::evaluation::{Evaluation, open_estimate};
 use crate::exact_scores::ExactScores;
 use crate::limits::SearchStop;
 use crate::memo::{BoundsMemo, MemoPlace};
+use crate::open_estimates::OpenEstimates;
 use crate::outcome::{FoundMoves, Outcome, PATH_FREE};
 use crate::recent::RecentEstimates;
 use crate::table::{DEPTH_MAX, EstimateKind, STONE, TableEntry, TablePlace, TranspositionTable};
@@ -68,6 +69,9 @@ const FUTILE_MARGIN_OF_MOVE: i32 = STONE;
 const CUT_DEPTH: i32 = 8;
 const CUT_MOVES: i32 = 4;
 const CUT_MARGIN: i32 = 3 * STONE / 2;
+
+/// Up to this depth, a board with an estimate of [`OpenEstimates`] is not searched: the estimate has looked further.
+const OPEN_DEPTH: i32 = 4;
 
 /// Positions between two looks at the limits: some tens of microseconds.
 const POLL_NODES: u64 = 256;
@@ -167,6 +171,7 @@ pub(crate) struct Worker<'a> {
     /// By stones, whether databases know the scores.
     known: [bool; STONES_MAX as usize + 1],
     memo: Option<&'a BoundsMemo>,
+    open_estimates: Option<&'a OpenEstimates>,
     /// The numbers of the positions since the last capture of the game, and from the root on.
     path: Vec<u64>,
     /// The number of positions before the root.
@@ -197,6 +202,7 @@ impl<'a> Worker<'a> {
             shared,
             known,
             memo: shared.scores.memo(),
+            open_estimates: shared.scores.open_estimates(),
             path,
             root: before.len(),
             root_depth: 0,
@@ -314,6 +320,11 @@ impl<'a> Worker<'a> {
         self.shared.table.prefetch(node.table);
         if let Some(repeated) = self.repeated(place, number) {
             return Outcome { repeats: repeated as u32, ..Outcome::repetition(self.shared.rules, board) };
+        }
+        if depth <= OPEN_DEPTH
+            && let Some(outcome) = self.estimated(board, || number)
+        {
+            return outcome;
         }
         self.path[place.at] = number;
         // Before the entry is read, which main memory takes as long for. Where the entry ends the search, the
@@ -530,6 +541,9 @@ impl<'a> Worker<'a> {
     /// Estimates a position at the end of a line. Of the moves, only captures are searched, since the evaluation knows
     /// nothing of what they change; the mover may always make another move instead.
     fn leaf(&mut self, board: PackedBoard, window: AlphaBeta, place: PathPlace) -> Outcome {
+        if let Some(outcome) = self.estimated(board, || board.number()) {
+            return outcome;
+        }
         let stones = board.stones() as i32;
         let known = self.probe(board, || board.number(), place.at, 0);
         let (mut low, high) = match known {
@@ -555,6 +569,18 @@ impl<'a> Worker<'a> {
         // A wrong database may contradict itself here; the moves of the position say so when it is searched.
         let low = low.min(high);
         Outcome::bounded(best.clamp(low * STONE, high * STONE), low, high)
+    }
+
+    /// Returns what databases and the estimates of their open boards say about a board, without a search.
+    #[inline]
+    fn estimated(&mut self, board: PackedBoard, number: impl FnOnce() -> u64) -> Option<Outcome> {
+        let estimates = self.open_estimates?;
+        let stones = board.stones();
+        if stones > OpenEstimates::STONES_MAX || !self.known[stones as usize] {
+            return None;
+        }
+        self.probes += 1;
+        estimates.get(number())
     }
 
     /// Stops the search: bounds of this position contradict each other, so a database is wrong.
@@ -610,17 +636,6 @@ impl<'a> Worker<'a> {
         this.len = (next.len + 1).min(PLY_MAX);
         this.pits[1..this.len].copy_from_slice(&next.pits[..this.len - 1]);
     }
-}
-
-/// Returns the estimate of a position whose bounds are known and differ, given that of the evaluation within them.
-///
-/// What such a position yields depends on how play repeats, which the position hardly tells, so the best
-/// guess is near the middle. Fitted to the ends of games by least squares: 15,000 open boards of oware of 4
-/// to 12 stones, from games of 3,000 nodes a move. On 7,070 boards of other games the root mean square error
-/// is 3.33 stones, that of the evaluation alone 3.50, of the middle 3.35.
-fn open_estimate(estimate: i32, low: i32, high: i32) -> i32 {
-    let middle = (low + high) * STONE / 2;
-    (estimate / 4 + middle * 9 / 16).clamp(low * STONE, high * STONE)
 }
 
 /// Bound on the entries of the history.

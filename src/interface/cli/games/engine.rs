@@ -361,6 +361,7 @@ impl EngineSession {
                 remark(self.evaluation.text())
             ),
             "isready" => {
+                self.oracle.warm();
                 if self.running.is_none() && !self.is_committed {
                     self.clear_table()?;
                 }
