@@ -223,18 +223,25 @@ fn mixed_rules_are_an_error_of_their_own() {
     }
 }
 
+/// Changes the bounds of three stones under right checksums, and returns the number of positions.
+fn change_bounds(place: &TestDirectory, change: impl FnOnce(&mut [i8], &mut [i8])) -> usize {
+    let (disk, path) = (RealDisk::default(), place.path("run/databases/03.awari"));
+    let mut stored = StoredScores::read(&disk, &path).unwrap();
+    let positions = stored.scores.len() / 2;
+    let (low, high) = stored.scores.split_at_mut(positions);
+    change(low, high);
+    fs::remove_file(&path).unwrap();
+    stored.write(&disk, &path);
+    positions
+}
+
 /// Lower bounds above the upper ones, under right checksums.
 #[test]
 fn crossed_bounds_are_damage() {
     for rules in rules_with_bounds() {
         let place = TestDirectory::new(3);
         place.awari(&format!("run m.toml --set game.rules={}", rules.name)).is(0);
-        let (disk, path) = (RealDisk::default(), place.path("run/databases/03.awari"));
-        let mut stored = StoredScores::read(&disk, &path).unwrap();
-        let positions = stored.scores.len() / 2;
-        (stored.scores[7], stored.scores[positions + 7]) = (3, 2);
-        fs::remove_file(&path).unwrap();
-        stored.write(&disk, &path);
+        let positions = change_bounds(&place, |low, high| (low[7], high[7]) = (3, 2));
         let databases = Databases::open(place.path("run")).unwrap();
         let (mut low, mut high) = (vec![0; positions], vec![0; positions]);
         let read = databases.database(3).unwrap().read_bounds(0..positions as u64, &mut low, &mut high);
@@ -252,14 +259,10 @@ fn a_search_does_without_crossed_bounds() {
     for rules in rules_with_bounds() {
         let place = TestDirectory::new(3);
         place.awari(&format!("run m.toml --set game.rules={}", rules.name)).is(0);
-        let (disk, path) = (RealDisk::default(), place.path("run/databases/03.awari"));
-        let mut stored = StoredScores::read(&disk, &path).unwrap();
-        let positions = stored.scores.len() / 2;
-        let (low, high) = stored.scores.split_at_mut(positions);
-        low.fill(3);
-        high.fill(-3);
-        fs::remove_file(&path).unwrap();
-        stored.write(&disk, &path);
+        change_bounds(&place, |low, high| {
+            low.fill(3);
+            high.fill(-3);
+        });
         for position in ["0 1 0 0 1 1  0 0 1 1 0 0", "1 0 0 0 0 1  1 0 1 0 1 0"] {
             let probe = format!("probe --dir run --nodes 2000 {position}");
             place.awari(&probe).is(16).says(&["the answers do without it"]);
