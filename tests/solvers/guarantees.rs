@@ -7,10 +7,10 @@ use game::notation::{PositionText, Seats, Side};
 use game::play::{Game, GameEnd};
 use game::reference::{self, ReferenceBounds};
 use game::{Board, Index, Orientation, Pit, Played, PositionSet, Rules, Score};
-use oracle::{Library, Oracle};
+use oracle::{Library, Oracle, SearchProbes};
 use pipeline::{Manifest, Orchestrator, RunOptions};
 use planner::{Settings, schema};
-use search::{Evaluation, SearchLimits, SearchRequest, SearchStop, Searcher};
+use search::{Evaluation, ExactScores, SearchLimits, SearchRequest, SearchStop, Searcher};
 use solvers::capture::InMemory;
 use solvers::sweep::{BoundCaptures, Guarantees};
 use solvers::{Bytes, Kernel, Tables, capture};
@@ -134,9 +134,10 @@ fn few_boards_are_exact() {
 }
 
 /// Builds databases of oware by the stages of a run, each verified in full, and opens them.
-fn built(game: &str, stones: u32) -> Oracle {
+fn built(rules: Rules, game: &str, stones: u32) -> Oracle {
+    let rules = rules.name;
     let text =
-        format!("[game]\nrules = \"oware\"\n{game}[build]\nstones = \"0..{stones}\"\n[check]\nverify = \"full\"");
+        format!("[game]\nrules = \"{rules}\"\n{game}[build]\nstones = \"0..{stones}\"\n[check]\nverify = \"full\"");
     let disk = MemoryDisk::new();
     let work = Awari::new(Settings::new(&Manifest::parse(&text, "test", &schema(), &[]).unwrap()));
     Orchestrator::new(&disk, Path::new("run"), &work, RunOptions::default()).run().unwrap();
@@ -154,7 +155,7 @@ fn a_run_builds_the_bounds_of_the_reference() {
         expected.push(bounds);
     }
     for game in ["", "positions = \"reachable\"\n"] {
-        let oracle = built(game, 7);
+        let oracle = built(Rules::OWARE, game, 7);
         assert_eq!(oracle.rules(), &Rules::OWARE);
         for pits in (0..=7).flat_map(reference::boards) {
             let stones = pits.iter().sum::<u8>() as usize;
@@ -207,7 +208,7 @@ const NODES: u64 = 500;
 /// later one. Where nothing was played before, the bounds of a search are those of the databases; elsewhere
 /// the game may add what a repetition yields.
 fn guaranteed_games(stones: u32, games: u32) {
-    let oracle = built("", stones);
+    let oracle = built(Rules::OWARE, "", stones);
     let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
     let limits = SearchLimits { nodes: Some(NODES), ..SearchLimits::default() };
     let mut random = Random::new(7);
@@ -257,6 +258,48 @@ fn guaranteed_games(stones: u32, games: u32) {
     assert!(searched > games, "{searched} searches of open boards");
 }
 
+/// The analysis of open boards takes estimates from the databases; scores need none. A search with these databases
+/// alone visits other positions.
+#[test]
+fn analyses_look_open_boards_up() {
+    struct BoundsAlone<'a>(SearchProbes<'a>);
+    impl ExactScores for BoundsAlone<'_> {
+        fn knows(&self, stones: u32) -> bool {
+            self.0.knows(stones)
+        }
+        fn score(&self, board: &Board) -> Option<Score> {
+            self.0.score(board)
+        }
+        fn bounds(&self, board: &Board) -> Option<(Score, Score)> {
+            self.0.bounds(board)
+        }
+        fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
+            self.0.ready_bounds(board)
+        }
+    }
+    let limits = SearchLimits { depth: Some(9), ..SearchLimits::default() };
+    let (stop, stones) = (SearchStop::new(), 6);
+    for rules in [Rules::OWARE, Rules::AWARI] {
+        let oracle = built(rules, "", stones);
+        let probes = BoundsAlone(SearchProbes::new(&oracle, stones));
+        let mut random = Random::new(3);
+        let mut fewer = 0;
+        for _ in 0..40 {
+            let request = SearchRequest::new(random.board(stones + 3), limits);
+            let [by_analysis, by_bounds] = [true, false].map(|is_analysis| {
+                let searcher = Searcher::by(rules, 0, Evaluation::default()).unwrap();
+                match is_analysis {
+                    true => oracle.analyze(&searcher, &request, &stop, &mut |_| {}).unwrap(),
+                    false => searcher.search(&request, &probes, &stop, &mut |_| {}),
+                }
+            });
+            fewer += u32::from(by_analysis.nodes < by_bounds.nodes);
+            assert!(!rules.has_scores() || by_analysis.nodes == by_bounds.nodes, "{request:?}");
+        }
+        assert_eq!(fewer > 10, !rules.has_scores(), "{fewer} searches of 40 visit fewer positions by {}", rules.name);
+    }
+}
+
 #[test]
 fn guaranteed_moves_get_what_databases_guarantee() {
     guaranteed_games(6, 600);
@@ -273,7 +316,7 @@ fn guaranteed_moves_get_what_databases_of_12_stones_guarantee() {
 #[test]
 fn a_proved_move_keeps_the_guarantee_after_any_moves() {
     const STONES_MAX: u32 = 6;
-    let oracle = built("", STONES_MAX);
+    let oracle = built(Rules::OWARE, "", STONES_MAX);
     let mut random = Random::new(8);
     let (mut proved, mut unproved, mut repeated) = (0, 0, 0);
     for number in 0..3_000 {
@@ -323,10 +366,10 @@ fn a_proved_move_keeps_the_guarantee_after_any_moves() {
 #[test]
 #[ignore = "slow tier: solves 12 stones"]
 fn the_opening_has_bounds() {
-    let oracle = built("positions = \"reachable\"\nopening = 1\n", 12);
+    let oracle = built(Rules::OWARE, "positions = \"reachable\"\nopening = 1\n", 12);
     let opening = Board([1; 12]);
     let answer = oracle.answer(&opening).unwrap();
-    let all = built("", 12).answer(&opening).unwrap();
+    let all = built(Rules::OWARE, "", 12).answer(&opening).unwrap();
     assert_eq!((answer.score, answer.source), (all.score, oracle::AnswerSource::Database));
 }
 

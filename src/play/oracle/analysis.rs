@@ -9,7 +9,7 @@ use search::{
     BoundsMemo, ExactScores, MoveEstimate, OpenEstimates, SearchLimits, SearchReport, SearchRequest, SearchStop,
     SearchedMove, Searcher,
 };
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{CachedScores, StoreError};
 
@@ -70,8 +70,7 @@ impl<'a> SearchProbes<'a> {
             Some(high) => {
                 let high = score(high)?;
                 if low > high {
-                    let (expected, found) = (Bounds::anything(board.stones()), Bounds::exact(low));
-                    let _ = self.error.set(OracleError::Inconsistent { board: *board, expected, found });
+                    let _ = self.error.set(OracleError::Crossed { board: *board, low, high });
                     return None;
                 }
                 Some((low, high))
@@ -118,23 +117,39 @@ impl ExactScores for SearchProbes<'_> {
     }
 
     fn open_estimates(&self) -> Option<&OpenEstimates> {
-        self.oracle.open_estimates()
+        self.oracle.open_estimates.get()
     }
 }
 
 impl Oracle {
-    /// Returns the estimates of small boards whose bounds differ; `None` if the rules give every board a score, or if
-    /// databases are missing or damaged, which a search that reads them says. The first call takes about a second.
-    pub(crate) fn open_estimates(&self) -> Option<&OpenEstimates> {
+    /// Makes what the first search would wait for: by rules that give a board two bounds, the estimates of all boards
+    /// of up to 12 stones, which takes about a second. A search says which database cannot be read, if one cannot.
+    pub fn prepare_search(&self) {
+        let _ = self.make_open_estimates();
+    }
+
+    /// Estimates the small boards of all databases from 0 stones up, if their bounds may differ. Nothing is made if a
+    /// database cannot be read: once it is given up, those with fewer stones are estimated.
+    fn make_open_estimates(&self) -> Result<(), OracleError> {
+        if self.rules().has_scores() || self.open_estimates.get().is_some() {
+            return Ok(());
+        }
+        let _making = self.making_estimates.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.open_estimates.get().is_some() {
+            return Ok(());
+        }
         let known = (0..=OpenEstimates::STONES_MAX).take_while(|&stones| self.has_sound(stones)).count() as u32;
-        let stones_max = known.checked_sub(1).filter(|_| !self.rules().has_scores())?;
-        let make = || {
-            let probes = SearchProbes::new(self, stones_max);
-            let bounds = |board: &Board| probes.bounds(board);
-            let estimates = OpenEstimates::new(self.rules(), self.searchers.evaluation(), stones_max, bounds);
-            (!probes.has_error()).then_some(estimates)
-        };
-        self.open_estimates.get_or_init(make).as_ref()
+        let Some(stones_max) = known.checked_sub(1) else { return Ok(()) };
+        let probes = SearchProbes::new(self, stones_max);
+        let bounds = |board: &Board| probes.bounds(board);
+        let made = OpenEstimates::new(self.rules(), self.searchers.evaluation(), stones_max, bounds);
+        match probes.error() {
+            Some(error) => Err(error),
+            None => {
+                self.open_estimates.get_or_init(|| made);
+                Ok(())
+            }
+        }
     }
 
     /// Analyzes a position: by the databases alone if they hold it, else by a search.
@@ -173,6 +188,7 @@ impl Oracle {
         progress: &mut dyn FnMut(&SearchReport),
         dropped: &mut dyn FnMut(&OracleError),
     ) -> Result<SearchReport, OracleError> {
+        self.prepare_search();
         let start = Instant::now();
         let mut remaining = request.clone();
         loop {
@@ -214,8 +230,10 @@ impl Oracle {
         stop: &SearchStop,
         progress: &mut dyn FnMut(&SearchReport),
     ) -> Result<SearchReport, OracleError> {
-        // Made before the time of the search begins.
-        self.open_estimates();
+        // Before the time of the search begins.
+        if let Err(error) = self.make_open_estimates() {
+            let _ = probes.error.set(error);
+        }
         let start = Instant::now();
         let stones = request.board.stones();
         assert!(searcher.rules() == self.rules(), "a search by the rules of the databases");

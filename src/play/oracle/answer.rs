@@ -11,6 +11,8 @@ use crate::library::{Library, LibraryFile};
 use crate::searcher_pool::SearcherPool;
 use game::{Board, Illegal, Index, Orientation, Pit, Played, PositionSet, Rules, STONES_MAX, Score};
 use std::path::Path;
+#[cfg(feature = "search")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use store::{BlockCache, CachedScores, StoreError};
@@ -29,9 +31,12 @@ pub struct Oracle {
     pub(crate) searchers: SearcherPool,
     #[cfg(feature = "search")]
     pub(crate) memo: search::BoundsMemo,
-    /// By rules that give a board two bounds; made on first use, and `None` if a database cannot be read.
+    /// By rules that give a board two bounds; made before the first search.
     #[cfg(feature = "search")]
-    pub(crate) open_estimates: OnceLock<Option<search::OpenEstimates>>,
+    pub(crate) open_estimates: OnceLock<search::OpenEstimates>,
+    /// Held while they are made.
+    #[cfg(feature = "search")]
+    pub(crate) making_estimates: Mutex<()>,
     pub(crate) kept_guarantees: KeptGuarantees,
 }
 
@@ -208,6 +213,8 @@ impl Oracle {
             memo: search::BoundsMemo::default(),
             #[cfg(feature = "search")]
             open_estimates: OnceLock::new(),
+            #[cfg(feature = "search")]
+            making_estimates: Mutex::default(),
             kept_guarantees: KeptGuarantees::default(),
         }
     }
@@ -227,7 +234,7 @@ impl Oracle {
         (0..=STONES_MAX).filter(|&stones| self.has(stones))
     }
 
-    /// Builds the tables of all databases in advance, since they would delay the first queries.
+    /// Builds the tables of all databases, and what a search needs, in advance, since they would delay the first queries.
     pub fn warm(&self) {
         for stones in self.stones() {
             if let Some(Ok(database)) = self.database(stones) {
@@ -235,7 +242,7 @@ impl Oracle {
             }
         }
         #[cfg(feature = "search")]
-        self.open_estimates();
+        self.prepare_search();
     }
 
     /// Whether [`answer`](Self::answer) takes microseconds: it decodes nothing, makes no tables and searches nothing.
@@ -465,7 +472,7 @@ impl Oracle {
                 error => error.path().map_or_else(Vec::new, of_file),
             },
             OracleError::Damaged { stones, .. } => vec![*stones],
-            OracleError::Inconsistent { board, .. } => vec![board.stones()],
+            OracleError::Inconsistent { board, .. } | OracleError::Crossed { board, .. } => vec![board.stones()],
             OracleError::Contradiction { .. } => self.stones().collect(),
             _ => Vec::new(),
         };
@@ -489,8 +496,7 @@ impl Oracle {
                 };
                 let (low, high) = read().inspect_err(|_| self.note_failed(stones, position))?;
                 if low > high {
-                    let (expected, found) = (Bounds::anything(stones), Bounds::exact(low));
-                    return Err(OracleError::Inconsistent { board: *board, expected, found });
+                    return Err(OracleError::Crossed { board: *board, low, high });
                 }
                 Ok(Some(Bounds::new(low, high)))
             }

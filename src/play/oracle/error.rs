@@ -2,6 +2,7 @@
 
 use crate::bounds::Bounds;
 use game::Board;
+use game::Score;
 use game::notation::PositionText;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,6 +66,13 @@ pub enum OracleError {
         expected: Bounds,
         found: Bounds,
     },
+    /// A database gives a position a lower bound above the upper one.
+    #[error(
+        "the {}-stone database gives position {} the lower bound {low} and the upper bound {high}; \
+         `awari verify` shows which databases are wrong",
+        board.stones(), PositionText::of_board(*board)
+    )]
+    Crossed { board: Board, low: Score, high: Score },
     /// The system refuses the memory of the table of a short search.
     #[error("no memory to search the position: {error}; end other programs, or ask for less at a time")]
     SearchTable { error: std::io::Error },
@@ -112,6 +120,7 @@ impl OracleError {
             | OracleError::Misplaced { .. }
             | OracleError::Beyond { .. }
             | OracleError::Inconsistent { .. }
+            | OracleError::Crossed { .. }
             | OracleError::Contradiction { .. } => true,
         }
     }

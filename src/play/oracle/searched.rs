@@ -56,6 +56,7 @@ impl Oracle {
     #[must_use]
     pub fn with_evaluation(mut self, evaluation: Evaluation) -> Oracle {
         self.searchers = SearcherPool::new(*self.rules(), evaluation);
+        self.open_estimates = OnceLock::new();
         self
     }
 

@@ -145,23 +145,28 @@ fn bounds_contain_the_score_by_all_rules() {
 /// Where a board has two bounds: what is proved holds both of the slow solver, and smaller databases prove some of it.
 #[test]
 fn bounds_contain_those_of_oware() {
-    struct SmallerBounds<'a>(&'a [ReferenceBounds], Option<OpenEstimates>);
+    struct SmallerBounds<'a> {
+        solved: &'a [ReferenceBounds],
+        /// The most stones of a position whose bounds are known.
+        stones_max: u32,
+        estimates: Option<OpenEstimates>,
+    }
     impl ExactScores for SmallerBounds<'_> {
         fn knows(&self, stones: u32) -> bool {
-            stones < 5
+            stones <= self.stones_max
         }
         fn score(&self, board: &Board) -> Option<Score> {
             self.bounds(board).filter(|(low, high)| low == high).map(|(low, _)| low)
         }
         fn bounds(&self, board: &Board) -> Option<(Score, Score)> {
-            let ReferenceBounds { low, high } = &self.0[board.stones() as usize];
+            let ReferenceBounds { low, high } = &self.solved[board.stones() as usize];
             Some((low[&board.0], high[&board.0]))
         }
         fn ready_bounds(&self, board: &Board) -> Option<(Score, Score)> {
             self.bounds(board)
         }
         fn open_estimates(&self) -> Option<&OpenEstimates> {
-            self.1.as_ref()
+            self.estimates.as_ref()
         }
     }
     let mut solved = Vec::new();
@@ -169,11 +174,19 @@ fn bounds_contain_those_of_oware() {
         let bounds = reference::solve_bounds(&Rules::OWARE, stones, &solved);
         solved.push(bounds);
     }
-    let smaller = SmallerBounds(&solved, None);
-    let estimates = OpenEstimates::new(&Rules::OWARE, &Evaluation::default(), 4, |board| smaller.bounds(board));
-    for smaller in [SmallerBounds(&solved, None), SmallerBounds(&solved, Some(estimates))] {
+    let rightly = |board: &Board| {
+        let ReferenceBounds { low, high } = &solved[board.stones() as usize];
+        Some((low[&board.0], high[&board.0]))
+    };
+    // A database that turned out to be wrong after estimates had been made from it.
+    let wrongly = |board: &Board| if board.stones() == 4 { Some((4, 4)) } else { rightly(board) };
+    let estimated = |bounds: &dyn Fn(&Board) -> Option<(Score, Score)>| {
+        Some(OpenEstimates::new(&Rules::OWARE, &Evaluation::default(), 4, bounds))
+    };
+    let searched = |stones_max: u32, estimates: Option<OpenEstimates>| {
+        let smaller = SmallerBounds { solved: &solved, stones_max, estimates };
         let searcher = Searcher::by(Rules::OWARE, 0, Evaluation::default()).unwrap();
-        let (mut narrowed, mut all) = (0, 0);
+        let (mut narrowed, mut all, mut visited) = (0, 0, 0);
         for pits in boards(5).into_iter().step_by(3) {
             let (low, high) = (solved[5].low[&pits], solved[5].high[&pits]);
             let report = search(&searcher, &SearchRequest::new(Board(pits), nodes(300)), &smaller);
@@ -182,9 +195,14 @@ fn bounds_contain_those_of_oware() {
             assert_eq!(report.moves.len(), Board(pits).moves(&Rules::OWARE).count());
             narrowed += u32::from((report.low, report.high) != (-5, 5));
             all += 1;
+            visited += report.nodes;
         }
         assert!(narrowed > all / 2, "{narrowed} of {all}");
-    }
+        visited
+    };
+    let visited = searched(4, None);
+    assert_ne!(searched(4, estimated(&rightly)), visited, "the search looks the estimates up");
+    searched(3, estimated(&wrongly));
 }
 
 /// At oware a move back to a position of the game, with the same player to move, gives each player the stones

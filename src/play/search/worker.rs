@@ -70,7 +70,8 @@ const CUT_DEPTH: i32 = 8;
 const CUT_MOVES: i32 = 4;
 const CUT_MARGIN: i32 = 3 * STONE / 2;
 
-/// Up to this depth, a board with an estimate of [`OpenEstimates`] is not searched: the estimate has looked further.
+/// Up to this depth, a board with an estimate of [`OpenEstimates`] is not searched: the estimate has looked further. The
+/// search to a smaller depth before one of [`CUT_DEPTH`] moves looks it up.
 const OPEN_DEPTH: i32 = 4;
 
 /// Positions between two looks at the limits: some tens of microseconds.
@@ -281,7 +282,12 @@ impl<'a> Worker<'a> {
         if !self.known[stones] {
             return None;
         }
-        let place = self.memo.and_then(|memo| memo.place(number()));
+        let number = number();
+        if let Some(found) = self.open_estimates.and_then(|estimates| estimates.get(number)) {
+            self.probes += 1;
+            return Some((found.low.into(), found.high.into()));
+        }
+        let place = self.memo.and_then(|memo| memo.place(number));
         let (low, high) = match place.and_then(MemoPlace::get) {
             Some(kept) => kept,
             None => {
@@ -550,8 +556,11 @@ impl<'a> Worker<'a> {
             Some((low, high)) if low == high => return Outcome::exact(low),
             known => known.unwrap_or((-stones, stones)),
         };
-        let estimate = self.recent.estimate(self.shared.evaluation, board).clamp(low * STONE, high * STONE);
-        let mut best = if known.is_some() { open_estimate(estimate, low, high) } else { estimate };
+        let estimate = self.recent.estimate(self.shared.evaluation, board);
+        let mut best = match known {
+            Some(_) => open_estimate(estimate, low, high),
+            None => estimate.clamp(low * STONE, high * STONE),
+        };
         if best < window.beta && place.at - self.root + 1 < PLY_MAX {
             let mut alpha = window.alpha.max(best);
             for candidate in board.captures(self.shared.rules).iter() {
@@ -579,8 +588,7 @@ impl<'a> Worker<'a> {
         if stones > OpenEstimates::STONES_MAX || !self.known[stones as usize] {
             return None;
         }
-        self.probes += 1;
-        estimates.get(number())
+        estimates.get(number()).inspect(|_| self.probes += 1)
     }
 
     /// Stops the search: bounds of this position contradict each other, so a database is wrong.

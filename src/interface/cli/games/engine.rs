@@ -361,9 +361,11 @@ impl EngineSession {
                 remark(self.evaluation.text())
             ),
             "isready" => {
-                self.oracle.warm();
-                if self.running.is_none() && !self.is_committed {
-                    self.clear_table()?;
+                if self.running.is_none() {
+                    self.oracle.prepare_search();
+                    if !self.is_committed {
+                        self.clear_table()?;
+                    }
                 }
                 "readyok\n".to_owned()
             }
