@@ -59,6 +59,8 @@ struct OpenBoard {
     /// The first of its moves.
     moves: u32,
     judgement: i16,
+    low: Score,
+    high: Score,
 }
 
 impl OpenEstimates {
@@ -77,12 +79,14 @@ impl OpenEstimates {
         bounds: impl Fn(&Board) -> Option<(Score, Score)>,
     ) -> OpenEstimates {
         assert!(stones_max <= OpenEstimates::STONES_MAX, "estimates of at most {} stones", OpenEstimates::STONES_MAX);
-        let mut boards = Vec::with_capacity(places(stones_max));
+        // Apart from the bounds, so that more of them fit into a cache.
+        let mut estimates = Vec::with_capacity(places(stones_max));
+        let mut all_bounds = Vec::with_capacity(places(stones_max));
         for stones in 0..=stones_max {
             let (mut open, mut moves) = (Vec::new(), Vec::new());
             let mut board = Board([0; 12]);
             board.0[11] = stones as u8;
-            while boards.len() < places(stones) {
+            for place in estimates.len()..places(stones) {
                 let packed = PackedBoard::new(&board);
                 let children = packed.moves(rules);
                 let known = bounds(&board).filter(|(low, high)| low <= high);
@@ -93,21 +97,23 @@ impl OpenEstimates {
                 };
                 let judgement = open_estimate(evaluation.estimate(packed), low.into(), high.into()) * UNIT / STONE;
                 if low < high {
-                    let [place, first] = [boards.len(), moves.len()].map(|number| number as u32);
-                    open.push(OpenBoard { place, moves: first, judgement: judgement as i16 });
+                    let [place, first] = [place, moves.len()].map(|number| number as u32);
+                    open.push(OpenBoard { place, moves: first, judgement: judgement as i16, low, high });
                     let child = |to: &SearchMove| to.child.number() as u32 | u32::from(to.captured) << CHILD_BITS;
                     moves.extend(children.iter().map(child));
                 }
-                boards.push(EstimatedBoard { estimate: judgement as i16, low, high });
+                estimates.push(judgement as i16);
+                all_bounds.push((low, high));
                 advance(&mut board);
             }
             for _ in 0..PASSES_MAX {
-                if improve(&open, &moves, &mut boards) <= SETTLED_CHANGE {
+                if improve(&open, &moves, &mut estimates) <= SETTLED_CHANGE {
                     break;
                 }
             }
         }
-        OpenEstimates { boards }
+        let estimated = |(estimate, (low, high))| EstimatedBoard { estimate, low, high };
+        OpenEstimates { boards: estimates.into_iter().zip(all_bounds).map(estimated).collect() }
     }
 
     /// Returns the estimate and the bounds of the board of this number; `None` if it has too many stones.
@@ -131,21 +137,21 @@ fn advance(board: &mut Board) {
 }
 
 /// Computes the estimates of open boards once from each other, and returns the largest change.
-fn improve(open: &[OpenBoard], moves: &[u32], boards: &mut [EstimatedBoard]) -> i32 {
+fn improve(open: &[OpenBoard], moves: &[u32], estimates: &mut [i16]) -> i32 {
     let mut change = 0;
-    for (at, OpenBoard { place, moves: first, judgement }) in open.iter().enumerate() {
+    for (at, board) in open.iter().enumerate() {
         let end = open.get(at + 1).map_or(moves.len(), |next| next.moves as usize);
         let value = |&to: &u32| {
-            let child = &boards[(to & ((1 << CHILD_BITS) - 1)) as usize];
-            (to >> CHILD_BITS) as i32 * UNIT - i32::from(child.estimate)
+            let child = estimates[(to & ((1 << CHILD_BITS) - 1)) as usize];
+            (to >> CHILD_BITS) as i32 * UNIT - i32::from(child)
         };
-        let EstimatedBoard { estimate, low, high } = boards[*place as usize];
+        let before = i32::from(estimates[board.place as usize]);
         // Without a move only a wrong database has two bounds.
-        let best = moves[*first as usize..end].iter().map(value).max().unwrap_or_else(|| estimate.into());
-        let value = best + (i32::from(*judgement) - best) / MOVES_TO_STOP;
-        let value = value.clamp(i32::from(low) * UNIT, i32::from(high) * UNIT);
-        change = change.max((value - i32::from(estimate)).abs());
-        boards[*place as usize].estimate = value as i16;
+        let best = moves[board.moves as usize..end].iter().map(value).max().unwrap_or(before);
+        let value = best + (i32::from(board.judgement) - best) / MOVES_TO_STOP;
+        let value = value.clamp(i32::from(board.low) * UNIT, i32::from(board.high) * UNIT);
+        change = change.max((value - before).abs());
+        estimates[board.place as usize] = value as i16;
     }
     change
 }
