@@ -234,7 +234,8 @@ impl Oracle {
         (0..=STONES_MAX).filter(|&stones| self.has(stones))
     }
 
-    /// Builds the tables of all databases, and what a search needs, in advance, since they would delay the first queries.
+    /// Builds the tables of all databases, and what a search needs, in advance, since they would delay the first
+    /// queries.
     pub fn warm(&self) {
         for stones in self.stones() {
             if let Some(Ok(database)) = self.database(stones) {

@@ -34,8 +34,8 @@ pub trait ExactScores: Sync {
         None
     }
 
-    /// Returns estimates of small boards whose bounds differ, made from these databases by the rules of the search. Their
-    /// bounds are taken for those of [`bounds`](Self::bounds).
+    /// Returns estimates of small boards whose bounds differ, made from these databases by the rules of the search.
+    /// Their bounds are taken for those of [`bounds`](Self::bounds).
     fn open_estimates(&self) -> Option<&OpenEstimates> {
         None
     }

@@ -70,8 +70,8 @@ const CUT_DEPTH: i32 = 8;
 const CUT_MOVES: i32 = 4;
 const CUT_MARGIN: i32 = 3 * STONE / 2;
 
-/// Up to this depth, a board with an estimate of [`OpenEstimates`] is not searched: the estimate has looked further. The
-/// search to a smaller depth before one of [`CUT_DEPTH`] moves looks it up.
+/// Up to this depth, a board with an estimate of [`OpenEstimates`] is not searched: the estimate has looked further.
+/// The search to a smaller depth before one of [`CUT_DEPTH`] moves looks it up.
 const OPEN_DEPTH: i32 = 4;
 
 /// Positions between two looks at the limits: some tens of microseconds.
