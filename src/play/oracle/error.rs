@@ -1,9 +1,8 @@
 //! Errors of the oracle.
 
 use crate::bounds::Bounds;
-use game::Board;
-use game::Score;
 use game::notation::PositionText;
+use game::{Board, Score};
 use std::path::PathBuf;
 use std::sync::Arc;
 use store::StoreError;

@@ -283,8 +283,7 @@ impl<'a> Worker<'a> {
             return None;
         }
         let number = number();
-        if let Some(found) = self.open_estimates.and_then(|estimates| estimates.get(number)) {
-            self.probes += 1;
+        if let Some(found) = self.estimated(board, || number) {
             return Some((found.low.into(), found.high.into()));
         }
         let place = self.memo.and_then(|memo| memo.place(number));
