@@ -9,7 +9,7 @@
 
 use bench::{build, keys};
 use clap::Parser;
-use disk::{Io, RealDisk, clock, machine::Speed};
+use disk::{Io, RealDisk, clock, machine::StreamSpeed};
 use game::PositionSet;
 use rayon::prelude::*;
 use std::fs::OpenOptions;
@@ -134,7 +134,7 @@ fn disks(directory: &Path, bytes: u64) {
             let rates = match way {
                 0 => plain_loop(&directory.join("plain"), bytes).map_err(|error| error.to_string()),
                 _ => RealDisk::new([Io::Uring, Io::Plain][way - 1])
-                    .and_then(|disk| Speed::measure(&disk, directory, bytes))
+                    .and_then(|disk| StreamSpeed::measure(&disk, directory, bytes))
                     .map(|speed| [speed.write, speed.read])
                     .map_err(|error| error.to_string()),
             };

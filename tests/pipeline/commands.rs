@@ -637,6 +637,29 @@ fn every_io_back_end_builds_the_same() {
     plain.awari("run m.toml --io fast").is(2).says(&["[possible values: auto, uring, plain]"]);
 }
 
+/// A build of a second is not worth a measurement, one of minutes is.
+#[test]
+fn long_builds_measure_the_ways_to_the_disk() {
+    let place = TestDirectory::new(3);
+    let log = || fs::read_to_string(place.path("run/logs/run.log")).unwrap();
+    place.awari("run m.toml").is(0);
+    assert!(!log().contains("--io"), "{}", log());
+    for (io, is_measured) in [("auto", true), ("plain", false)] {
+        let options = format!("--set build.stones=0..28 --io {io}");
+        let (mut run, mut events) = place.start(&options);
+        events.find(|event| event["event"] == "stage-started").unwrap();
+        run.kill().unwrap();
+        run.wait().unwrap();
+        let log = log();
+        let (_, latest) = log.rsplit_once("INFO run ").unwrap();
+        let choices = ["--io auto takes uring here (uring: ", "--io auto takes plain here (uring: "];
+        let is_told = choices.iter().any(|choice| latest.contains(choice));
+        assert!(is_told == (is_measured && Need::Ring.is_met()), "{latest}");
+    }
+    let doctor = place.awari("doctor --dir run --bytes 1MiB --json").is(0).json();
+    assert_eq!(doctor["io"].is_string(), Need::Ring.is_met(), "{doctor}");
+}
+
 /// Returns the completions of the last word.
 fn completed(place: &TestDirectory, line: &str) -> Vec<String> {
     let mut command = place.command(&format!("-- awari {line}"));

@@ -6,8 +6,9 @@ use std::str::FromStr;
 /// The system interface of large reads and writes. The bytes of files do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// `io_uring` if the kernel allows it and the feature `build` has it, otherwise positioned reads and
-    /// writes; scratch files use the page cache.
+    /// `io_uring` if the kernel allows it and the feature `build` has it, unless
+    /// [`RealDisk::choose`](crate::RealDisk::choose) says otherwise; else positioned reads and writes. Scratch files
+    /// use the page cache.
     #[default]
     Auto,
     /// `io_uring`, or an error where the kernel refuses it.

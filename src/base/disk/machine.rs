@@ -121,13 +121,38 @@ pub fn probe_lock(directory: &Path) -> Result<(), DiskError> {
     LockedFile::of(nameless(&path)?, &path).map(drop)
 }
 
-/// The speed of a disk, as the streams of a run use it.
+/// The speed of sequential streams to and from a disk, as a run has them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Speed {
+pub struct StreamSpeed {
     /// Bytes written per second, including the final sync.
     pub write: f64,
     /// Bytes read per second.
     pub read: f64,
+}
+
+impl StreamSpeed {
+    /// Writes and reads a nameless file of `bytes` bytes in a directory.
+    pub fn measure(disk: &RealDisk, directory: &Path, bytes: u64) -> Result<StreamSpeed, DiskError> {
+        let path = directory.join("speed");
+        streams(disk, &nameless(&path)?, &path, bytes).map(|(speed, _)| speed)
+    }
+
+    /// Seconds in which a byte is written and read.
+    pub(crate) fn seconds_a_byte(self) -> f64 {
+        self.write.recip() + self.read.recip()
+    }
+
+    /// Returns the faster of two in each direction.
+    pub(crate) fn best_of(self, other: StreamSpeed) -> StreamSpeed {
+        StreamSpeed { write: self.write.max(other.write), read: self.read.max(other.read) }
+    }
+}
+
+/// The speed of a disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Sequential streams.
+    pub streams: StreamSpeed,
     /// Random reads of 16 KiB per second, with requests from all cores.
     pub operations: f64,
     /// Seconds until a small record is durable.
@@ -139,12 +164,34 @@ impl Speed {
     pub fn measure(disk: &RealDisk, directory: &Path, bytes: u64) -> Result<Speed, DiskError> {
         let path = directory.join("speed");
         let file = nameless(&path)?;
-        measure(disk, &file, &path, bytes.max(PIECE_BYTES as u64))
+        measure(disk, &file, &path, bytes)
     }
 }
 
 /// Measures with an empty file; `path` names it in errors.
 fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Speed, DiskError> {
+    let failed = |source| DiskError::from_io(Operation::Create, path, source);
+    let (streams, input) = streams(disk, file, path, bytes)?;
+    let bytes = input.bytes();
+    let operations = random_reads(&input, bytes)?;
+    drop(input);
+
+    // Small records go through the page cache, like those of the journal.
+    direct::turn_off(file).map_err(failed)?;
+    let again = file.try_clone().map_err(failed)?;
+    let mut output = RealOutput::append(again, path, bytes, false, Arc::clone(&disk.pool));
+    let record = [1; 512];
+    let begun = Instant::now();
+    for _ in 0..SYNCS {
+        output.write(&record)?;
+        output.sync()?;
+    }
+    let sync_seconds = begun.elapsed().as_secs_f64() / f64::from(SYNCS);
+    Ok(Speed { streams, operations, sync_seconds })
+}
+
+/// Writes and reads an empty file of at least a piece, and returns it for further reads.
+fn streams(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<(StreamSpeed, RealFile), DiskError> {
     let failed = |source| DiskError::from_io(Operation::Create, path, source);
     let again = || file.try_clone().map_err(failed);
     let pool = || Arc::clone(&disk.pool);
@@ -154,7 +201,7 @@ fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Spee
     for word in piece.chunks_exact_mut(8) {
         word.copy_from_slice(&next_random(&mut state).to_le_bytes());
     }
-    let pieces = bytes.div_ceil(PIECE_BYTES as u64);
+    let pieces = bytes.div_ceil(PIECE_BYTES as u64).max(1);
     let rate = |since: Instant| pieces as f64 * PIECE_BYTES as f64 / since.elapsed().as_secs_f64().max(1e-9);
 
     let begun = Instant::now();
@@ -178,18 +225,7 @@ fn measure(disk: &RealDisk, file: &File, path: &Path, bytes: u64) -> Result<Spee
         offset += length as u64;
     }
     let read = rate(begun);
-    let operations = random_reads(&input, bytes)?;
-    drop(input);
-
-    // Small records go through the page cache, like those of the journal.
-    direct::turn_off(file).map_err(failed)?;
-    let mut output = RealOutput::append(again()?, path, bytes, false, pool());
-    let begun = Instant::now();
-    for _ in 0..SYNCS {
-        output.write(&piece[..512])?;
-        output.sync()?;
-    }
-    Ok(Speed { write, read, operations, sync_seconds: begun.elapsed().as_secs_f64() / f64::from(SYNCS) })
+    Ok((StreamSpeed { write, read }, input))
 }
 
 /// Returns how many pieces a second can be read from anywhere in a file, by as many threads as there are cores.
@@ -241,7 +277,9 @@ mod tests {
         assert!(place.free_bytes > 0 && !place.file_system.is_empty());
         let disk = RealDisk::default();
         let speed = Speed::measure(&disk, directory.path(), 3 << 20).unwrap();
-        assert!(speed.write > 0.0 && speed.read > 0.0 && speed.operations > 0.0 && speed.sync_seconds > 0.0);
+        assert!(
+            speed.streams.write > 0.0 && speed.streams.read > 0.0 && speed.operations > 0.0 && speed.sync_seconds > 0.0
+        );
         probe_lock(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         assert!(crate::FileSystem::inspect(&directory.path().join("absent")).is_err());

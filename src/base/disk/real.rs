@@ -69,6 +69,11 @@ impl RealDisk {
         self.pool.set_threads(threads);
     }
 
+    /// Makes [`Io::Auto`] take the given way from now on: that which [`IoChoice`](crate::IoChoice) found to be faster.
+    pub fn choose(&self, io: Io) {
+        self.pool.choose(io);
+    }
+
     /// Returns why `io_uring` was not used, if the kernel has refused it to [`Io::Auto`].
     pub fn ring_refusal(&self) -> Option<String> {
         self.pool.refused().map(reason)

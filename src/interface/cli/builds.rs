@@ -1,6 +1,7 @@
 //! The commands that plan, run, watch, explain and verify builds.
 
 pub(crate) mod codecs;
+mod disk_choice;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod gc;

@@ -12,7 +12,7 @@ use crate::meter::TrafficMeter;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 /// Queues for reads and scratch files, unless there are more threads: four keep a drive busy.
@@ -38,6 +38,8 @@ pub(crate) struct Pool {
     pub(crate) readers: ReaderThreads,
     /// The error with which the kernel has refused a ring.
     refused: OnceLock<io::Error>,
+    /// Whether [`Io::Auto`] takes no rings.
+    is_single: AtomicBool,
     shared: [Mutex<Option<Queue>>; SHARED_MAX],
     /// The number of threads that read.
     threads: AtomicUsize,
@@ -83,12 +85,23 @@ impl Pool {
         *bytes = change(*bytes);
     }
 
+    /// Sets the way that [`Io::Auto`] takes from now on. Queues in use keep their kind.
+    pub(crate) fn choose(&self, io: Io) {
+        self.is_single.store(io == Io::Plain, Ordering::Relaxed);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        for queue in &self.shared {
+            if let Ok(mut queue) = queue.try_lock() {
+                *queue = None;
+            }
+        }
+    }
+
     /// Creates a queue of the selected kind.
     pub(crate) fn make(&self) -> io::Result<Queue> {
         match self.io {
             Io::Plain => self.single(),
             Io::Uring => self.ring(),
-            Io::Auto if self.refused.get().is_some() => self.single(),
+            Io::Auto if self.refused.get().is_some() || self.is_single.load(Ordering::Relaxed) => self.single(),
             Io::Auto => self.ring().or_else(|error| {
                 let _ = self.refused.set(error);
                 self.single()

@@ -53,7 +53,8 @@ pub(crate) struct RunArgs {
     /// Progress: a bar or plain lines on stderr, or events as JSON lines on stdout
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub(crate) progress: ProgressMode,
-    /// Disk access: io_uring, positioned reads and writes, or auto, which is uring where the kernel allows it
+    /// Disk access: io_uring, positioned reads and writes, or auto: the faster in the run directory, measured before
+    /// builds of a minute or more on one machine; else uring where the kernel allows it
     #[arg(long, value_name = "HOW", default_value_t = Io::Auto, value_parser = values::io())]
     pub(crate) io: Io,
     /// Level of detail of logs/STAGE.log in the run directory

@@ -8,7 +8,7 @@ use crate::output::{print_json, print_text};
 use crate::text::quantity;
 use crate::text::terminal::say;
 use disk::machine::{MachineFacts, Speed, probe_lock};
-use disk::{Disk, FileSystem, Io, RealDisk, clock};
+use disk::{Disk, FileSystem, Io, IoChoice, RealDisk, clock};
 use pipeline::{Budget, Directory, Exit, PathText};
 use serde_json::json;
 use solvers::Kernel;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit> {
         print_text(&report.text())?;
     }
     if let (Some(path), Some(core_speed)) = (&args.write_hardware, core_speed) {
-        let (Some(storage), Some((_, disk_speed))) = (&report.storage, report.speeds.first()) else {
+        let (Some(storage), Some(disk_speed)) = (&report.storage, report.speed()) else {
             return Err(CliError::DiskNotMeasured);
         };
         let text = hardware_file::text(core_speed, disk_speed, storage.free_bytes);
@@ -229,6 +229,21 @@ struct MachineReport<'a> {
 }
 
 impl MachineReport<'_> {
+    /// The way to the disk that is taken unless a run says otherwise, if both were measured.
+    fn choice(&self) -> Option<IoChoice> {
+        match self.speeds[..] {
+            [(Io::Uring, uring), (Io::Plain, plain)] => Some(IoChoice::new(uring.streams, plain.streams)),
+            _ => None,
+        }
+    }
+
+    /// The speed of the disk by that way, or by the only one that was measured.
+    fn speed(&self) -> Option<&Speed> {
+        let io = self.choice().map(|choice| choice.io);
+        let taken = self.speeds.iter().find(|(measured, _)| io.is_none_or(|io| io == *measured));
+        taken.map(|(_, speed)| speed)
+    }
+
     fn text(&self) -> String {
         let unknown = || "not known".to_owned();
         let size = |bytes: Option<u64>| bytes.map_or_else(unknown, Budget::show);
@@ -266,12 +281,15 @@ impl MachineReport<'_> {
                 disk_line(*io),
                 format!(
                     "{}/s written, {}/s read, {} random reads/s, durable in {}",
-                    rate(speed.write),
-                    rate(speed.read),
+                    rate(speed.streams.write),
+                    rate(speed.streams.read),
                     quantity::grouped(speed.operations as u64),
                     quantity::time(speed.sync_seconds)
                 ),
             ));
+        }
+        if let Some(choice) = self.choice() {
+            lines.push(("disk access", format!("{} by --io auto", choice.io)));
         }
         if let Some(core_speed) = self.core_speed {
             lines.push(("core speed", format!("{:.0} % of the reference, by a small build", core_speed * 100.0)));
@@ -303,8 +321,8 @@ impl MachineReport<'_> {
         let speeds = self.speeds.iter().map(|(io, speed)| {
             json!({
                 "io": io.to_string(),
-                "write_bytes_a_second": speed.write,
-                "read_bytes_a_second": speed.read,
+                "write_bytes_a_second": speed.streams.write,
+                "read_bytes_a_second": speed.streams.read,
                 "random_reads_a_second": speed.operations,
                 "sync_seconds": speed.sync_seconds,
             })
@@ -331,6 +349,7 @@ impl MachineReport<'_> {
             "free_bytes": self.storage.as_ref().map(|storage| storage.free_bytes),
             "direct": self.storage.as_ref().map(|storage| storage.direct),
             "speeds": speeds.collect::<Vec<_>>(),
+            "io": self.choice().map(|choice| choice.io.to_string()),
             "core_speed": self.core_speed,
             "findings": findings.collect::<Vec<_>>(),
         })

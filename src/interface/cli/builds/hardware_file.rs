@@ -81,8 +81,8 @@ operations = {operations:.0}
         memory = whole(hardware.memory_bytes),
         core_speed = (core_speed * 100.0).clamp(1.0, 10_000.0),
         free = whole(free_bytes),
-        read = whole(disk.read as u64),
-        write = whole(disk.write as u64),
+        read = whole(disk.streams.read as u64),
+        write = whole(disk.streams.write as u64),
         operations = disk.operations.clamp(1.0, 1e9),
     )
 }
@@ -90,11 +90,13 @@ operations = {operations:.0}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use disk::machine::StreamSpeed;
     use pipeline::Manifest;
 
     #[test]
     fn the_file_is_one_that_plans_read() {
-        let speed = Speed { write: 2e9, read: 3.5e9, operations: 12_345.6, sync_seconds: 0.001 };
+        let streams = StreamSpeed { write: 2e9, read: 3.5e9 };
+        let speed = Speed { streams, operations: 12_345.6, sync_seconds: 0.001 };
         let text = text(0.734, &speed, (7 << 30) + 5);
         let file = Manifest::parse(&text, "m.toml", &Hardware::schema(), &[]).unwrap();
         let hardware = Hardware::of_manifest(&file);

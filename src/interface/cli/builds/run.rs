@@ -3,6 +3,7 @@
 use crate::args::{ProgressMode, RunArgs, SelectionArgs};
 use crate::books::book_summary::BookSummary;
 use crate::builds::codecs;
+use crate::builds::disk_choice::DiskChoiceObserver;
 use crate::builds::idle_changes::idle_changes;
 use crate::builds::job_watch::{LedJob, WatchObserver, run_in_role};
 use crate::builds::logs::{self, LogObserver};
@@ -16,7 +17,7 @@ use crate::text::quantity;
 use crate::text::screen::Width;
 use crate::text::shell::{command_line, own_command, path_argument};
 use crate::text::terminal::{say, say_unwrapped};
-use disk::{Disk, DiskError, RealDisk, machine};
+use disk::{Disk, DiskError, Io, RealDisk, machine};
 use pipeline::journal::JournalError;
 use pipeline::preflight::PreflightError;
 use pipeline::status::status;
@@ -56,13 +57,16 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
     machine::probe_threads(2 * threads.max(stages) + 2 * stages).map_err(CliError::Thread)?;
     let orchestrator = Orchestrator::new(&disk, &dir, request.work(), options);
     let beating = HeartbeatObserver::new(&disk, &dir, &shown, stop);
-    let logged = LogObserver::new(&disk, &dir, &beating);
+    let is_quiet = args.progress == ProgressMode::None;
+    let chosen = DiskChoiceObserver::new(&disk, &dir, is_quiet, &beating);
+    let of_auto = if args.io == Io::Auto && job.is_none() { &chosen as &dyn Observer } else { &beating };
+    let logged = LogObserver::new(&disk, &dir, of_auto);
     let watched = watch.map(|watch| WatchObserver::new(watch, &logged));
     let observer = watched.as_ref().map_or(&logged as &dyn Observer, |watched| watched);
     let done = orchestrator.observer(observer).stop(stop).run();
     // Removes the bar before anything else is printed.
     let is_shown = shown.end();
-    if let Some(why) = disk.ring_refusal().filter(|_| args.progress != ProgressMode::None) {
+    if let Some(why) = disk.ring_refusal().filter(|_| !is_quiet) {
         say(format_args!(
             "io_uring was not used: {why}; the kernel, a container or a limit forbids it (`awari doctor` shows what it gains)"
         ));
@@ -74,7 +78,6 @@ fn build(args: &RunArgs, job: Option<&LedJob>, stop: &AtomicBool) -> Result<Exit
 
     let status = status(&disk, &dir, Some(request.work()), request.settings().keep)?;
     let has_news = !done.ran.is_empty() || done.exit() == Exit::Stopped;
-    let is_quiet = args.progress == ProgressMode::None;
     let summary = DatabaseSummary::new(request.settings(), &status);
     if has_news && !is_quiet && !summary.is_empty() {
         say(summary.table(Width::stderr()));
