@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Stored bytes that a thread reads ahead of its decoding; at least a run.
-const AHEAD_BYTES: usize = 256 << 10;
+const AHEAD_BYTES: usize = 1 << 20;
 
 /// Bytes of neighbouring blocks that are read at once.
-const RUN_BYTES: u64 = 128 << 10;
+const RUN_BYTES: u64 = 256 << 10;
 
 /// Positions in one block.
 struct WantedBlock {

@@ -72,7 +72,7 @@ const RUN_BYTES: u64 = 256 << 10;
 
 /// Bytes of a range that are being read, or were read and wait for a thread, at a time; at least a run. More
 /// than a drive delivers within its latency.
-const AHEAD_BYTES_MIN: usize = 1 << 20;
+const AHEAD_BYTES_MIN: usize = 4 << 20;
 const AHEAD_BYTES_A_THREAD: usize = 256 << 10;
 
 impl Scores {
@@ -104,7 +104,7 @@ impl Scores {
         self.finish_range(range, out)
     }
 
-    /// Starts to read consecutive positions: up to a megabyte of stored blocks, beside the caller. Nothing is
+    /// Starts to read consecutive positions: up to four megabytes of stored blocks, beside the caller. Nothing is
     /// read ahead of a map, or for a part of one block if parts can be read.
     ///
     /// # Panics
