@@ -119,8 +119,9 @@ impl Databases {
     ///
     /// Raises awari.MissingError if a position needs a database that is not there, as probe() does.
     ///
-    /// >>> awari.open("runs/quickstart").lookup([[0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0,
-    /// 0, 0, 0, 0, 0]]) array([ 4, -1], dtype=int8)
+    /// >>> boards = [[0, 0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]]
+    /// >>> awari.open("runs/quickstart").lookup(boards)
+    /// array([ 4, -1], dtype=int8)
     #[pyo3(signature = (positions, /))]
     fn lookup<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let positions = arguments::positions(positions)?;
